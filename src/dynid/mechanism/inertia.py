@@ -1,0 +1,101 @@
+"""The ten inertial parameters of a body: order, conversions, physical consistency.
+
+Order inside a body: XX XY XZ YY YZ ZZ MX MY MZ M; inertia about the origin of the body
+frame, in the body frame; XY is the entry of the tensor (minus the integral of x y dm).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
+
+# Pinocchio: M, MX, MY, MZ, XX, XY, YY, XZ, YZ, ZZ.  _FROM_PINOCCHIO[i] is where our entry i stands there.
+_FROM_PINOCCHIO = np.array([4, 5, 7, 6, 8, 9, 1, 2, 3, 0])
+# Cable-robot paper: M, MX, MY, MZ, XX, YY, ZZ, XY, XZ, YZ.
+_FROM_CABLE_PAPER = np.array([4, 7, 8, 5, 9, 6, 1, 2, 3, 0])
+
+
+def from_pinocchio(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
+    """Our order from Pinocchio's, along the last axis (parameters or regressor columns)."""
+    return np.asarray(entries)[..., _FROM_PINOCCHIO]
+
+
+def to_pinocchio(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
+    """Pinocchio's order from ours, along the last axis."""
+    return np.asarray(entries)[..., np.argsort(_FROM_PINOCCHIO)]
+
+
+def from_cable_paper(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
+    """Our order from that of the cable-robot paper, along the last axis."""
+    return np.asarray(entries)[..., _FROM_CABLE_PAPER]
+
+
+def to_cable_paper(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
+    """The cable-robot paper's order from ours, along the last axis."""
+    return np.asarray(entries)[..., np.argsort(_FROM_CABLE_PAPER)]
+
+
+def skew(v: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """Matrix of the cross product: skew(v) @ x = v x x."""
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+
+
+def pack(
+    mass: float, first_moment: Float[Array, "3"], inertia: Float[Array, "3 3"]
+) -> Float[Array, "10"]:
+    """Ten parameters from mass [kg], first moment [kg m] and inertia at the origin [kg m^2]."""
+    upper = inertia[np.triu_indices(3)]
+    return np.concatenate([upper, first_moment, [mass]])
+
+
+def unpack(
+    chi: Float[Array, "10"],
+) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
+    """Mass [kg], first moment [kg m] and inertia at the body origin [kg m^2]."""
+    inertia = np.zeros((3, 3))
+    inertia[np.triu_indices(3)] = chi[:6]
+    inertia = inertia + np.triu(inertia, 1).T
+    return float(chi[9]), np.array(chi[6:9]), inertia
+
+
+def from_centre_of_mass(
+    mass: float, com: Float[Array, "3"], inertia_com: Float[Array, "3 3"]
+) -> Float[Array, "10"]:
+    """Ten parameters from mass, centre of mass and inertia about it (body axes)."""
+    c = skew(np.asarray(com, float))
+    return pack(mass, mass * np.asarray(com, float), inertia_com - mass * (c @ c))
+
+
+def in_parent_frame(
+    chi: Float[Array, "10"], R: Float[Array, "3 3"], p: Float[Array, "3"]
+) -> Float[Array, "10"]:
+    """The same body's parameters in a frame in which its own frame stands at (R, p).
+
+    Args:
+        chi: Parameters in the body's frame, shape (10,), SI.
+        R: Rotation of the body's frame in the new frame, shape (3, 3), dimensionless.
+        p: Origin of the body's frame in the new frame, shape (3,), in [m].
+    """
+    mass, moment, inertia = unpack(chi)
+    moment_r = R @ moment
+    s_p, s_m = skew(p), skew(moment_r)
+    inertia_new = R @ inertia @ R.T - s_m @ s_p - s_p @ s_m - mass * (s_p @ s_p)
+    return pack(mass, moment_r + mass * p, inertia_new)
+
+
+def pseudo_inertia(chi: Float[Array, "10"]) -> Float[Array, "4 4"]:
+    """The 4 x 4 matrix that is positive definite exactly when a mass distribution has `chi`."""
+    mass, moment, inertia = unpack(chi)
+    second_moment = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    return np.block([[second_moment, moment[:, None]], [moment[None, :], np.array([[mass]])]])
+
+
+def is_physical(chi: Float[Array, "10"], rtol: float = 1e-12) -> bool:
+    """Whether some mass distribution has these parameters (eigenvalues relative to the largest)."""
+    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(np.asarray(chi, float)))
+    return bool(eigenvalues[0] >= -rtol * max(eigenvalues[-1], 0.0)) and bool(chi[9] >= 0)
