@@ -45,9 +45,7 @@ def skew(v: Float[Array, "3"]) -> Float[Array, "3 3"]:
     return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
 
 
-def pack(
-    mass: float, first_moment: Float[Array, "3"], inertia: Float[Array, "3 3"]
-) -> Float[Array, "10"]:
+def pack(mass: float, first_moment: Float[Array, "3"], inertia: Float[Array, "3 3"]) -> Float[Array, "10"]:
     """Ten parameters from mass [kg], first moment [kg m] and inertia at the origin [kg m^2]."""
     upper = inertia[np.triu_indices(3)]
     return np.concatenate([upper, first_moment, [mass]])

@@ -1,0 +1,66 @@
+"""Triangular factors: all that a system keeps of its rows.
+
+For rows [W Y] = Q R the small triangle R holds every inner product the estimators need, and
+triangles of different rows merge: qr([R1; R2]) is the triangle of both. So a log of any
+length, read in any number of blocks, ends in one triangle per group of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Upper triangle R of rows [W Y]; the last column is the measured side.
+
+    Attributes:
+        R: Shape (k, p + 1) with k <= p + 1; units of the columns.
+        n_rows: How many rows of the system it stands for.
+    """
+
+    R: Float[Array, "k p1"]
+    n_rows: int
+
+    @property
+    def W(self) -> Float[Array, "k p"]:
+        """Columns of the parameters."""
+        return self.R[:, :-1]
+
+    @property
+    def Y(self) -> Float[Array, "k"]:
+        """The measured side."""
+        return self.R[:, -1]
+
+    def mapped(self, columns: Float[Array, "p1 q1"]) -> Factor:
+        """Factor of [W Y] @ columns: selections, ties, known values are all such maps."""
+        return Factor(triangle(self.R @ columns), self.n_rows)
+
+
+def triangle(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
+    """R of the QR factorisation of `rows` (Householder, columns as they are)."""
+    import scipy.linalg
+
+    if rows.shape[0] == 0:
+        return np.zeros((0, rows.shape[1]))
+    R = scipy.linalg.qr(rows, mode="r", check_finite=False)[0]
+    return np.ascontiguousarray(R[: min(rows.shape)])
+
+
+def factor_rows(W: Float[Array, "r p"], Y: Float[Array, "r"]) -> Factor:
+    """Factor of dense rows."""
+    return Factor(triangle(np.column_stack([W, Y])), len(Y))
+
+
+def merge(factors: Sequence[Factor]) -> Factor:
+    """Factor of all rows of all `factors`, which share their columns."""
+    if len(factors) == 1:
+        return factors[0]
+    stacked = np.concatenate([factor.R for factor in factors])
+    return Factor(triangle(stacked), sum(factor.n_rows for factor in factors))

@@ -1,0 +1,4 @@
+"""Estimators: each solves W chi = Y + rho from triangular factors.
+
+chi = argmin sum_g w_g^2 |Y_g - W_g chi|^2
+"""

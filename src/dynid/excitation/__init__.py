@@ -1,0 +1,1 @@
+"""Motions that make W well conditioned, and simulated logs of them."""

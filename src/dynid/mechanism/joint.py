@@ -1,0 +1,95 @@
+"""Joint kinds: how many numbers place each, and how many velocities move it.
+
+Positions and velocities of a joint differ in number where a quaternion is used:
+
+| kind       | positions                | velocities                                   |
+|------------|--------------------------|----------------------------------------------|
+| revolute   | angle about `axis`       | its rate                                     |
+| prismatic  | travel along `axis`      | its rate                                     |
+| fixed      | -                        | -                                            |
+| universal  | angle about a, then b    | their rates                                  |
+| spherical  | qw qx qy qz              | angular velocity, moving frame               |
+| free       | x y z qw qx qy qz        | velocity of the origin in the parent's axes, then angular velocity in the moving frame |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.mechanism.frame import Frame, identity_frame
+
+
+class JointKind(StrEnum):
+    """The kinds a joint of the tree can have."""
+
+    REVOLUTE = "revolute"
+    PRISMATIC = "prismatic"
+    FIXED = "fixed"
+    UNIVERSAL = "universal"
+    SPHERICAL = "spherical"
+    FREE = "free"
+
+
+_QUATERNION = ("qw", "qx", "qy", "qz")
+_ANGULAR = ("wx", "wy", "wz")
+_POSITIONS: dict[JointKind, tuple[str, ...]] = {
+    JointKind.REVOLUTE: ("",),
+    JointKind.PRISMATIC: ("",),
+    JointKind.FIXED: (),
+    JointKind.UNIVERSAL: ("1", "2"),
+    JointKind.SPHERICAL: _QUATERNION,
+    JointKind.FREE: ("x", "y", "z", *_QUATERNION),
+}
+_VELOCITIES: dict[JointKind, tuple[str, ...]] = {
+    **_POSITIONS,
+    JointKind.SPHERICAL: _ANGULAR,
+    JointKind.FREE: ("x", "y", "z", *_ANGULAR),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One joint of the tree, and where the body it carries stands.
+
+    Attributes:
+        placement: Joint frame at zero in the parent's body frame.
+        axes: Unit motion axes in the joint frame: one (revolute, prismatic), two
+            (universal: the second turns with the first), else none; each shape (3,).
+        body: Body frame of the child in the moving joint frame.
+    """
+
+    name: str
+    kind: JointKind
+    parent: str
+    child: str
+    placement: Frame = field(default_factory=identity_frame)
+    axes: tuple[Float[Array, "3"], ...] = ()
+    body: Frame = field(default_factory=identity_frame)
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Names of the position coordinates: the joint's own name, or name_suffix."""
+        return self._named(_POSITIONS[self.kind])
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the velocity coordinates: the joint's own name, or name_suffix."""
+        return self._named(_VELOCITIES[self.kind])
+
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether four of the positions are a unit quaternion."""
+        return self.kind in (JointKind.SPHERICAL, JointKind.FREE)
+
+    def is_angle(self, coordinate: str) -> bool:
+        """Whether a velocity coordinate of this joint turns (rad) rather than slides (m)."""
+        if self.kind is JointKind.PRISMATIC:
+            return False
+        return self.kind is not JointKind.FREE or coordinate[-2:] in _ANGULAR
+
+    def _named(self, suffixes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{self.name}_{suffix}" if suffix else self.name for suffix in suffixes)

@@ -1,0 +1,226 @@
+"""Mechanism: what the robot is; checked once when built, then frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.joint import Joint
+from dynid.notices import Notice
+
+if TYPE_CHECKING:
+    from dynid.mechanism.expression import Expression
+
+BASE = "base"
+DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off")
+
+
+@dataclass(frozen=True)
+class Body:
+    """A moving body and what is known of it beforehand.
+
+    Attributes:
+        parameters: Which of the ten parameters the body has; the others are zero.
+        known: Values taken as true; they move to the right side.
+        prior: Values printed beside the estimates (never used by the fit itself).
+    """
+
+    name: str
+    parameters: tuple[str, ...] = SYMBOLS
+    known: Mapping[str, float] = field(default_factory=dict)
+    prior: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A motor: its velocity is the sum of `on[coordinate]` times the coordinate's velocity."""
+
+    name: str
+    on: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A linear dependence of coordinates: q_joint = sum(of[c] q_c) + offset (mimic, gears)."""
+
+    joint: str
+    of: Mapping[str, float]
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Term:
+    """One row of a declared extra column: `expression` in the equation of coordinate `joint`.
+
+    Terms of one name are one column (one parameter) acting in several equations.
+    """
+
+    name: str
+    joint: str
+    expression: Expression
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """One more body, mounted in some logs only, fixed to `body` at `frame`."""
+
+    name: str
+    body: str
+    frame: Frame = field(default_factory=identity_frame)
+    known: Mapping[str, float] = field(default_factory=dict)
+    prior: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Members (bodies or joints) whose parameters are equal, entry by entry."""
+
+    name: str
+    groups: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A tree of bodies with its drives: everything the equations need, nothing of the log.
+
+    Attributes:
+        gravity: In the base frame, shape (3,), in [m/s^2].
+        joints: Parents before children; the child of each is one body.
+        bodies: By name; every child of a joint has an entry, in joint order.
+        actuators: In the order of tau_1.. of a log.
+        measured: Joint names in the order of q_1.. of a log.
+        drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
+        known: Further parameters by full name (e.g. Ia_motor1) taken as true.
+        order: Bodies, joints or globs of parameter names considered first for the base set.
+        geometry: Named dimensions of the description (symbols, and names given to bare numbers).
+        rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
+    """
+
+    name: str
+    gravity: Float[Array, "3"]
+    joints: tuple[Joint, ...]
+    bodies: Mapping[str, Body]
+    actuators: tuple[Actuator, ...]
+    measured: tuple[str, ...]
+    drive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    couplings: tuple[Coupling, ...] = ()
+    terms: tuple[Term, ...] = ()
+    known: Mapping[str, float] = field(default_factory=dict)
+    ties: Mapping[str, Tie] = field(default_factory=dict)
+    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    model: str = "inverse"
+    geometry: Mapping[str, float] = field(default_factory=dict)
+    rebuild: Callable[[Mapping[str, float]], Mechanism] | None = field(default=None, repr=False)
+    notices: tuple[Notice, ...] = ()
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @cached_property
+    def joint_of_body(self) -> dict[str, Joint]:
+        """The joint that carries each body."""
+        return {joint.child: joint for joint in self.joints}
+
+    @cached_property
+    def joint_of_coordinate(self) -> dict[str, Joint]:
+        """The joint to which each velocity coordinate belongs."""
+        return {name: joint for joint in self.joints for name in joint.coordinates}
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of all velocity coordinates of the tree, in joint order."""
+        return tuple(self.joint_of_coordinate)
+
+    @cached_property
+    def positions(self) -> tuple[str, ...]:
+        """Names of all position coordinates of the tree, in joint order."""
+        return tuple(name for joint in self.joints for name in joint.positions)
+
+    @cached_property
+    def actuator_map(self) -> Float[Array, "a j"]:
+        """C with dq_actuator = C dq; its transpose maps efforts to the joints (B = C^T)."""
+        index = {name: i for i, name in enumerate(self.coordinates)}
+        C = np.zeros((len(self.actuators), len(index)))
+        for row, actuator in enumerate(self.actuators):
+            for coordinate, ratio in actuator.on.items():
+                C[row, index[coordinate]] = ratio
+        return C
+
+
+def _check(robot: Mechanism) -> None:
+    """Refuse a mechanism whose parts do not fit; names are quoted with the nearest valid one."""
+
+    def refuse(text: str, remedy: str) -> InputError:
+        return InputError(text, file=robot.file, place=f"robot '{robot.name}'", remedy=remedy)
+
+    names = [joint.name for joint in robot.joints]
+    for kind, listed in (("joint", names), ("body", [joint.child for joint in robot.joints])):
+        doubled = (
+            sorted({name for name in listed if listed.count(name) > 1})
+            if len(set(listed)) < len(listed)
+            else []
+        )
+        if doubled:
+            raise refuse(f"{kind} name '{doubled[0]}' occurs more than once", "give every one its own name")
+    seen = {BASE}
+    for joint in robot.joints:
+        if joint.parent not in seen:
+            raise refuse(
+                f"joint '{joint.name}' hangs on body '{joint.parent}', which no earlier joint carries"
+                + nearest(joint.parent, seen),
+                "list the joints parents first, beginning at 'base'",
+            )
+        seen.add(joint.child)
+    coordinates = set(robot.coordinates)
+    for actuator in robot.actuators:
+        for coordinate in actuator.on:
+            if coordinate not in coordinates:
+                raise refuse(
+                    f"actuator '{actuator.name}' drives '{coordinate}', which is no movable coordinate"
+                    + nearest(coordinate, robot.coordinates),
+                    "name a movable joint",
+                )
+    for name in robot.measured:
+        if name not in names:
+            raise refuse(
+                f"measured joint '{name}' is not in the mechanism" + nearest(name, names), "name a joint"
+            )
+    owners = coordinates | {actuator.name for actuator in robot.actuators}
+    for owner, symbols in robot.drive.items():
+        if owner not in owners:
+            raise refuse(
+                f"drive terms for unknown joint or actuator '{owner}'" + nearest(owner, sorted(owners)), ""
+            )
+        for symbol in symbols:
+            if symbol not in DRIVE_SYMBOLS:
+                raise refuse(
+                    f"'{owner}' has unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS), ""
+                )
+    for term in robot.terms:
+        if term.joint not in coordinates:
+            raise refuse(
+                f"term '{term.name}' acts on unknown joint '{term.joint}'"
+                + nearest(term.joint, robot.coordinates),
+                "",
+            )
+    for payload in robot.payloads.values():
+        if payload.body not in robot.bodies:
+            raise refuse(
+                f"payload '{payload.name}' sits on unknown body '{payload.body}'"
+                + nearest(payload.body, robot.bodies),
+                "",
+            )
+    if not np.all(np.isfinite(robot.gravity)):
+        raise refuse(f"gravity {robot.gravity} is not finite", "give three numbers in m/s^2")

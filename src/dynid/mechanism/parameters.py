@@ -1,0 +1,96 @@
+"""The table of standard parameters of a mechanism: name, unit, owner, order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from dynid.mechanism.inertia import SYMBOLS, UNITS
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+
+_ANGULAR_UNITS = {"Ia": "kg m^2", "Fv": "N m s/rad", "Fs": "N m", "Off": "N m"}
+_LINEAR_UNITS = {"Ia": "kg", "Fv": "N s/m", "Fs": "N", "Off": "N"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One column of W before any grouping.
+
+    Attributes:
+        kind: `inertial` (of a body or payload), `drive`, or `term` (declared extra column).
+    """
+
+    name: str
+    symbol: str
+    owner: str
+    unit: str
+    kind: str
+
+
+def parameter_table(mechanism: Mechanism) -> tuple[Parameter, ...]:
+    """Standard parameters: joint by joint the body's ten, the joint's drive terms and extra
+    columns, then motors that are no joints, then payloads."""
+    return tuple(_rows(mechanism))
+
+
+def considered_order(mechanism: Mechanism, table: Sequence[Parameter]) -> list[int]:
+    """Column indices in the order in which base parameters are chosen: `order` first."""
+    joint_bodies = {joint.name: joint.child for joint in mechanism.joints}
+    chosen: list[int] = []
+    for entry in mechanism.order:
+        for i, p in enumerate(table):
+            is_owner = p.owner == entry or p.owner == joint_bodies.get(entry)
+            if i not in chosen and (is_owner or fnmatchcase(p.name, entry)):
+                chosen.append(i)
+    first = set(chosen)
+    return chosen + [i for i in range(len(table)) if i not in first]
+
+
+def effort_unit(mechanism: Mechanism, owner: str) -> str:
+    """Unit of the effort of a coordinate or actuator: N m for rotation, N for translation."""
+    return "N m" if _turns(mechanism, owner) else "N"
+
+
+def _rows(mechanism: Mechanism) -> Iterator[Parameter]:
+    shown: set[str] = set()
+    for joint in mechanism.joints:
+        yield from _inertial(joint.child, mechanism.bodies[joint.child].parameters)
+        for coordinate in joint.coordinates:
+            shown.add(coordinate)
+            yield from _drive(mechanism, coordinate)
+            yield from _terms(mechanism, coordinate)
+    for actuator in mechanism.actuators:
+        if actuator.name not in shown:
+            yield from _drive(mechanism, actuator.name)
+    for payload in mechanism.payloads.values():
+        yield from _inertial(payload.name, SYMBOLS)
+
+
+def _inertial(owner: str, parameters: Sequence[str]) -> Iterator[Parameter]:
+    for symbol, unit in zip(SYMBOLS, UNITS, strict=True):
+        if symbol in parameters:
+            yield Parameter(f"{symbol}_{owner}", symbol, owner, unit, "inertial")
+
+
+def _drive(mechanism: Mechanism, owner: str) -> Iterator[Parameter]:
+    units = _ANGULAR_UNITS if _turns(mechanism, owner) else _LINEAR_UNITS
+    declared = mechanism.drive.get(owner, ())
+    for symbol in DRIVE_SYMBOLS:
+        if symbol in declared:
+            yield Parameter(f"{symbol}_{owner}", symbol, owner, units[symbol.rstrip("+-")], "drive")
+
+
+def _terms(mechanism: Mechanism, coordinate: str) -> Iterator[Parameter]:
+    first_place = {term.name: term.joint for term in reversed(mechanism.terms)}
+    for name in dict.fromkeys(term.name for term in mechanism.terms):
+        if first_place[name] == coordinate:
+            yield Parameter(name, name, coordinate, f"{effort_unit(mechanism, coordinate)} per unit", "term")
+
+
+def _turns(mechanism: Mechanism, owner: str) -> bool:
+    """Whether a coordinate turns; an actuator turns if the first coordinate it drives does."""
+    for actuator in mechanism.actuators:
+        if actuator.name == owner and owner not in mechanism.joint_of_coordinate:
+            owner = next(iter(actuator.on))
+    return mechanism.joint_of_coordinate[owner].is_angle(owner)

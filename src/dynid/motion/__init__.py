@@ -1,0 +1,4 @@
+"""What the robot did: logs as arrays in SI units, filtered and differentiated in blocks.
+
+q_f = low-pass(q),  dq = D q_f,  ddq = D D q_f        per segment, never across a gap
+"""

@@ -1,0 +1,4 @@
+"""Identification models: each is a choice of tangent directions N.
+
+N^T W_tree chi = N^T B tau        (reactions of loops and cables vanish: A N = 0)
+"""

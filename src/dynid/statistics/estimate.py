@@ -1,0 +1,133 @@
+"""Estimate: what an identification found, in the terms of `result.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.notices import Notice
+
+
+@dataclass(frozen=True)
+class ParameterEstimate:
+    """One base parameter. A removed one stays listed: essential False, value 0, sigma None."""
+
+    name: str
+    unit: str
+    value: float
+    sigma: float | None
+    sigma_rel_percent: float | None
+    ci95: tuple[float, float] | None
+    essential: bool = True
+    grouping: str = ""
+    prior: float | None = None
+
+
+@dataclass(frozen=True)
+class NotIdentifiable:
+    """A parameter the data cannot tell, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class GroupFit:
+    """Fit of one group of rows: rms in `unit`, residual in percent of its own measured norm."""
+
+    name: str
+    rms: float
+    residual_percent: float
+    r2: float
+    unit: str = ""
+    n_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well the rows are explained; `sigma_rho` is the deviation of a row (weighted rows:
+    dimensionless), conditions are those of W as solved, raw and with unit columns."""
+
+    n_rows: int
+    n_parameters: int
+    rank: int
+    rank_gap: float
+    condition: float
+    condition_scaled: float
+    sigma_rho: float
+    residual_percent: float
+    groups: tuple[GroupFit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Prediction of a log that was not used for the estimate (or was: `independent` False)."""
+
+    log: str
+    independent: bool
+    residual_percent: float
+    effort_percent: float
+    groups: tuple[GroupFit, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Measured against predicted efforts of one log, thinned for plotting.
+
+    Attributes:
+        t: Shape (n,), in [s]; NaN rows separate pieces that do not join.
+        measured, predicted: Shape (n, k), in `units`.
+    """
+
+    log: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    t: Float[Array, "n"]
+    measured: Float[Array, "n k"]
+    predicted: Float[Array, "n k"]
+    validation: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The result of an identification: parameters with honest uncertainty, and where they are from.
+
+    Attributes:
+        covariance: Of the parameters with a sigma, in the order listed, SI units.
+        choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
+        truth: True base values where known (simulated logs), by name; shown side by side.
+    """
+
+    robot: str
+    model: str
+    estimator: str
+    parameters: tuple[ParameterEstimate, ...]
+    not_identifiable: tuple[NotIdentifiable, ...]
+    fit: Fit
+    covariance: Float[Array, "p p"]
+    validation: tuple[Validation, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    signals: tuple[Signals, ...] = ()
+    truth: Mapping[str, float] | None = None
+    standard: tuple[Mapping[str, Any], ...] = ()
+
+    def __getitem__(self, name: str) -> ParameterEstimate:
+        """The parameter called `name`."""
+        from dynid.errors import DynidError, nearest
+
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        raise DynidError(f"no parameter '{name}'" + nearest(name, (p.name for p in self.parameters)))
+
+    def summary(self) -> None:
+        """Print the terminal summary: warnings first, then fit and parameters."""
+        from dynid.report.text import print_summary
+
+        print_summary(self)
