@@ -1,0 +1,212 @@
+"""Tree recursion in lanes: `LANES` samples side by side, so that the compiler fills vectors.
+
+A tile is a flat array of fields, each `LANES` long: field f of sample l stands at
+f * LANES + l. The constant stride is what lets LLVM prove that fields do not overlap.
+Works for float64 and complex128: derivatives by the complex step come for free.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LANES = 64
+# Fields of a link's state, base frame: R (9, by rows), p, v, w (angular), a (minus gravity), dw.
+LINK = 24
+_P, _V, _W, _A, _DW = 9, 12, 15, 18, 21
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state):
+    """State of every link for samples at .. at + LANES (short tiles repeat the last sample).
+
+    q, dq, ddq: (coordinates, samples). state: flat (links + 1) * LINK * LANES, the base first.
+    """
+    n = q.shape[1] if q.shape[0] > 0 else 1
+    base = state[: LINK * LANES]
+    base[:] = 0.0
+    for lane in range(LANES):
+        base[lane] = 1.0
+        base[4 * LANES + lane] = 1.0
+        base[8 * LANES + lane] = 1.0
+        for k in range(3):
+            base[(_A + k) * LANES + lane] = -gravity[k]
+    qs = np.empty(4 * LANES, q.dtype)
+    vs = np.empty(6 * LANES, q.dtype)
+    for i in range(parent.size):
+        up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
+        own = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        _carry(up, own, placement[i])
+        if kind[i] == 0:
+            continue
+        n_q, n_v = (4, 3) if kind[i] == 3 else (1, 1)
+        for lane in range(LANES):
+            sample = min(at + lane, n - 1)
+            for k in range(n_q):
+                qs[k * LANES + lane] = q[q_start[i] + k, sample]
+            for k in range(n_v):
+                vs[k * LANES + lane] = dq[v_start[i] + k, sample]
+                vs[(3 + k) * LANES + lane] = ddq[v_start[i] + k, sample]
+        if kind[i] == 1:
+            _turn(own, qs, vs)
+        elif kind[i] == 2:
+            _slide(own, qs, vs)
+        else:
+            _orient(own, qs, vs)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _carry(up, own, frame):
+    """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
+    f0, f1, f2, f3, f4, f5, f6, f7, f8, px, py, pz = frame
+    for k in range(LANES):
+        r0, r1, r2 = up[k], up[LANES + k], up[2 * LANES + k]
+        r3, r4, r5 = up[3 * LANES + k], up[4 * LANES + k], up[5 * LANES + k]
+        r6, r7, r8 = up[6 * LANES + k], up[7 * LANES + k], up[8 * LANES + k]
+        own[k] = r0 * f0 + r1 * f3 + r2 * f6
+        own[LANES + k] = r0 * f1 + r1 * f4 + r2 * f7
+        own[2 * LANES + k] = r0 * f2 + r1 * f5 + r2 * f8
+        own[3 * LANES + k] = r3 * f0 + r4 * f3 + r5 * f6
+        own[4 * LANES + k] = r3 * f1 + r4 * f4 + r5 * f7
+        own[5 * LANES + k] = r3 * f2 + r4 * f5 + r5 * f8
+        own[6 * LANES + k] = r6 * f0 + r7 * f3 + r8 * f6
+        own[7 * LANES + k] = r6 * f1 + r7 * f4 + r8 * f7
+        own[8 * LANES + k] = r6 * f2 + r7 * f5 + r8 * f8
+        x, y, z = r0 * px + r1 * py + r2 * pz, r3 * px + r4 * py + r5 * pz, r6 * px + r7 * py + r8 * pz
+        wx, wy, wz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
+        bx, by, bz = up[21 * LANES + k], up[22 * LANES + k], up[23 * LANES + k]
+        cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
+        own[9 * LANES + k] = up[9 * LANES + k] + x
+        own[10 * LANES + k] = up[10 * LANES + k] + y
+        own[11 * LANES + k] = up[11 * LANES + k] + z
+        own[12 * LANES + k] = up[12 * LANES + k] + cx
+        own[13 * LANES + k] = up[13 * LANES + k] + cy
+        own[14 * LANES + k] = up[14 * LANES + k] + cz
+        own[15 * LANES + k] = wx
+        own[16 * LANES + k] = wy
+        own[17 * LANES + k] = wz
+        own[18 * LANES + k] = up[18 * LANES + k] + by * z - bz * y + wy * cz - wz * cy
+        own[19 * LANES + k] = up[19 * LANES + k] + bz * x - bx * z + wz * cx - wx * cz
+        own[20 * LANES + k] = up[20 * LANES + k] + bx * y - by * x + wx * cy - wy * cx
+        own[21 * LANES + k] = bx
+        own[22 * LANES + k] = by
+        own[23 * LANES + k] = bz
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _turn(own, qs, vs):
+    """A revolute joint about the frame's z."""
+    for k in range(LANES):
+        c, s = np.cos(qs[k]), np.sin(qs[k])
+        qs[k] = c
+        qs[LANES + k] = s
+    for k in range(LANES):
+        c, s, rate, accel = qs[k], qs[LANES + k], vs[k], vs[3 * LANES + k]
+        for row in range(3):
+            x, y = own[3 * row * LANES + k], own[(3 * row + 1) * LANES + k]
+            own[3 * row * LANES + k] = c * x + s * y
+            own[(3 * row + 1) * LANES + k] = c * y - s * x
+        zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
+        wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
+        own[15 * LANES + k] = wx + zx * rate
+        own[16 * LANES + k] = wy + zy * rate
+        own[17 * LANES + k] = wz + zz * rate
+        own[21 * LANES + k] += zx * accel + (wy * zz - wz * zy) * rate
+        own[22 * LANES + k] += zy * accel + (wz * zx - wx * zz) * rate
+        own[23 * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _slide(own, qs, vs):
+    """A prismatic joint along the frame's z."""
+    for k in range(LANES):
+        travel, rate, accel = qs[k], vs[k], vs[3 * LANES + k]
+        zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
+        wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
+        bx, by, bz = own[21 * LANES + k], own[22 * LANES + k], own[23 * LANES + k]
+        x, y, z = zx * travel, zy * travel, zz * travel
+        cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
+        own[9 * LANES + k] += x
+        own[10 * LANES + k] += y
+        own[11 * LANES + k] += z
+        own[12 * LANES + k] += cx + zx * rate
+        own[13 * LANES + k] += cy + zy * rate
+        own[14 * LANES + k] += cz + zz * rate
+        own[18 * LANES + k] += by * z - bz * y + wy * cz - wz * cy + zx * accel + 2.0 * rate * (wy * zz - wz * zy)
+        own[19 * LANES + k] += bz * x - bx * z + wz * cx - wx * cz + zy * accel + 2.0 * rate * (wz * zx - wx * zz)
+        own[20 * LANES + k] += bx * y - by * x + wx * cy - wy * cx + zz * accel + 2.0 * rate * (wx * zy - wy * zx)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _orient(own, qs, vs):
+    """A spherical joint: unit quaternion, angular velocity and acceleration in the moving frame."""
+    for k in range(LANES):
+        w, x, y, z = qs[k], qs[LANES + k], qs[2 * LANES + k], qs[3 * LANES + k]
+        f0, f1, f2 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
+        f3, f4, f5 = 2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
+        f6, f7, f8 = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)
+        for row in range(3):
+            a, b, c = own[3 * row * LANES + k], own[(3 * row + 1) * LANES + k], own[(3 * row + 2) * LANES + k]
+            own[3 * row * LANES + k] = a * f0 + b * f3 + c * f6
+            own[(3 * row + 1) * LANES + k] = a * f1 + b * f4 + c * f7
+            own[(3 * row + 2) * LANES + k] = a * f2 + b * f5 + c * f8
+        ox, oy, oz = _rotate(own, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
+        ax, ay, az = _rotate(own, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
+        wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
+        own[15 * LANES + k] = wx + ox
+        own[16 * LANES + k] = wy + oy
+        own[17 * LANES + k] = wz + oz
+        own[21 * LANES + k] += ax + wy * oz - wz * oy
+        own[22 * LANES + k] += ay + wz * ox - wx * oz
+        own[23 * LANES + k] += az + wx * oy - wy * ox
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _rotate(own, k, x, y, z):
+    """R (x, y, z) of one lane."""
+    return (
+        own[k] * x + own[LANES + k] * y + own[2 * LANES + k] * z,
+        own[3 * LANES + k] * x + own[4 * LANES + k] * y + own[5 * LANES + k] * z,
+        own[6 * LANES + k] * x + own[7 * LANES + k] * y + own[8 * LANES + k] * z,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def unrotate(own, k, x, y, z):
+    """R^T (x, y, z) of one lane: base frame to the state's own axes."""
+    return (
+        own[k] * x + own[3 * LANES + k] * y + own[6 * LANES + k] * z,
+        own[LANES + k] * x + own[4 * LANES + k] * y + own[7 * LANES + k] * z,
+        own[2 * LANES + k] * x + own[5 * LANES + k] * y + own[8 * LANES + k] * z,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def body_state(state, link, frame, body):
+    """State of a body fixed to `link` at `frame`, its v, w, a, dw turned into body axes."""
+    _carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)
+    for field in range(_V, LINK, 3):
+        for k in range(LANES):
+            x, y, z = unrotate(
+                body, k, body[field * LANES + k], body[(field + 1) * LANES + k], body[(field + 2) * LANES + k]
+            )
+            body[field * LANES + k] = x
+            body[(field + 1) * LANES + k] = y
+            body[(field + 2) * LANES + k] = z
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_bodies(parent, kind, q_start, v_start, placement, body_link, body_frame, gravity, q, dq, ddq):
+    """Samples first: R, p (base frame), V and dV (body axes, linear first), shape (n, b, 24)."""
+    n = q.shape[1]
+    out = np.empty((n, body_link.size, LINK), q.dtype)
+    state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
+    body = np.empty(LINK * LANES, q.dtype)
+    for at in range(0, n, LANES):
+        link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state)
+        for b in range(body_link.size):
+            body_state(state, body_link[b], body_frame[b], body)
+            for lane in range(min(LANES, n - at)):
+                for field in range(LINK):
+                    out[at + lane, b, field] = body[field * LANES + lane]
+    return out

@@ -1,0 +1,246 @@
+"""The tree as flat arrays for the kernels, and body motion in batches.
+
+Every joint becomes one or more primitive links: revolute and prismatic links move about or
+along z of their own link frame, spherical ones carry a quaternion, fixed ones nothing. A
+universal joint is two revolute links, a free one three prismatic links and a spherical one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Inexact, Int
+
+from dynid.arrays import Array
+from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.mechanism import BASE, Mechanism
+
+FIXED, REVOLUTE, PRISMATIC, SPHERICAL = 0, 1, 2, 3
+_EYE = np.eye(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Primitive links of a mechanism, parents first.
+
+    Attributes:
+        parent: Index of the parent link, -1 for the base, shape (l,).
+        kind: FIXED, REVOLUTE, PRISMATIC or SPHERICAL, shape (l,).
+        q_start, v_start: First position and velocity of the link, shape (l,).
+        placement: Link frame at zero in the parent link's frame: nine of R by rows, then p,
+            shape (l, 12), dimensionless and [m].
+        body_link: Link that carries each body, shape (b,).
+        body_frame: Body frame in its link's frame, laid out as `placement`, shape (b, 12).
+        body_names: Bodies, then payloads.
+        gravity: Base frame, shape (3,), in [m/s^2].
+    """
+
+    parent: Int[Array, "l"]
+    kind: Int[Array, "l"]
+    q_start: Int[Array, "l"]
+    v_start: Int[Array, "l"]
+    placement: Float[Array, "l 12"]
+    body_link: Int[Array, "b"]
+    body_frame: Float[Array, "b 12"]
+    body_names: tuple[str, ...]
+    gravity: Float[Array, "3"]
+    n_q: int
+    n_v: int
+
+    def ancestors(self, link: int) -> list[int]:
+        """The link itself and all links between it and the base, from the link inwards."""
+        chain = []
+        while link >= 0:
+            chain.append(link)
+            link = int(self.parent[link])
+        return chain
+
+
+def tree_of(mechanism: Mechanism) -> Tree:
+    """Flat arrays of a mechanism; payloads are bodies fixed to their carriers."""
+    builder = _Builder()
+    for joint in mechanism.joints:
+        builder.add(joint)
+    for payload in mechanism.payloads.values():
+        link, frame = builder.body_of[payload.body]
+        builder.add_body(payload.name, link, frame @ payload.frame)
+    return builder.tree(mechanism.gravity)
+
+
+class _Builder:
+    """Collects primitive links; one instance per tree."""
+
+    def __init__(self) -> None:
+        self.links: list[tuple[int, int, int, int, Frame]] = []
+        self.bodies: list[tuple[str, int, Frame]] = []
+        self.body_of: dict[str, tuple[int, Frame]] = {BASE: (-1, identity_frame())}
+        self.n_q = 0
+        self.n_v = 0
+
+    def add(self, joint: Joint) -> None:
+        link, to_body = self.body_of[joint.parent]
+        frame = to_body @ joint.placement
+        for kind, axis in _primitives(joint):
+            aligned = Frame(_align_z(axis), np.zeros(3))
+            link = self._add_link(link, kind, frame @ aligned)
+            frame = aligned.inverse()
+        self.add_body(joint.child, link, frame @ joint.body)
+
+    def add_body(self, name: str, link: int, frame: Frame) -> None:
+        self.body_of[name] = (link, frame)
+        self.bodies.append((name, link, frame))
+
+    def _add_link(self, parent: int, kind: int, frame: Frame) -> int:
+        self.links.append((parent, kind, self.n_q, self.n_v, frame))
+        self.n_q += {FIXED: 0, SPHERICAL: 4}.get(kind, 1)
+        self.n_v += {FIXED: 0, SPHERICAL: 3}.get(kind, 1)
+        return len(self.links) - 1
+
+    def tree(self, gravity: Float[Array, "3"]) -> Tree:
+        columns = [np.array([link[k] for link in self.links], dtype=np.int64) for k in range(4)]
+        return Tree(
+            *columns,
+            placement=_flat([link[4] for link in self.links]),
+            body_link=np.array([body[1] for body in self.bodies], dtype=np.int64),
+            body_frame=_flat([body[2] for body in self.bodies]),
+            body_names=tuple(body[0] for body in self.bodies),
+            gravity=np.asarray(gravity, float),
+            n_q=self.n_q,
+            n_v=self.n_v,
+        )
+
+
+def _primitives(joint: Joint) -> list[tuple[int, Float[Array, "3"]]]:
+    """Primitive links of a joint, each with its axis in the frame before it."""
+    if joint.kind is JointKind.FIXED:
+        return [(FIXED, _EYE[2])]
+    if joint.kind is JointKind.PRISMATIC:
+        return [(PRISMATIC, joint.axes[0])]
+    if joint.kind is JointKind.SPHERICAL:
+        return [(SPHERICAL, _EYE[2])]
+    if joint.kind is JointKind.FREE:
+        return [*((PRISMATIC, axis) for axis in _EYE), (SPHERICAL, _EYE[2])]
+    return [(REVOLUTE, axis) for axis in joint.axes]
+
+
+def _align_z(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """A rotation whose third column is `axis`; exact for coordinate axes."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) == 1.0:
+        # A cyclic permutation brings z to axis k; a negative axis turns half about the next one.
+        R = np.roll(_EYE, k + 1, axis=0)
+        return R if axis[k] > 0 else R @ np.diag([1.0, -1.0, -1.0])
+    x = np.cross(axis, _EYE[(k + 1) % 3])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])
+
+
+def _flat(frames: Sequence[Frame]) -> Float[Array, "f 12"]:
+    return np.array([np.concatenate([frame.R.ravel(), frame.p]) for frame in frames]).reshape(-1, 12)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyMotion:
+    """Motion of every body, samples first.
+
+    Attributes:
+        R: Body axes in the base frame, shape (n, b, 3, 3), dimensionless.
+        p: Body origins in the base frame, shape (n, b, 3), in [m].
+        V: Twists, body frame, linear first, shape (n, b, 6), in [m/s, rad/s].
+        dV: Classical acceleration of the origin minus gravity, then angular acceleration, body
+            frame, shape (n, b, 6), in [m/s^2, rad/s^2].
+    """
+
+    R: Inexact[Array, "n b 3 3"]
+    p: Inexact[Array, "n b 3"]
+    V: Inexact[Array, "n b 6"]
+    dV: Inexact[Array, "n b 6"]
+
+
+def body_motion(
+    tree: Tree, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
+) -> BodyMotion:
+    """Poses, twists and accelerations of all bodies for a batch of tree states.
+
+    Args:
+        q: Positions of all tree joints, shape (n, n_q), in [rad, m, -].
+        dq, ddq: Velocities and their rates, shape (n, n_v), in [rad/s, m/s] and per s.
+    """
+    from dynid.kinematics.kernels import move_bodies
+
+    flat = move_bodies(
+        tree.parent,
+        tree.kind,
+        tree.q_start,
+        tree.v_start,
+        tree.placement,
+        tree.body_link,
+        tree.body_frame,
+        tree.gravity,
+        *_coordinate_major(q, dq, ddq),
+    )
+    n, b = flat.shape[:2]
+    R = flat[..., :9].reshape(n, b, 3, 3)
+    return BodyMotion(R, flat[..., 9:12], flat[..., 12:18], flat[..., 18:24])
+
+
+def _coordinate_major(*arrays: Inexact[Array, "n c"]) -> tuple[Array, ...]:
+    """The kernels' layout (coordinates, samples) of one common type."""
+    kind = np.result_type(np.float64, *arrays)
+    return tuple(np.ascontiguousarray(np.asarray(array).T, dtype=kind) for array in arrays)
+
+
+def tree_rates(
+    mechanism: Mechanism,
+    q: Inexact[Array, "n q"],
+    dq: Inexact[Array, "n q"],
+    ddq: Inexact[Array, "n q"],
+) -> tuple[Inexact[Array, "n q"], Inexact[Array, "n v"], Inexact[Array, "n v"]]:
+    """Tree positions, velocities and accelerations from positions and their time derivatives.
+
+    They differ only where a quaternion stands: it is normalised, and its derivatives become
+    angular velocity and acceleration in the moving frame, omega = 2 conj(q) dq.
+
+    Args:
+        q, dq, ddq: Position coordinates of all tree joints and their derivatives, shape (n, n_q).
+    """
+    if not any(joint.has_quaternion for joint in mechanism.joints):
+        return q, dq, ddq
+    q = np.array(q, copy=True)
+    v_columns, a_columns, start = [], [], 0
+    for joint in mechanism.joints:
+        stop = start + len(joint.positions)
+        if joint.has_quaternion:
+            linear = slice(start, stop - 4)
+            quaternion, omega, alpha = _quaternion_rates(*(x[:, stop - 4 : stop] for x in (q, dq, ddq)))
+            q[:, stop - 4 : stop] = quaternion
+            v_columns += [dq[:, linear], omega]
+            a_columns += [ddq[:, linear], alpha]
+        else:
+            v_columns.append(dq[:, start:stop])
+            a_columns.append(ddq[:, start:stop])
+        start = stop
+    return q, np.concatenate(v_columns, axis=1), np.concatenate(a_columns, axis=1)
+
+
+def _quaternion_rates(
+    q: Inexact[Array, "n 4"], dq: Inexact[Array, "n 4"], ddq: Inexact[Array, "n 4"]
+) -> tuple[Inexact[Array, "n 4"], Inexact[Array, "n 3"], Inexact[Array, "n 3"]]:
+    """Unit quaternion, angular velocity and acceleration (moving frame) of a raw quaternion.
+
+    With q = s u, |u| = 1: the vector part of conj(q) dq / s^2 is omega / 2 whatever ds is, and
+    that of conj(q) ddq / s^2 is alpha / 2 + (ds/s) omega.
+    """
+    square = np.sum(q * q, axis=1, keepdims=True)
+    omega = 2.0 * _conjugate_product(q, dq) / square
+    stretch = np.sum(q * dq, axis=1, keepdims=True) / square
+    alpha = 2.0 * _conjugate_product(q, ddq) / square - 2.0 * stretch * omega
+    return q / np.sqrt(square), omega, alpha
+
+
+def _conjugate_product(a: Inexact[Array, "n 4"], b: Inexact[Array, "n 4"]) -> Inexact[Array, "n 3"]:
+    """Vector part of conj(a) b."""
+    return a[:, :1] * b[:, 1:] - b[:, :1] * a[:, 1:] - np.cross(a[:, 1:], b[:, 1:])

@@ -1,0 +1,154 @@
+"""Hot kernels of the regressor: body wrenches projected on joint axes, tile by tile.
+
+Only entries of W that can be non-zero are computed: a body acts on the joints between it and
+the base. They are packed row by row (see `layout.py`); a tile holds `LANES` samples of each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dynid.kinematics.kernels import LANES, LINK, body_state, link_states, unrotate
+
+_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
+ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
+
+
+@njit(**_OPTIONS)
+def wrench_row(body, joint, slides, axis, out):
+    """Ten entries of the row of one joint axis: virtual power of the body's wrench.
+
+    body: state with rates in body axes (base-frame R, p). joint: link state (base frame).
+    out: ten fields; the order is XX XY XZ YY YZ ZZ MX MY MZ M.
+    """
+    for k in range(LANES):
+        zx, zy, zz = joint[axis * LANES + k], joint[(axis + 3) * LANES + k], joint[(axis + 6) * LANES + k]
+        ax, ay, az = body[18 * LANES + k], body[19 * LANES + k], body[20 * LANES + k]
+        x, y, z = body[15 * LANES + k], body[16 * LANES + k], body[17 * LANES + k]
+        bx, by, bz = body[21 * LANES + k], body[22 * LANES + k], body[23 * LANES + k]
+        if slides:
+            ux, uy, uz = unrotate(body, k, zx, zy, zz)
+            wx = wy = wz = 0.0 * ux
+        else:
+            dx = body[9 * LANES + k] - joint[9 * LANES + k]
+            dy = body[10 * LANES + k] - joint[10 * LANES + k]
+            dz = body[11 * LANES + k] - joint[11 * LANES + k]
+            ux, uy, uz = unrotate(body, k, zy * dz - zz * dy, zz * dx - zx * dz, zx * dy - zy * dx)
+            wx, wy, wz = unrotate(body, k, zx, zy, zz)
+        xx, yy, zz2, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
+        out[k] = wx * bx + wy * xz - wz * xy
+        out[LANES + k] = wx * (by - xz) + wy * (bx + yz) + wz * (xx - yy)
+        out[2 * LANES + k] = wx * (bz + xy) + wy * (zz2 - xx) + wz * (bx - yz)
+        out[3 * LANES + k] = wy * by + wz * xy - wx * yz
+        out[4 * LANES + k] = wx * (yy - zz2) + wy * (bz - xy) + wz * (by + xz)
+        out[5 * LANES + k] = wx * yz - wy * xz + wz * bz
+        out[6 * LANES + k] = uy * (xy + bz) - ux * (yy + zz2) + uz * (xz - by) + ay * wz - az * wy
+        out[7 * LANES + k] = ux * (xy - bz) - uy * (xx + zz2) + uz * (yz + bx) + az * wx - ax * wz
+        out[8 * LANES + k] = ux * (xz + by) + uy * (yz - bx) - uz * (xx + yy) + ax * wy - ay * wx
+        out[9 * LANES + k] = ux * ax + uy * ay + uz * az
+
+
+@njit(**_OPTIONS)
+def _inertial_entries(links, bodies, pairs, state, body, tile):
+    """All inertial entries of a tile, from link states already computed."""
+    kind = links[1]
+    body_link, body_frame = bodies
+    start, pair_link, pair_axis, pair_entry = pairs
+    for b in range(body_link.size):
+        if start[b] == start[b + 1]:
+            continue
+        body_state(state, body_link[b], body_frame[b], body)
+        for pair in range(start[b], start[b + 1]):
+            link, entry = pair_link[pair], pair_entry[pair]
+            joint = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
+            out = tile[entry * LANES : (entry + 10) * LANES]
+            wrench_row(body, joint, kind[link] == 2, pair_axis[pair], out)
+
+
+@njit(**_OPTIONS)
+def _drive_entries(drives, dq, ddq, at, tile):
+    """Friction, rotor inertia and offset entries of a tile."""
+    entries, symbols, sources, factors = drives
+    n = dq.shape[1] if dq.shape[0] > 0 else 1
+    for d in range(entries.size):
+        out = tile[entries[d] * LANES : (entries[d] + 1) * LANES]
+        factor, symbol = factors[d], symbols[d]
+        for lane in range(LANES):
+            sample = min(at + lane, n - 1)
+            rate = dq[sources[d], sample]
+            sign = np.sign(rate.real)
+            if symbol == ROTOR:
+                value = ddq[sources[d], sample]
+            elif symbol == VISCOUS:
+                value = rate
+            elif symbol == COULOMB:
+                value = rate * 0.0 + sign
+            elif symbol == VISCOUS_UP:
+                value = rate if sign > 0 else rate * 0.0
+            elif symbol == VISCOUS_DOWN:
+                value = rate if sign < 0 else rate * 0.0
+            elif symbol == COULOMB_UP:
+                value = rate * 0.0 + max(sign, 0.0)
+            elif symbol == COULOMB_DOWN:
+                value = rate * 0.0 + min(sign, 0.0)
+            else:
+                value = rate * 0.0 + 1.0
+            out[lane] = factor * value
+
+
+@njit(**_OPTIONS)
+def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile):
+    """Entries of W (and given columns, such as Y) for samples at .. at + LANES.
+
+    links: parent, kind, q_start, v_start, placement. motion: q, dq, ddq of the tree, then dq
+    and ddq of the drive sources, all (coordinates, samples). given: entries, values (g, samples).
+    """
+    parent, kind, q_start, v_start, placement = links
+    q, dq, ddq, source_dq, source_ddq = motion
+    link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state)
+    _inertial_entries(links, bodies, pairs, state, body, tile)
+    _drive_entries(drives, source_dq, source_ddq, at, tile)
+    entries, values = given
+    n = values.shape[1]
+    for g in range(entries.size):
+        for lane in range(LANES):
+            tile[entries[g] * LANES + lane] = values[g, min(at + lane, n - 1)]
+
+
+@njit(**_OPTIONS)
+def combine(tile, combination, out):
+    """Entries of projected rows, N^T W: sparse sums of entries of the tree's rows."""
+    start, entries, factors = combination
+    for e in range(start.size - 1):
+        row = out[e * LANES : (e + 1) * LANES]
+        row[:] = 0.0
+        for k in range(start[e], start[e + 1]):
+            source = tile[entries[k] * LANES : (entries[k] + 1) * LANES]
+            factor = factors[k]
+            for lane in range(LANES):
+                row[lane] += factor * source[lane]
+
+
+@njit(**_OPTIONS)
+def packed_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination):
+    """Entries of all rows for every sample, shape (entries, n): for tests, plots and prediction."""
+    n = motion[0].shape[1]
+    n_out = combination[0].size - 1
+    state = np.empty((links[0].size + 1) * LINK * LANES, motion[0].dtype)
+    body = np.empty(LINK * LANES, motion[0].dtype)
+    tile = np.zeros(n_tree * LANES, motion[0].dtype)
+    projected = np.zeros(max(n_out, n_tree) * LANES, motion[0].dtype)
+    count = n_out if n_out > 0 else n_tree
+    out = np.empty((count, n), motion[0].dtype)
+    for at in range(0, n, LANES):
+        fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile)
+        source = tile
+        if n_out > 0:
+            combine(tile, combination, projected)
+            source = projected
+        width = min(LANES, n - at)
+        for e in range(count):
+            for lane in range(width):
+                out[e, at + lane] = source[e * LANES + lane]
+    return out
