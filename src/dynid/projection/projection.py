@@ -16,6 +16,22 @@ from dynid.mechanism.parameters import Parameter
 
 
 @dataclass(frozen=True, eq=False)
+class Directions:
+    """Tangent directions of a model: its rows are N^T W_tree chi = effort_map tau.
+
+    Attributes:
+        names, units: Of the rows.
+        N: Tree velocities per unit velocity of each row, shape (n_v, k).
+        effort_map: What each row feels of the efforts, N^T B, shape (k, a).
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    N: Float[Array, "v k"]
+    effort_map: Float[Array, "k a"]
+
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """Rows of one kind: one effort (or one power equation) in one log.
 

@@ -1,0 +1,114 @@
+"""Tree coordinates from the measured ones: order, couplings, quaternions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.kinematics.tree import tree_rates
+from dynid.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateMap:
+    """Tree positions are `positions @ q_measured + offset`; velocities likewise.
+
+    Attributes:
+        positions: Shape (n_q, m); a coupled joint's row holds its ratios.
+        offset: Shape (n_q,), in [rad, m].
+        velocities: G with dq = G u, u the independent velocities, shape (n_v, n_u).
+        independent: Names of the independent velocity coordinates.
+    """
+
+    mechanism: Mechanism
+    positions: Float[Array, "q m"]
+    offset: Float[Array, "q"]
+    velocities: Float[Array, "v u"]
+    independent: tuple[str, ...]
+
+    def states(
+        self, q: Float[Array, "n m"], dq: Float[Array, "n m"], ddq: Float[Array, "n m"]
+    ) -> tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"]]:
+        """Tree positions, velocities and accelerations of measured positions and derivatives."""
+        G = self.positions.T
+        return tree_rates(self.mechanism, q @ G + self.offset, dq @ G, ddq @ G)
+
+
+def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) -> CoordinateMap:
+    """How every tree coordinate follows from the measured positions.
+
+    Args:
+        measured: Position names in the order of the log's columns; default those of
+            `mechanism.measured`.
+    """
+    if measured is None:
+        measured = measured_positions(mechanism)
+    full, offset = _expand(mechanism, mechanism.positions)
+    columns = [name for name in mechanism.positions if not _is_coupled(mechanism, name)]
+    for name in columns:
+        if name not in measured:
+            raise InputError(
+                f"coordinate '{name}' is neither measured nor coupled to a measured one",
+                file=mechanism.file,
+                place=f"robot '{mechanism.name}'",
+                remedy="a tree needs every joint: add it to `measured` and to the log, or declare a coupling",
+            )
+    pick = np.zeros((len(columns), len(measured)))
+    for i, name in enumerate(columns):
+        pick[i, list(measured).index(name)] = 1.0
+    velocities, _ = _expand(mechanism, mechanism.coordinates)
+    independent = tuple(name for name in mechanism.coordinates if not _is_coupled(mechanism, name))
+    return CoordinateMap(mechanism, full @ pick, offset, velocities, independent)
+
+
+def measured_positions(mechanism: Mechanism) -> tuple[str, ...]:
+    """Position names of the measured joints, in the order of q_1.. of a log."""
+    joints = {joint.name: joint for joint in mechanism.joints}
+    return tuple(name for measured in mechanism.measured for name in joints[measured].positions)
+
+
+def _is_coupled(mechanism: Mechanism, coordinate: str) -> bool:
+    return any(coupling.joint == coordinate for coupling in mechanism.couplings)
+
+
+def _expand(
+    mechanism: Mechanism, names: Sequence[str]
+) -> tuple[Float[Array, "c u"], Float[Array, "c"]]:
+    """Every coordinate of `names` by the uncoupled ones among them, chains of couplings resolved."""
+    index = {name: i for i, name in enumerate(names)}
+    direct, offset = np.zeros((len(names), len(names))), np.zeros(len(names))
+    free = [name for name in names if not _is_coupled(mechanism, name)]
+    for coupling in mechanism.couplings:
+        if coupling.joint not in index:
+            raise InputError(
+                f"coupling of unknown coordinate '{coupling.joint}'" + nearest(coupling.joint, names),
+                file=mechanism.file,
+            )
+        offset[index[coupling.joint]] = coupling.offset
+        for other, ratio in coupling.of.items():
+            if other not in index:
+                raise InputError(
+                    f"'{coupling.joint}' is coupled to unknown coordinate '{other}'" + nearest(other, names),
+                    file=mechanism.file,
+                )
+            direct[index[coupling.joint], index[other]] = ratio
+    # q = direct q + select u + offset; without cycles `direct` is nilpotent.
+    select = np.zeros((len(names), len(free)))
+    for column, name in enumerate(free):
+        select[index[name], column] = 1.0
+    power = direct
+    for _ in mechanism.couplings:
+        power = power @ direct
+    if np.any(power):
+        raise InputError(
+            "couplings form a cycle: " + ", ".join(c.joint for c in mechanism.couplings),
+            file=mechanism.file,
+            remedy="express every coupled joint by joints that are measured",
+        )
+    solve = np.linalg.inv(np.eye(len(names)) - direct) if mechanism.couplings else np.eye(len(names))
+    return solve @ select, solve @ offset

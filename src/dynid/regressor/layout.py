@@ -1,0 +1,290 @@
+"""Packed rows: which entries of N^T W can be non-zero, and where they stand.
+
+A body acts only on the joints between it and the base, so most of W is zero by structure.
+Rows are stored as lists of entries, row after row; the last entry of a row is its Y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Inexact, Int
+
+from dynid.arrays import Array
+from dynid.kinematics.tree import SPHERICAL, Tree, tree_of
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
+from dynid.mechanism.parameters import Parameter
+
+ABSENT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Entries of the rows of a model.
+
+    Attributes:
+        start: First entry of each row, shape (k + 1,); entry start[r + 1] - 1 is Y of row r.
+        columns: Parameter of each entry, ABSENT for Y and for entries nobody asked for.
+    """
+
+    start: Int[Array, "k1"]
+    columns: Int[Array, "e"]
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of all rows together."""
+        return int(self.columns.size)
+
+    def dense(self, packed: Inexact[Array, "e n"], n_parameters: int) -> Inexact[Array, "n k p"]:
+        """W with its zeros, samples first."""
+        k = len(self.start) - 1
+        W = np.zeros((packed.shape[1], k, n_parameters), packed.dtype)
+        for row in range(k):
+            for entry in range(self.start[row], self.start[row + 1]):
+                if self.columns[entry] != ABSENT:
+                    W[:, row, self.columns[entry]] += packed[entry]
+        return W
+
+
+@dataclass(frozen=True, eq=False)
+class TreeRegressor:
+    """Computes packed rows of N^T W (and N^T B tau beside them) for batches of tree states.
+
+    The arrays are what the kernels read; see `kernels.fill_tile`.
+    """
+
+    tree: Tree
+    layout: Layout
+    pairs: tuple[Array, ...]
+    drives: tuple[Array, ...]
+    given_entries: Int[Array, "g"]
+    terms: tuple[Term, ...]
+    actuator_map: Float[Array, "a v"]
+    uses_actuators: bool
+    n_tree: int
+    combination: tuple[Array, ...]
+    coordinates: tuple[str, ...]
+
+    def packed(
+        self,
+        q: Inexact[Array, "n q"],
+        dq: Inexact[Array, "n v"],
+        ddq: Inexact[Array, "n v"],
+        Y: Float[Array, "n k"],
+    ) -> Inexact[Array, "e n"]:
+        """Entries of all rows, shape (e, n); Y goes to each row's last entry."""
+        from dynid.regressor.kernels import packed_rows
+
+        kind = np.result_type(np.float64, q, dq, ddq)
+        q, dq, ddq = (np.ascontiguousarray(x.T, dtype=kind) for x in (q, dq, ddq))
+        source_dq, source_ddq = dq, ddq
+        if self.uses_actuators:
+            source_dq = np.concatenate([dq, self.actuator_map @ dq])
+            source_ddq = np.concatenate([ddq, self.actuator_map @ ddq])
+        given = np.empty((len(self.given_entries), q.shape[1] if len(q) else len(Y)), dtype=kind)
+        for i, term in enumerate(self.terms):
+            given[i] = self._term(term, q, dq, ddq)
+        given[len(self.terms) :] = Y.T
+        tree = self.tree
+        return packed_rows(
+            (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
+            (tree.body_link, tree.body_frame),
+            tree.gravity,
+            self.pairs,
+            self.drives,
+            (self.given_entries, given),
+            (q, dq, ddq, source_dq, source_ddq),
+            self.n_tree,
+            self.combination,
+        )
+
+    def _term(
+        self, term: Term, q: Inexact[Array, "q n"], dq: Inexact[Array, "v n"], ddq: Inexact[Array, "v n"]
+    ) -> Inexact[Array, "n"]:
+        index = {name: i for i, name in enumerate(self.coordinates)}
+        signals = {"q": q, "dq": dq, "ddq": ddq}
+        return term.expression.evaluate({}, lambda kind, name: signals[kind][index[name]])
+
+
+def tree_regressor(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    N: Float[Array, "v k"],
+    mounted: Sequence[str] = (),
+) -> TreeRegressor:
+    """The regressor of rows N^T W_tree for constant tangent directions N.
+
+    Args:
+        N: Tangent directions, tree velocities per unit of each row's coordinate, shape (n_v, k).
+        mounted: Payloads that are on the robot; columns of the others are zero.
+    """
+    builder = _Builder(mechanism, parameters, mounted)
+    rows = [int(j) for j in np.flatnonzero(np.any(N != 0, axis=1))]
+    for row in rows:
+        builder.add_row(row)
+    return builder.finish(rows, N)
+
+
+class _Builder:
+    """Collects entries row by row; one instance per regressor."""
+
+    def __init__(self, mechanism: Mechanism, parameters: Sequence[Parameter], mounted: Sequence[str]) -> None:
+        self.mechanism = mechanism
+        self.tree = tree_of(mechanism)
+        self.index = {parameter.name: i for i, parameter in enumerate(parameters)}
+        self.carried = [name not in mechanism.payloads or name in mounted for name in self.tree.body_names]
+        self.columns: list[int] = []
+        self.row_entries: dict[int, list[int]] = {}
+        self.pairs: list[tuple[int, int, int, int]] = []
+        self.drives: list[tuple[int, int, int, float]] = []
+        self.given: list[tuple[int, Term]] = []
+        self.row_link = _row_links(self.tree)
+        self.subtree = _subtrees(self.tree)
+
+    def _entry(self, row: int, column: int) -> int:
+        self.columns.append(column)
+        self.row_entries[row].append(len(self.columns) - 1)
+        return len(self.columns) - 1
+
+    def add_row(self, row: int) -> None:
+        """Entries of tree coordinate `row`: bodies it carries, its drive terms, declared terms."""
+        self.row_entries[row] = []
+        link, axis = self.row_link[row]
+        for body in self.subtree[link]:
+            name = self.tree.body_names[body]
+            columns = [self.index.get(f"{symbol}_{name}", ABSENT) for symbol in SYMBOLS]
+            if self.carried[body] and any(column != ABSENT for column in columns):
+                self.pairs.append((body, link, axis, len(self.columns)))
+                for column in columns:
+                    self._entry(row, column)
+        self._add_drives(row)
+        coordinate = self.mechanism.coordinates[row]
+        for term in self.mechanism.terms:
+            if term.joint == coordinate and term.name in self.index:
+                self.given.append((self._entry(row, self.index[term.name]), term))
+
+    def _add_drives(self, row: int) -> None:
+        robot = self.mechanism
+        sources = {robot.coordinates[row]: (row, 1.0)}
+        for i, actuator in enumerate(robot.actuators):
+            if actuator.name not in robot.coordinates and robot.actuator_map[i, row] != 0.0:
+                sources[actuator.name] = (len(robot.coordinates) + i, robot.actuator_map[i, row])
+        for owner, (source, factor) in sources.items():
+            for symbol in robot.drive.get(owner, ()):
+                column = self.index.get(f"{symbol}_{owner}", ABSENT)
+                if column != ABSENT:
+                    entry = self._entry(row, column)
+                    self.drives.append((entry, DRIVE_SYMBOLS.index(symbol), source, factor))
+
+    def finish(self, rows: Sequence[int], N: Float[Array, "v k"]) -> TreeRegressor:
+        y_entries = []
+        if _is_selection(N) and len(rows) == N.shape[1]:
+            layout, order, y_entries = self._selected(N)
+            combination = _csr([])
+        else:
+            y_entries = [len(self.columns) + k for k in range(N.shape[1])]
+            layout, combination = self._combined(rows, N, y_entries)
+            order = np.arange(len(self.columns))
+        n_v = len(self.mechanism.coordinates)
+        return TreeRegressor(
+            tree=self.tree,
+            layout=layout,
+            pairs=_pair_arrays(self.pairs, order, len(self.tree.body_names)),
+            drives=_drive_arrays(self.drives, order),
+            given_entries=np.array([order[e] for e, _ in self.given] + y_entries, dtype=np.int64),
+            terms=tuple(term for _, term in self.given),
+            actuator_map=self.mechanism.actuator_map,
+            uses_actuators=any(source >= n_v for _, _, source, _ in self.drives),
+            n_tree=len(self.columns) + N.shape[1],
+            combination=combination,
+            coordinates=self.mechanism.coordinates,
+        )
+
+    def _selected(self, N: Float[Array, "v k"]) -> tuple[Layout, Int[Array, "t"], list[int]]:
+        """Rows are tree rows: renumber the entries row after row, with Y behind each."""
+        order = np.zeros(len(self.columns), dtype=np.int64)
+        start, columns, y_entries = [0], [], []
+        for k in range(N.shape[1]):
+            for entry in self.row_entries[int(np.argmax(N[:, k]))]:
+                order[entry] = len(columns)
+                columns.append(self.columns[entry])
+            y_entries.append(len(columns))
+            columns.append(ABSENT)
+            start.append(len(columns))
+        return Layout(np.array(start), np.array(columns)), order, y_entries
+
+    def _combined(
+        self, rows: Sequence[int], N: Float[Array, "v k"], y_entries: Sequence[int]
+    ) -> tuple[Layout, tuple[Array, ...]]:
+        """Rows are sums of tree rows: each entry gathers those of one parameter."""
+        start, columns = [0], []
+        sums: list[list[tuple[int, float]]] = []
+        for k in range(N.shape[1]):
+            gathered: dict[int, list[tuple[int, float]]] = {}
+            for row in rows:
+                if N[row, k] != 0.0:
+                    for entry in self.row_entries[row]:
+                        if self.columns[entry] != ABSENT:
+                            gathered.setdefault(self.columns[entry], []).append((entry, N[row, k]))
+            for column in sorted(gathered):
+                columns.append(column)
+                sums.append(gathered[column])
+            columns.append(ABSENT)
+            sums.append([(y_entries[k], 1.0)])
+            start.append(len(columns))
+        return Layout(np.array(start), np.array(columns)), _csr(sums)
+
+
+def _row_links(tree: Tree) -> list[tuple[int, int]]:
+    """Link and axis (column of its R) of each velocity coordinate."""
+    rows = []
+    for link in range(tree.parent.size):
+        if tree.kind[link] == SPHERICAL:
+            rows += [(link, axis) for axis in range(3)]
+        elif tree.kind[link]:
+            rows.append((link, 2))
+    return rows
+
+
+def _subtrees(tree: Tree) -> Mapping[int, list[int]]:
+    """Bodies that move with each link, in order."""
+    carried: dict[int, list[int]] = {link: [] for link in range(tree.parent.size)}
+    for body, link in enumerate(tree.body_link):
+        for ancestor in tree.ancestors(int(link)):
+            carried[ancestor].append(body)
+    return carried
+
+
+def _is_selection(N: Float[Array, "v k"]) -> bool:
+    """Whether each column of N is one unit vector and no two are the same."""
+    return bool(np.all((N == 0) | (N == 1)) and np.all(N.sum(0) == 1) and np.all(N.sum(1) <= 1))
+
+
+def _pair_arrays(
+    pairs: Sequence[tuple[int, int, int, int]], order: Int[Array, "t"], n_bodies: int
+) -> tuple[Array, ...]:
+    """Body-joint pairs sorted by body: starts per body, link, axis, first entry."""
+    ordered = sorted(pairs)
+    counts = np.bincount([pair[0] for pair in ordered], minlength=n_bodies) if ordered else np.zeros(n_bodies)
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    link, axis = (np.array([pair[k] for pair in ordered], dtype=np.int64) for k in (1, 2))
+    entry = np.array([order[pair[3]] for pair in ordered], dtype=np.int64)
+    return start, link, axis, entry
+
+
+def _drive_arrays(
+    drives: Sequence[tuple[int, int, int, float]], order: Int[Array, "t"]
+) -> tuple[Array, ...]:
+    entry = np.array([order[drive[0]] for drive in drives], dtype=np.int64)
+    symbol, source = (np.array([drive[k] for drive in drives], dtype=np.int64) for k in (1, 2))
+    return entry, symbol, source, np.array([drive[3] for drive in drives], dtype=float)
+
+
+def _csr(sums: Sequence[Sequence[tuple[int, float]]]) -> tuple[Array, ...]:
+    start = np.concatenate([[0], np.cumsum([len(parts) for parts in sums])]).astype(np.int64)
+    entries = np.array([entry for parts in sums for entry, _ in parts], dtype=np.int64)
+    factors = np.array([factor for parts in sums for _, factor in parts], dtype=float)
+    return start, entries, factors
