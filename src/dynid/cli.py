@@ -1,0 +1,254 @@
+"""The command line: parses arguments, calls the library, prints what it returns.
+
+Imports of the library stand inside the commands, so that `dynid --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynid.errors import DynidError, InputError, NoResultError
+
+if TYPE_CHECKING:
+    from dynid.experiment import Experiment
+    from dynid.report.output import ResultFolder
+    from dynid.statistics.estimate import Estimate
+
+_INTERRUPTED = 130
+_MODELS = ("inverse", "power", "energy", "internal", "wrench")
+
+
+class Commands(click.Group):
+    """Turns errors into a message and an exit code; only a defect of dynid shows a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command chosen; exit 2 for refused input, 3 for no result, 130 for Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _complain("interrupted: nothing was changed; run the same command again")
+            ctx.exit(_INTERRUPTED)
+        except DynidError as error:
+            _complain(str(error))
+            ctx.exit(error.exit_code)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _complain(str(error))
+            ctx.exit(InputError.exit_code)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dynid")
+def main() -> None:
+    """Identify the dynamics of robots from a description of the mechanism and a log of its motion.
+
+    ROBOT is a built-in name, a robot file, or a URDF. Exit codes: 0 done; 2 input refused, nothing
+    written; 3 no trustworthy result; 130 interrupted.
+    """
+
+
+out_option = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Result folder [default: results/<name>]."
+)
+full_option = click.option("--full", is_flag=True, help="Print every parameter, however many there are.")
+
+
+@main.command()
+@click.argument("robot", default="serial6")
+@out_option
+def demo(robot: str, out: Path | None) -> None:
+    """Simulate a built-in robot, identify it, and compare with the truth."""
+    from dynid.report.output import claimed
+    from dynid.report.progress import ProgressBar
+    from dynid.robots.demo import run_demo
+
+    with claimed(out or _default_out(robot)) as folder:
+        with ProgressBar() as progress, _saving(folder):
+            estimate = run_demo(robot, progress)
+        _finish(estimate, folder, full=True)
+
+
+@main.command()
+def robots() -> None:
+    """List the built-in robots."""
+    from dynid.mechanism.load import builtin_robots
+
+    found = builtin_robots()
+    width = max((len(name) for name in found), default=0)
+    for name, description in found.items():
+        click.echo(f"{name:<{width}}  {description}")
+
+
+@main.command()
+@click.argument("robot")
+@click.option("--drive", metavar="none|Ia,Fv,...", help="Drive terms of every joint, instead of the robot's.")
+@click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
+@click.option("--open", "open_loops", is_flag=True, help="Cut the loops; every joint moves freely.")
+@click.option("--bodies", metavar="A,B,...", help="A sub-chain alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(
+    robot: str,
+    drive: str | None,
+    ties: tuple[str, ...],
+    payloads: tuple[str, ...],
+    open_loops: bool,
+    bodies: str | None,
+    as_json: bool,
+) -> None:
+    """Show dof, bodies and closures, and which parameters can be identified."""
+    from dynid.info import describe
+    from dynid.mechanism.load import load_robot
+    from dynid.report.info_text import info_document, print_info
+    from dynid.report.json_file import json_text
+
+    found = describe(
+        load_robot(robot),
+        drive=_names(drive),
+        ties=ties,
+        payloads=payloads,
+        open_loops=open_loops,
+        bodies=_names(bodies),
+    )
+    if as_json:
+        click.echo(json_text(info_document(found)), nl=False)
+    else:
+        print_info(found)
+
+
+@main.command()
+@click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--robot", help="Built-in name, robot file, or URDF (instead of an experiment file).")
+@click.option("--log", "logs", multiple=True, metavar="FILE", help="A log to identify from; may be repeated.")
+@click.option(
+    "--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; may be repeated."
+)
+@click.option("--model", type=click.Choice(_MODELS), help="Identification model [default: the robot's own].")
+@click.option("--estimator", help="ols, wls, ...  [default: wls].")
+@out_option
+@full_option
+def identify(
+    experiment: Path | None,
+    robot: str | None,
+    logs: tuple[str, ...],
+    unseen: tuple[str, ...],
+    model: str | None,
+    estimator: str | None,
+    out: Path | None,
+    full: bool,
+) -> None:
+    """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
+    from dynid.identify import run_experiment
+    from dynid.report.output import claimed
+    from dynid.report.progress import ProgressBar
+
+    job = _experiment(experiment, robot, logs, unseen, model, estimator)
+    with claimed(out or _default_out(str(experiment or robot))) as folder:
+        with ProgressBar() as progress, _saving(folder):
+            estimate = run_experiment(job, progress)
+        _finish(estimate, folder, full=full)
+
+
+@main.command()
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of validation.json [default: that of RESULT].",
+)
+def validate(result: Path, logs: tuple[str, ...], out: Path | None) -> None:
+    """Predict other logs with a result (result.json or its folder); writes validation.json."""
+    from dynid.identify import validate_result
+    from dynid.report.validation_file import validation_document, write_validation
+
+    folder = out or (result if result.is_dir() else result.parent)
+    validations, _ = validate_result(result, logs)
+    write_validation(validation_document(result, validations), folder)
+    _show_validation(validations, folder)
+
+
+def _experiment(
+    file: Path | None,
+    robot: str | None,
+    logs: tuple[str, ...],
+    unseen: tuple[str, ...],
+    model: str | None,
+    estimator: str | None,
+) -> Experiment:
+    """The experiment of a file or of flags; model and estimator given as flags win over the file."""
+    from dataclasses import replace
+
+    from dynid.experiment import Experiment, read_experiment
+
+    if (file is None) == (robot is None):
+        raise click.UsageError("give either an experiment file, or --robot with --log")
+    if file is not None and (logs or unseen):
+        raise click.UsageError(
+            "--log and --validate belong to --robot; an experiment file lists its own logs"
+        )
+    if robot is not None and not logs:
+        raise click.UsageError("--robot needs at least one --log")
+    chosen = {key: value for key, value in (("model", model), ("estimator", estimator)) if value}
+    if file is not None:
+        return replace(read_experiment(file), **chosen)
+    return Experiment(robot=robot, logs=logs, validate=unseen, **chosen)
+
+
+@contextlib.contextmanager
+def _saving(folder: ResultFolder) -> Iterator[None]:
+    """What a run without trustworthy result has found is saved all the same."""
+    try:
+        yield
+    except NoResultError as error:
+        found = getattr(error, "estimate", None)
+        if found is not None:
+            folder.write(found)
+        raise
+
+
+def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
+    from dynid.report.text import print_summary
+
+    folder.write(estimate)
+    print_summary(estimate, full=full)
+    click.echo(f"\nwritten: {_shown(folder.path)} (result.json, parameters.csv, report.html)")
+
+
+def _show_validation(validations: Any, folder: Path) -> None:
+    from dynid.report.text import print_validation
+
+    print_validation(validations)
+    click.echo(f"\nwritten: {_shown(folder / 'validation.json')}")
+
+
+def _default_out(source: str) -> Path:
+    """`results/<name>`: the name of the robot, or of the file without its ending."""
+    return Path("results") / (Path(source).stem or "result")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """`a,b` as names; `none` as no names; nothing given as None."""
+    if text is None:
+        return None
+    if text.strip() == "none":
+        return ()
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _shown(path: Path) -> str:
+    """A path as short as it can be said from here."""
+    with contextlib.suppress(ValueError):
+        return str(path.resolve().relative_to(Path.cwd()))
+    return str(path)
+
+
+def _complain(message: str) -> None:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)

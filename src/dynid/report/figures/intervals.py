@@ -1,0 +1,145 @@
+"""Every parameter with its 95 % interval, in percent of its own value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynid.report.figures.figure import BLUE, GREY, INK, ORANGE, RED, axis, figure, plot_text
+from dynid.report.numbers import interval_text, percent, sigma_text, unit_text, value_text
+from dynid.report.quality import MEANING, Quality, owner_of, quality
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_LIMIT = 100.0  # percent: an interval this wide reaches zero, and wider says no more
+_ROW = 17  # pixels
+_STYLE = {
+    Quality.GOOD: (BLUE, "circle"),
+    Quality.FAIR: (ORANGE, "square"),
+    Quality.WEAK: (RED, "triangle-up"),
+    Quality.ZERO: (RED, "x"),
+}
+
+
+def interval_figure(estimate: Estimate) -> Markup | None:
+    """Intervals coloured by quality, with prior and truth beside them; None without parameters."""
+    shown = [p for p in estimate.parameters if p.ci95 is not None and p.value != 0.0]
+    if not shown:
+        return None
+    traces = [_trace(kind, members) for kind in _STYLE if (members := _of(kind, shown))]
+    traces += _marks("prior", {p.name: p.prior for p in shown}, shown, "line-ns-open", GREY)
+    traces += _marks("truth", dict(estimate.truth or {}), shown, "diamond-open", INK)
+    return figure(
+        "parameter-intervals",
+        traces,
+        _layout(shown, estimate),
+        "95 percent interval of every parameter relative to its value",
+        "Each bar is the 95 % interval of one parameter, in percent of its estimate; a bar that reaches "
+        "\N{MINUS SIGN}100 % holds zero. Bars and marks beyond \N{PLUS-MINUS SIGN}100 % are cut there.",
+    )
+
+
+def _of(kind: Quality, shown: Sequence[ParameterEstimate]) -> list[ParameterEstimate]:
+    return [p for p in shown if quality(p) is kind]
+
+
+def _trace(kind: Quality, members: Sequence[ParameterEstimate]) -> dict[str, Any]:
+    colour, symbol = _STYLE[kind]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": MEANING[kind],
+        "x": [0.0] * len(members),
+        "y": [plot_text(p.name) for p in members],
+        "error_x": {
+            "type": "data",
+            "array": [_half_width(p) for p in members],
+            "color": colour,
+            "thickness": 3,
+            "width": 0,
+        },
+        "marker": {"color": colour, "symbol": symbol, "size": 8},
+        "hovertext": [_hover(p) for p in members],
+        "hoverinfo": "text",
+    }
+
+
+def _marks(
+    name: str,
+    values: dict[str, float | None],
+    shown: Sequence[ParameterEstimate],
+    symbol: str,
+    colour: str,
+) -> list[dict[str, Any]]:
+    """A trace of other values of the same parameters, or none."""
+    pairs = [(p, value) for p in shown if (value := values.get(p.name)) is not None]
+    if not pairs:
+        return []
+    off = [100.0 * (value - p.value) / abs(p.value) for p, value in pairs]
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "x": [min(_LIMIT, max(-_LIMIT, x)) for x in off],
+            "y": [plot_text(p.name) for p, _ in pairs],
+            "marker": {"color": colour, "symbol": symbol, "size": 9, "line": {"width": 2, "color": colour}},
+            "hovertext": [
+                f"{plot_text(p.name)}: {name} {value_text(value, p.sigma)} {plot_text(unit_text(p.unit))} ({x:+.3g} %)"
+                for (p, value), x in zip(pairs, off, strict=True)
+            ],
+            "hoverinfo": "text",
+        }
+    ]
+
+
+def _half_width(parameter: ParameterEstimate) -> float:
+    assert parameter.ci95 is not None  # noqa: S101 (only such are shown)
+    low, high = parameter.ci95
+    return min(_LIMIT, 50.0 * (high - low) / abs(parameter.value))
+
+
+def _hover(parameter: ParameterEstimate) -> str:
+    p = parameter
+    return (
+        f"<b>{plot_text(p.name)}</b> = {value_text(p.value, p.sigma)} {plot_text(unit_text(p.unit))}"
+        f"<br>sigma {sigma_text(p.sigma)} ({percent(p.sigma_rel_percent)} %)<br>95 % {interval_text(p)}"
+    )
+
+
+def _layout(shown: Sequence[ParameterEstimate], estimate: Estimate) -> dict[str, Any]:
+    names = [plot_text(p.name) for p in shown]
+    reach = max(_half_width(p) for p in shown)
+    others = [p.prior for p in shown] if any(p.prior is not None for p in shown) else []
+    bound = 1.06 * (_LIMIT if reach > 0.9 * _LIMIT else max(reach, 25.0 if others or estimate.truth else 1.0))
+    owners = [owner_of(p.name) for p in shown]
+    borders = [i - 0.5 for i in range(1, len(owners)) if owners[i] != owners[i - 1]]
+    return {
+        "height": 110 + _ROW * len(shown),
+        "xaxis": axis("deviation from the estimate [% of its value]", range=[-bound, bound], side="bottom"),
+        "yaxis": axis(
+            categoryorder="array",
+            categoryarray=names,
+            range=[len(shown) - 0.4, -0.6],
+            showgrid=False,
+            tickmode="array",
+            tickvals=names,
+            ticktext=names,
+        ),
+        "shapes": [
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": y,
+                "y1": y,
+                "line": {"color": "#d5dbe3", "width": 1},
+            }
+            for y in borders
+        ],
+        "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
+        "margin": {"l": 90, "r": 20, "t": 44, "b": 48},
+    }

@@ -1,0 +1,165 @@
+"""One small panel an effort: measured against predicted, or what is left of them, in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.report.figures.figure import BLUE, INK, PALE, RED, axis, figure, packed, plot_text
+from dynid.report.numbers import number, unit_text
+from dynid.statistics.estimate import Signals
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_MOST_NUMBERS = 150_000  # in all figures together: 5.3 bytes each keep the page below 6 MB
+_MOST_POINTS = 1500  # a panel is about 500 pixels wide
+_SERIES = 6  # t three times, measured, predicted, residual
+_PANEL, _FRAME = 190, 90  # pixels
+_COLUMNS = 2
+
+
+def points_per_panel(logs: Sequence[Signals]) -> int:
+    """How many samples each panel may show, so that the page stays small."""
+    panels = sum(len(signals.names) for signals in logs)
+    return max(100, min(_MOST_POINTS, _MOST_NUMBERS // max(1, _SERIES * panels)))
+
+
+def effort_figure(signals: Signals, anchor: str, most: int) -> Markup:
+    """Measured and predicted effort of one log."""
+    rows = _thinned(signals.t, most)
+    t = packed(_since_start(signals.t)[rows])
+    data = []
+    for i in range(len(signals.names)):
+        measured = _line("measured", t, signals.measured[rows, i], i, PALE, 3.0)
+        predicted = _line("predicted", t, signals.predicted[rows, i], i, RED, 1.2)
+        data += [measured, predicted]
+    return figure(
+        anchor,
+        data,
+        _layout(signals, [_title(signals, i) for i in range(len(signals.names))]),
+        f"measured and predicted efforts of log {signals.log}",
+        f"Log {signals.log}" + _thinning(len(rows), len(signals.t)),
+    )
+
+
+def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
+    """Measured minus predicted effort of one log, with a band of two rms."""
+    rows = _thinned(signals.t, most)
+    t = packed(_since_start(signals.t)[rows])
+    left = signals.measured - signals.predicted
+    rms = np.sqrt(np.nanmean(np.square(left), axis=0)) if len(left) else np.zeros(len(signals.names))
+    data = [_line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
+    titles = [f"{_title(signals, i)}, rms {number(float(rms[i]), 3)}" for i in range(len(signals.names))]
+    layout = _layout(signals, titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
+    return figure(
+        anchor,
+        data,
+        layout,
+        f"residuals of log {signals.log}",
+        f"Log {signals.log}: measured minus predicted; the band is \N{PLUS-MINUS SIGN}2 rms"
+        + _thinning(len(rows), len(signals.t)),
+    )
+
+
+def _since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
+    finite = t[np.isfinite(t)]
+    return t - finite[0] if len(finite) else t
+
+
+def _thinned(t: Float[Array, "n"], most: int) -> Int[Array, "m"]:
+    """Every so manieth sample, and every break between pieces."""
+    step = max(1, -(-len(t) // most))
+    kept = np.zeros(len(t), dtype=bool)
+    kept[::step] = True
+    return np.flatnonzero(kept | np.isnan(t))
+
+
+def _thinning(shown: int, given: int) -> str:
+    return f" ({shown} of {given} samples shown)" if shown < given else ""
+
+
+def _line(
+    name: str, t: dict[str, str], y: Float[Array, "n"], panel: int, colour: str, width: float
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "legendgroup": name,
+        "showlegend": panel == 0 and name != "residual",
+        "x": t,
+        "y": packed(y),
+        "xaxis": _axis_name("x", panel),
+        "yaxis": _axis_name("y", panel),
+        "line": {"color": colour, "width": width},
+    }
+
+
+def _axis_name(letter: str, panel: int) -> str:
+    return letter if panel == 0 else f"{letter}{panel + 1}"
+
+
+def _title(signals: Signals, i: int) -> str:
+    return f"<b>{plot_text(signals.names[i])}</b> [{plot_text(unit_text(signals.units[i]))}]"
+
+
+def _band(panel: int, half: float) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "layer": "below",
+        "xref": f"{_axis_name('x', panel)} domain",
+        "yref": _axis_name("y", panel),
+        "x0": 0,
+        "x1": 1,
+        "y0": -half,
+        "y1": half,
+        "fillcolor": "rgba(0,114,178,0.10)",
+        "line": {"width": 0},
+    }
+
+
+def _layout(signals: Signals, titles: Sequence[str]) -> dict[str, Any]:
+    n = len(titles)
+    columns = min(_COLUMNS, n)
+    rows = -(-n // max(1, columns))
+    height = _FRAME + _PANEL * rows
+    layout: dict[str, Any] = {
+        "height": height,
+        "legend": {"orientation": "h", "x": 0, "y": 1 + 24 / (height - 106), "yanchor": "bottom"},
+        "annotations": [],
+        "margin": {"l": 56, "r": 16, "t": 62, "b": 44},
+    }
+    for i, title in enumerate(titles):
+        row, column = divmod(i, columns)
+        across, down = _domain(column, columns, 0.08), _domain(rows - 1 - row, rows, 0.34 / rows)
+        is_lowest = i + columns >= n
+        x_title = "time since start [s]" if is_lowest else ""
+        layout[f"xaxis{i + 1}"] = axis(x_title, domain=across, anchor=_axis_name("y", i), matches="x")
+        layout[f"yaxis{i + 1}"] = axis(domain=down, anchor=_axis_name("x", i), nticks=5)
+        layout["annotations"].append(_heading(title, across[0], down[1]))
+    del layout["xaxis1"]["matches"]  # the others follow the first
+    return layout
+
+
+def _domain(place: int, count: int, gap: float) -> list[float]:
+    width = (1.0 - gap * (count - 1)) / count
+    return [place * (width + gap), min(1.0, place * (width + gap) + width)]
+
+
+def _heading(text: str, x: float, y: float) -> dict[str, Any]:
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12, "color": INK},
+    }

@@ -1,0 +1,45 @@
+"""`report.html`: one self-contained page; it loads nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING
+
+from dynid.report.sections import SECTIONS
+from dynid.report.template import render, source
+from dynid.statistics.estimate import Estimate
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+def report_html(estimate: Estimate) -> str:
+    """The report of a result as HTML text, plotly.js inlined once."""
+    from plotly.offline import get_plotlyjs
+
+    sections = [section for make in SECTIONS if (section := make(estimate)) is not None]
+    scripts = (get_plotlyjs(), source("figures.js"))
+    page = render(
+        "report.html",
+        estimate=estimate,
+        sections=sections,
+        style=_verbatim(source("style.css")),
+        scripts=[_verbatim(script) for script in scripts],
+        policy=_policy(scripts),
+    )
+    return str(page)
+
+
+def _policy(scripts: tuple[str, ...]) -> str:
+    """Content security policy: only our own scripts run, and nothing is fetched."""
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def _verbatim(text: str) -> Markup:
+    """Our own style sheet and scripts; no text of a result ever passes here."""
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704

@@ -1,0 +1,187 @@
+"""`result.json` (`dynid.result/1`): the result for programs, written and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dynid.errors import InputError, NoResultError
+from dynid.notices import Notice
+from dynid.statistics.estimate import (
+    Estimate,
+    Fit,
+    NotIdentifiable,
+    ParameterEstimate,
+    Validation,
+)
+
+SCHEMA = "dynid.result/1"
+RESULT_FILE = "result.json"
+_LARGEST_FILE = 256 * 2**20  # bytes; a result of a thousand parameters takes 20 MB
+_UNBOUNDED = ("rank_gap", "condition", "condition_scaled")  # null stands for infinity there
+_T = TypeVar("_T")
+
+
+def result_document(estimate: Estimate) -> dict[str, Any]:
+    """The content of `result.json`, plain and finite: unbounded or undefined figures are null.
+
+    Raises:
+        NoResultError: A parameter or a covariance is not finite: that is no result.
+    """
+    _check_finite(estimate)
+    document = {
+        "schema": SCHEMA,
+        "robot": estimate.robot,
+        "model": estimate.model,
+        "estimator": estimate.estimator,
+        "parameters": [asdict(p) for p in estimate.parameters],
+        "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
+        "standard": [dict(entry) for entry in estimate.standard],
+        "fit": asdict(estimate.fit),
+        "validation": [asdict(item) for item in estimate.validation],
+        "warnings": [asdict(item) for item in estimate.warnings],
+        "choices": dict(estimate.choices),
+        "provenance": dict(estimate.provenance),
+        "covariance": {"names": _with_sigma(estimate), "matrix": estimate.covariance},
+        "truth": None if estimate.truth is None else dict(estimate.truth),
+    }
+    return {key: plain(value) for key, value in document.items()}
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """A document as text, UTF-8 kept readable; refuses what is not finite."""
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_result(path: str | Path) -> Estimate:
+    """The estimate in a `result.json`, or in the folder that holds one; signals are not kept there.
+
+    Raises:
+        InputError: No such file, not JSON, another schema version, or a key missing or misshapen.
+    """
+    file = Path(path)
+    file = file / RESULT_FILE if file.is_dir() else file
+    document = _load(file)
+    _check_schema(document, file)
+    try:
+        return _estimate(document)
+    except (KeyError, TypeError, ValueError) as error:  # msgspec's refusal is a ValueError
+        what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(
+            f"this is no complete result: {what}", file=file, remedy="identify again to write it anew"
+        ) from error
+
+
+def plain(value: Any) -> Any:
+    """`value` in the types of JSON; not finite numbers become None."""
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [plain(entry) for entry in value]
+    return str(value)
+
+
+def _with_sigma(estimate: Estimate) -> list[str]:
+    return [p.name for p in estimate.parameters if p.sigma is not None]
+
+
+def _check_finite(estimate: Estimate) -> None:
+    for p in estimate.parameters:
+        if not math.isfinite(p.value) or (p.sigma is not None and math.isnan(p.sigma)):
+            raise NoResultError(f"parameter '{p.name}' is {p.value} with sigma {p.sigma}: no result to write")
+    if not np.all(np.isfinite(estimate.covariance)):
+        raise NoResultError("the covariance of the parameters is not finite: no result to write")
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > _LARGEST_FILE:
+            raise InputError(f"{file.stat().st_size} bytes are too many for a result", file=file)
+        document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}", file=file, remedy="give a result.json or its folder"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"is not valid JSON: {error}", file=file, remedy="identify again to write it anew"
+        ) from error
+    if not isinstance(document, dict):
+        raise InputError("holds no result: the top level is not an object", file=file)
+    return document
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _check_schema(document: Mapping[str, Any], file: Path) -> None:
+    schema = document.get("schema")
+    if schema == SCHEMA:
+        return
+    found = re.fullmatch(r"dynid\.result/(\d+)", schema) if isinstance(schema, str) else None
+    if found is None:
+        remedy = f"give a file whose schema is '{SCHEMA}'"
+    elif int(found[1]) > int(SCHEMA.rpartition("/")[2]):
+        remedy = "it was written by a newer dynid: update dynid"
+    else:
+        remedy = "it was written by an older dynid: identify again"
+    raise InputError(f"schema {schema!r} is not '{SCHEMA}'", file=file, remedy=remedy)
+
+
+def _estimate(document: Mapping[str, Any]) -> Estimate:
+    return Estimate(
+        robot=_shaped(document["robot"], str),
+        model=_shaped(document["model"], str),
+        estimator=_shaped(document["estimator"], str),
+        parameters=_shaped(document["parameters"], tuple[ParameterEstimate, ...]),
+        not_identifiable=_shaped(document["not_identifiable"], tuple[NotIdentifiable, ...]),
+        fit=_shaped(_restored(document["fit"]), Fit),
+        covariance=_covariance(document),
+        validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
+        warnings=_shaped(document["warnings"], tuple[Notice, ...]),
+        choices=_shaped(document.get("choices", {}), dict[str, str]),
+        provenance=_shaped(document["provenance"], dict[str, Any]),
+        truth=_shaped(document.get("truth"), dict[str, float] | None),
+        standard=_shaped(document.get("standard", []), tuple[dict[str, Any], ...]),
+    )
+
+
+def _shaped(value: Any, kind: type[_T] | Any) -> _T | Any:
+    import msgspec
+
+    return msgspec.convert(value, kind)
+
+
+def _restored(value: Any) -> Any:
+    """Figures written as null, back to infinity or NaN."""
+    if isinstance(value, list):
+        return [_restored(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    absent = {
+        key: math.inf if key in _UNBOUNDED else math.nan for key, entry in value.items() if entry is None
+    }
+    return {key: _restored(entry) for key, entry in value.items()} | absent
+
+
+def _covariance(document: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    stored = document.get("covariance") or {"names": [], "matrix": []}
+    matrix = np.array(_shaped(stored["matrix"], list[list[float]]), dtype=float)
+    n = len(stored["names"])
+    if matrix.size != n * n:
+        raise ValueError(f"covariance has {matrix.size} entries for {n} parameters")
+    return matrix.reshape(n, n)

@@ -1,0 +1,62 @@
+"""Numbers as people read them: as many digits as the uncertainty supports, never more."""
+
+from __future__ import annotations
+
+import math
+
+from dynid.statistics.estimate import ParameterEstimate
+
+_MOST_DECIMALS = 6  # beyond these, and from a million on, powers of ten read better
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """`value` with `digits` significant digits; a dash when there is none."""
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.{digits}g}"
+
+
+def value_text(value: float, sigma: float | None) -> str:
+    """`value` rounded to the second significant digit of its `sigma`."""
+    if not sigma or not math.isfinite(sigma):
+        return number(value)
+    last_digit = math.floor(math.log10(sigma)) - 1
+    decimals = max(0, -last_digit)
+    if decimals <= _MOST_DECIMALS and abs(value) < 1e6:
+        return f"{value:.{decimals}f}"
+    size = math.floor(math.log10(abs(value))) if value else last_digit
+    return f"{value:.{max(0, size - last_digit)}e}"
+
+
+def percent(value: float | None) -> str:
+    """Percentages: two digits below 10, whole numbers above, `>999` where more says nothing."""
+    if value is None or math.isnan(value):
+        return "-"
+    if value > 999:
+        return ">999"
+    if value == 0.0 or abs(value) >= 10:
+        return f"{value:.0f}"
+    return f"{value:#.2g}" if abs(value) >= 1e-4 else f"{value:.0e}"
+
+
+def interval_text(parameter: ParameterEstimate) -> str:
+    """The 95 % interval as `[lo, hi]` in the digits of the value."""
+    if parameter.ci95 is None:
+        return "-"
+    low, high = (value_text(bound, parameter.sigma) for bound in parameter.ci95)
+    return f"[{low}, {high}]"
+
+
+def sigma_text(sigma: float | None) -> str:
+    """A deviation in two significant digits, as many decimals as the value beside it."""
+    return "-" if sigma is None else value_text(sigma, sigma)
+
+
+def unit_text(unit: str) -> str:
+    """`kg m^2` as it is printed."""
+    return unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 warning`, `3 warnings`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

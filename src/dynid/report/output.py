@@ -1,0 +1,204 @@
+"""Result folders: written whole or not at all, and never over somebody else's files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.errors import InputError
+from dynid.report.lock import locked
+from dynid.statistics.estimate import Estimate
+
+OWN_FILES = ("result.json", "parameters.csv", "report.html", "validation.json")
+_NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB, and the old one stays until the new one stands
+_REMEDY = "choose another folder with --out"
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    """A folder that was checked and is locked for this run."""
+
+    path: Path
+
+    def write(self, estimate: Estimate) -> None:
+        """Put `result.json`, `parameters.csv` and `report.html` there, all or none."""
+        files = result_files(estimate)
+        with _refusing(self.path):
+            write_files(self.path, files)
+
+
+def write_results(estimate: Estimate, directory: str | Path) -> None:
+    """Write the files of a result into `directory`, whole or not at all.
+
+    Raises:
+        InputError: The folder holds files that are not a result, cannot be written, or is in use.
+    """
+    with claimed(directory) as folder:
+        folder.write(estimate)
+
+
+@contextlib.contextmanager
+def claimed(directory: str | Path) -> Iterator[ResultFolder]:
+    """Check and lock `directory` before the work, so that a long run does not fail at its end."""
+    path = Path(os.path.abspath(directory))
+    with contextlib.ExitStack() as stack:
+        with _refusing(path):
+            stack.callback(_remove_empty, _missing_parents(path))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _check_place(path)
+            stack.enter_context(locked(path.parent / f".{path.name}.lock"))
+            _recover(path)
+            _check_content(path)
+        yield ResultFolder(path)
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Failures of the file system as refusals with a way out."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", file=path, remedy=_REMEDY
+        ) from error
+
+
+def _missing_parents(path: Path) -> list[Path]:
+    return [parent for parent in path.parents if not parent.exists()]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Take back folders made for a run that wrote nothing; those in use stay."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def result_files(estimate: Estimate) -> dict[str, str]:
+    """Name -> text of every file of a result."""
+    from dynid.report.csv_file import parameters_csv
+    from dynid.report.html import report_html
+    from dynid.report.json_file import json_text, result_document
+
+    return {
+        "result.json": json_text(result_document(estimate)),
+        "parameters.csv": parameters_csv(estimate),
+        "report.html": report_html(estimate),
+    }
+
+
+def write_files(path: Path, files: Mapping[str, str]) -> None:
+    """Replace the folder `path` by one that holds exactly `files`; on failure it stays as it was."""
+    new = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", dir=path.parent))
+    try:
+        new.chmod(0o777 & ~_umask())
+        for name, text in files.items():
+            _write_through(new / name, text)
+        _sync_folder(new)
+        _exchange(path, new)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write one file whole or not at all."""
+    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    os.close(handle)
+    new = Path(name)
+    try:
+        _write_through(new, text)
+        new.chmod(0o666 & ~_umask())
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _exchange(path: Path, new: Path) -> None:
+    old = path.parent / f".{path.name}.old-{new.name.rpartition('-')[2]}"
+    if path.exists():
+        path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        if old.exists():
+            old.rename(path)
+        raise
+    _sync_folder(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(path: Path) -> None:
+    """Clear what a killed run left; a result moved aside comes back if its place is empty."""
+    for old in _leftovers(path, "old"):
+        if path.exists():
+            shutil.rmtree(old)
+        else:
+            old.rename(path)
+    for new in _leftovers(path, "new"):
+        shutil.rmtree(new)
+
+
+def _leftovers(path: Path, kind: str) -> list[Path]:
+    prefix = f".{path.name}.{kind}-"
+    return sorted(entry for entry in path.parent.iterdir() if entry.name.startswith(prefix))
+
+
+def _check_place(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise InputError("is a file, not a folder", file=path, remedy=_REMEDY)
+    for place in (path.parent, path):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            raise InputError("no permission to write", file=place, remedy=_REMEDY)
+    free = shutil.disk_usage(path.parent).free
+    if free < _NEEDED_SPACE:
+        raise InputError(
+            f"only {free / 2**20:.1f} MB are free on the disk, {_NEEDED_SPACE >> 20} MB needed",
+            file=path.parent,
+            remedy="free some space, or " + _REMEDY,
+        )
+
+
+def _check_content(path: Path) -> None:
+    if not path.exists():
+        return
+    names = sorted(entry.name for entry in path.iterdir())
+    foreign = [name for name in names if name not in OWN_FILES]
+    if names and (foreign or not _is_result(path)):
+        shown = ", ".join((foreign or names)[:3])
+        raise InputError(f"holds files that are no dynid result: {shown}", file=path, remedy=_REMEDY)
+
+
+def _is_result(path: Path) -> bool:
+    file = path / "result.json"
+    if not file.is_file():
+        return (path / "validation.json").is_file()
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        return '"dynid.result/' in stream.read(200)
+
+
+def _write_through(file: Path, text: str) -> None:
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,52 @@
+"""A progress bar on the terminal, for work that lasts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_PATIENCE = 1.0  # seconds of work before a bar is worth showing
+
+
+class ProgressBar:
+    """Called with a stage and the fraction of it done; draws on standard error, if that is a terminal.
+
+    Use as a context, so that the bar goes when the work ends or fails.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._shows = sys.stderr.isatty()
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
+            return
+        bar = self._open()
+        if stage not in self._tasks:
+            self._tasks[stage] = bar.add_task(stage, total=1.0)
+        bar.update(self._tasks[stage], completed=fraction)
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _open(self) -> Progress:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.start()
+        return self._bar

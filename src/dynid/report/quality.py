@@ -1,0 +1,127 @@
+"""How good a parameter and a whole result are, in classes a reader can act on.
+
+R2 takes no part: delay, a wrong gain or a wrong zero leave it untouched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dynid.report.numbers import percent, plural
+from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
+
+
+class Quality(StrEnum):
+    """Class of one parameter, by its relative deviation and its 95 % interval."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    WEAK = "weak"
+    ZERO = "zero"
+    REMOVED = "removed"
+
+
+MEANING = {
+    Quality.GOOD: "sigma below 5 %",
+    Quality.FAIR: "sigma 5 to 20 %",
+    Quality.WEAK: "sigma above 20 %",
+    Quality.ZERO: "interval holds zero",
+    Quality.REMOVED: "removed, set to zero",
+}
+_GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
+_POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
+_POOR_PREDICTION = 3.0  # times the residual of the fit
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result in one line: `level` is good, care or bad; `reasons` say what speaks against it."""
+
+    level: str
+    headline: str
+    evidence: str
+    reasons: tuple[str, ...]
+
+
+def quality(parameter: ParameterEstimate) -> Quality:
+    """The class of one parameter."""
+    if not parameter.essential:
+        return Quality.REMOVED
+    if parameter.ci95 is None or parameter.ci95[0] <= 0.0 <= parameter.ci95[1]:
+        return Quality.ZERO
+    sigma = parameter.sigma_rel_percent
+    if sigma is None or sigma >= _FAIR_BELOW:
+        return Quality.WEAK
+    return Quality.GOOD if sigma < _GOOD_BELOW else Quality.FAIR
+
+
+def owner_of(name: str) -> str:
+    """The body or joint in a parameter's name: `ZZ_link2_R` belongs to `link2`."""
+    owner = name.partition("_")[2].removesuffix("_R")
+    return owner or "extra terms"
+
+
+def holds_truth(parameter: ParameterEstimate, truth: float) -> bool | None:
+    """Whether the 95 % interval holds the true value; None where there is no interval."""
+    if parameter.ci95 is None:
+        return None
+    return parameter.ci95[0] <= truth <= parameter.ci95[1]
+
+
+def coverage(estimate: Estimate) -> str:
+    """How many 95 % intervals hold the truth, beside how many should."""
+    truth = estimate.truth or {}
+    found = [holds_truth(p, truth[p.name]) for p in estimate.parameters if p.name in truth]
+    held = [mark for mark in found if mark is not None]
+    return f"{sum(held)} of {len(held)} intervals hold the true value (about {0.95 * len(held):.0f} expected)"
+
+
+def verdict(estimate: Estimate) -> Verdict:
+    """The whole result in one line, with what speaks against it."""
+    failures = tuple(_failures(estimate))
+    cares = tuple(_cares(estimate))
+    if failures:
+        return Verdict("bad", "Do not use these parameters yet", _evidence(estimate), failures + cares)
+    if cares:
+        return Verdict("care", "Usable with care", _evidence(estimate), cares)
+    return Verdict("good", "Usable: no warning, and it predicts unseen motion", _evidence(estimate), ())
+
+
+def _evidence(estimate: Estimate) -> str:
+    kept = [p for p in estimate.parameters if p.essential]
+    known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
+    text = f"{known} of {plural(len(kept), 'parameter')} known to better than {_FAIR_BELOW:.0f} %"
+    text += f"; residual of the fit {percent(estimate.fit.residual_percent)} %"
+    unseen = _independent(estimate.validation)
+    if unseen:
+        worst = max(unseen, key=lambda item: item.residual_percent)
+        text += f", of unseen motion {percent(worst.residual_percent)} %"
+    return text
+
+
+def _failures(estimate: Estimate) -> Iterable[str]:
+    fit = estimate.fit
+    if not any(p.essential for p in estimate.parameters):
+        yield "no parameter could be determined"
+    if not math.isfinite(fit.residual_percent) or fit.residual_percent > _POOR_FIT:
+        yield f"the fit leaves {percent(fit.residual_percent)} % of the measured effort unexplained"
+    for item in _independent(estimate.validation):
+        limit = max(_POOR_PREDICTION * fit.residual_percent, 10.0)
+        if item.residual_percent > limit:
+            yield f"unseen motion {item.log} is predicted {percent(item.residual_percent)} % off"
+
+
+def _cares(estimate: Estimate) -> Iterable[str]:
+    if estimate.warnings:
+        yield plural(len(estimate.warnings), "warning")
+    if estimate.not_identifiable:
+        yield f"{plural(len(estimate.not_identifiable), 'parameter')} not identifiable"
+    if not _independent(estimate.validation):
+        yield "no independent validation log"
+
+
+def _independent(validations: Iterable[Validation]) -> list[Validation]:
+    return [item for item in validations if item.independent]

@@ -1,0 +1,35 @@
+"""The report as a list of sections, each answering one question about an estimate.
+
+A section is a function `Estimate -> Section | None`; None leaves it out. To add one: a file
+here, a template of the same name, and one line in SECTIONS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynid.report.sections import (
+    efforts,
+    parameters,
+    provenance,
+    residuals,
+    unknown,
+    validation,
+    verdict,
+    warnings,
+)
+from dynid.report.sections.section import Section
+from dynid.statistics.estimate import Estimate
+
+SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
+    verdict.section,
+    warnings.section,
+    parameters.section,
+    unknown.section,
+    efforts.section,
+    residuals.section,
+    validation.section,
+    provenance.section,
+)
+
+__all__ = ["SECTIONS", "Section"]

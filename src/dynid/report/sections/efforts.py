@@ -1,0 +1,19 @@
+"""Does the model say what the motors measured?"""
+
+from __future__ import annotations
+
+from dynid.report.figures.small_multiples import effort_figure, points_per_panel
+from dynid.report.sections.section import Section
+from dynid.report.template import render
+from dynid.statistics.estimate import Estimate
+
+
+def section(estimate: Estimate) -> Section | None:
+    """Measured against predicted effort, one figure a log that the fit has used."""
+    used = [signals for signals in estimate.signals if not signals.validation]
+    if not used:
+        return None
+    most = points_per_panel(estimate.signals)
+    figures = [effort_figure(signals, f"efforts-{i}", most) for i, signals in enumerate(used)]
+    body = render("efforts.html", figures=figures)
+    return Section("efforts", "Measured against predicted effort", body)

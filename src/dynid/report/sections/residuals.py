@@ -1,0 +1,17 @@
+"""What is left unexplained, and does it look like noise?"""
+
+from __future__ import annotations
+
+from dynid.report.figures.small_multiples import points_per_panel, residual_figure
+from dynid.report.sections.section import Section
+from dynid.report.template import render
+from dynid.statistics.estimate import Estimate
+
+
+def section(estimate: Estimate) -> Section:
+    """Fit of every group of rows, and the residual of every effort in time."""
+    used = [signals for signals in estimate.signals if not signals.validation]
+    most = points_per_panel(estimate.signals)
+    figures = [residual_figure(signals, f"residuals-{i}", most) for i, signals in enumerate(used)]
+    body = render("residuals.html", fit=estimate.fit, figures=figures)
+    return Section("residuals", "Residuals", body)

@@ -1,0 +1,17 @@
+"""Does the result predict motion it has not seen?"""
+
+from __future__ import annotations
+
+from dynid.report.figures.small_multiples import effort_figure, points_per_panel
+from dynid.report.sections.section import Section
+from dynid.report.template import render
+from dynid.statistics.estimate import Estimate
+
+
+def section(estimate: Estimate) -> Section:
+    """Prediction errors of other logs, and the curves; says so when there is no such log."""
+    unseen = [signals for signals in estimate.signals if signals.validation]
+    most = points_per_panel(estimate.signals)
+    figures = [effort_figure(signals, f"validation-{i}", most) for i, signals in enumerate(unseen)]
+    body = render("validation.html", validations=estimate.validation, fit=estimate.fit, figures=figures)
+    return Section("validation", "Validation", body)

@@ -1,0 +1,15 @@
+"""Can these parameters be used?"""
+
+from __future__ import annotations
+
+from dynid.report.quality import coverage, verdict
+from dynid.report.sections.section import Section
+from dynid.report.template import render
+from dynid.statistics.estimate import Estimate
+
+
+def section(estimate: Estimate) -> Section:
+    """The verdict with its evidence, and the key figures of the fit."""
+    covered = coverage(estimate) if estimate.truth else None
+    body = render("verdict.html", estimate=estimate, verdict=verdict(estimate), covered=covered)
+    return Section("verdict", "Verdict", body)

@@ -1,0 +1,15 @@
+"""What must be known before the numbers are used?"""
+
+from __future__ import annotations
+
+from dynid.report.sections.section import Section
+from dynid.report.template import render
+from dynid.statistics.estimate import Estimate
+
+
+def section(estimate: Estimate) -> Section | None:
+    """Every warning with its remedy; left out when there is none."""
+    if not estimate.warnings:
+        return None
+    body = render("warnings.html", warnings=estimate.warnings)
+    return Section("warnings", f"Warnings ({len(estimate.warnings)})", body)

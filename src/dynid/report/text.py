@@ -1,0 +1,211 @@
+"""The terminal summary of a result: warnings first, then what it is worth, then the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, value_text
+from dynid.report.quality import Quality, coverage, holds_truth, owner_of, quality, verdict
+from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+_MOST_ROWS = 40  # more parameters than this are summed up by owner, with the worst ones
+_MOST_GROUPS = 16
+_WORST_ROWS = 10
+_WIDE = 100  # columns from which sigma and the prior find room too
+_COLOURS = {
+    Quality.GOOD: "",
+    Quality.FAIR: "",
+    Quality.WEAK: "yellow",
+    Quality.ZERO: "yellow",
+    Quality.REMOVED: "dim",
+}
+_LEVELS = {"good": "bold green", "care": "bold yellow", "bad": "bold red"}
+
+
+def print_summary(estimate: Estimate, *, full: bool = False, console: Console | None = None) -> None:
+    """Print the summary; `full` lists every parameter, however many there are."""
+    from rich.console import Console
+
+    out = console or Console(highlight=False)
+    _print_warnings(out, estimate)
+    _print_verdict(out, estimate)
+    _print_fit(out, estimate)
+    if full or len(estimate.parameters) <= _MOST_ROWS:
+        _titled(out, "Parameters", _parameter_table(estimate, estimate.parameters, out.width))
+    else:
+        _print_digest(out, estimate)
+    if estimate.truth:
+        out.print(_text(coverage(estimate)))
+    _print_unknown(out, estimate)
+    _print_choices(out, estimate)
+
+
+def print_validation(
+    validations: Sequence[Validation], *, console: Console | None = None, title: str = "Validation"
+) -> None:
+    """Print how well other logs are predicted."""
+    from rich.console import Console
+
+    out = console or Console(highlight=False)
+    table = _table("log", "independent", "residual %", "effort %", "worst effort")
+    for item in validations:
+        worst = max(item.groups, key=lambda group: group.residual_percent, default=None)
+        shown = f"{worst.name} {percent(worst.residual_percent)} %" if worst else "-"
+        cells = (percent(item.residual_percent), percent(item.effort_percent), shown)
+        table.add_row(*map(_text, (item.log, "yes" if item.independent else "NO", *cells)))
+    _titled(out, title, table)
+
+
+def _print_warnings(out: Console, estimate: Estimate) -> None:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1))
+    for notice in estimate.warnings:
+        grid.add_row(_text("!", "bold yellow"), _text(notice.code, "bold yellow"))
+        grid.add_row("", _text(notice.text))
+        if notice.remedy:
+            grid.add_row("", _text(f"remedy: {notice.remedy}", "cyan"))
+    if estimate.warnings:
+        out.print(grid)
+        out.print()
+
+
+def _print_verdict(out: Console, estimate: Estimate) -> None:
+    found = verdict(estimate)
+    head = f"{found.headline} ({', '.join(found.reasons)})" if found.reasons else found.headline
+    out.print(_text(f"{estimate.robot}: ", "bold") + _text(head, _LEVELS[found.level]))
+    out.print(_text(found.evidence))
+
+
+def _print_fit(out: Console, estimate: Estimate) -> None:
+    fit = estimate.fit
+    out.print(
+        _text(
+            f"model {estimate.model}, estimator {estimate.estimator}: {fit.n_rows} rows, "
+            f"{plural(fit.n_parameters, 'parameter')}, rank {fit.rank} (gap {number(fit.rank_gap, 2)}), "
+            f"condition {number(fit.condition, 3)} raw, {number(fit.condition_scaled, 3)} scaled, "
+            f"sigma_rho {number(fit.sigma_rho, 3)}"
+        )
+    )
+    shown = sorted(fit.groups, key=lambda group: -group.residual_percent)[:_WORST_ROWS]
+    if len(fit.groups) > _MOST_GROUPS:
+        _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)} groups", _group_table(shown))
+    else:
+        _titled(out, "Fit", _group_table(fit.groups))
+    if estimate.validation:
+        print_validation(estimate.validation, console=out)
+
+
+def _group_table(groups: Sequence[GroupFit]) -> Table:
+    table = _table("rows of", "rms", "unit", "residual %", "R2", left=("rows of", "unit"))
+    for group in groups:
+        cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), f"{group.r2:.4f}")
+        table.add_row(*map(_text, (group.name, *cells)))
+    return table
+
+
+def _parameter_table(estimate: Estimate, shown: Sequence[ParameterEstimate], width: int) -> Table:
+    columns = _columns(estimate, width)
+    table = _table(*columns, left=("name", "unit"))
+    for p in shown:
+        style = _COLOURS[quality(p)]
+        table.add_row(*(_text(cell(p), style) for cell in columns.values()))
+    return table
+
+
+def _columns(estimate: Estimate, width: int) -> dict[str, Callable[[ParameterEstimate], str]]:
+    """Title -> cell of the columns that have content and find room in `width` characters."""
+    truth = estimate.truth or {}
+    has_prior = any(p.prior is not None for p in estimate.parameters)
+    columns: dict[str, Callable[[ParameterEstimate], str]] = {
+        "name": lambda p: p.name,
+        "value": lambda p: value_text(p.value, p.sigma),
+    }
+    if width >= _WIDE:
+        columns["sigma"] = lambda p: sigma_text(p.sigma)
+    columns["sigma %"] = lambda p: percent(p.sigma_rel_percent) if p.essential else "removed"
+    columns["95 % interval"] = interval_text
+    columns["unit"] = lambda p: p.unit
+    if has_prior and (width >= _WIDE or not truth):
+        columns["prior"] = lambda p: number(p.prior)
+    if truth:
+        columns["truth"] = lambda p: _truth_cell(p, truth.get(p.name))
+    return columns
+
+
+def _truth_cell(parameter: ParameterEstimate, truth: float | None) -> str:
+    if truth is None:
+        return "-"
+    inside = holds_truth(parameter, truth)
+    mark = " " if inside is None else "\N{CHECK MARK}" if inside else "\N{MULTIPLICATION X}"
+    return f"{value_text(truth, parameter.sigma)} {mark}"
+
+
+def _print_digest(out: Console, estimate: Estimate) -> None:
+    owners: dict[str, list[ParameterEstimate]] = {}
+    for p in estimate.parameters:
+        owners.setdefault(owner_of(p.name), []).append(p)
+    table = _table("owner", "parameters", "better than 20 %", "least known", left=("owner", "least known"))
+    for owner, members in owners.items():
+        known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in members)
+        worst = max(members, key=_badness)
+        last = f"{worst.name} {percent(worst.sigma_rel_percent)} %"
+        table.add_row(*map(_text, (owner, str(len(members)), str(known), last)))
+    _titled(out, f"{len(estimate.parameters)} parameters by owner", table)
+    worst_first = sorted(estimate.parameters, key=_badness, reverse=True)[:_WORST_ROWS]
+    _titled(out, f"The {_WORST_ROWS} least known", _parameter_table(estimate, worst_first, out.width))
+    out.print(_text("All parameters: parameters.csv and report.html, or --full", "dim"))
+
+
+def _badness(parameter: ParameterEstimate) -> float:
+    return parameter.sigma_rel_percent or 0.0
+
+
+def _print_unknown(out: Console, estimate: Estimate) -> None:
+    if estimate.not_identifiable:
+        table = _table("not identifiable", "why", left=("not identifiable", "why"))
+        for item in estimate.not_identifiable:
+            table.add_row(_text(item.name), _text(item.reason))
+        _titled(out, "", table)
+
+
+def _print_choices(out: Console, estimate: Estimate) -> None:
+    if estimate.choices:
+        table = _table("choice", "value", left=("choice", "value"))
+        for name, value in estimate.choices.items():
+            table.add_row(_text(name), _text(value))
+        _titled(out, "Chosen for this result", table)
+
+
+def _table(*titles: str, left: Sequence[str] | None = None) -> Table:
+    """A plain table; columns are right-aligned except those of `left` (default: the first)."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    texts = (titles[0],) if left is None else left
+    for title in titles:
+        if title in texts:
+            table.add_column(title, justify="left", overflow="fold")
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _titled(out: Console, title: str, content: RenderableType) -> None:
+    out.print()
+    if title:
+        out.print(_text(title, "bold"))
+    out.print(content)
+
+
+def _text(text: str, style: str = "") -> RenderableType:
+    """Text as it is: names never act as markup."""
+    from rich.text import Text
+
+    return Text(text, style=style)

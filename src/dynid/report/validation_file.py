@@ -1,0 +1,32 @@
+"""`validation.json` (`dynid.validation/1`): how well a result predicts other logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.report.json_file import json_text, plain
+from dynid.report.output import write_file
+from dynid.statistics.estimate import Validation
+
+SCHEMA = "dynid.validation/1"
+
+
+def validation_document(result: str | Path, validations: Sequence[Validation]) -> dict[str, Any]:
+    """The content of `validation.json`; figures that are not defined are null."""
+    entries = [plain(asdict(item)) for item in validations]
+    return {"schema": SCHEMA, "result": str(result), "validation": entries}
+
+
+def write_validation(document: dict[str, Any], folder: Path) -> None:
+    """Write `validation.json` into `folder`, whole or not at all; other files there stay."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "validation.json", json_text(document))
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", file=folder, remedy="choose another --out"
+        ) from error
