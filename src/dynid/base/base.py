@@ -1,0 +1,194 @@
+"""The structural base set: what any motion of this mechanism could ever tell.
+
+W_tied = W_base [I K] P: columns that depend on others are grouped into them,
+
+    chi_base = chi_kept + K chi_dependent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.grouping import Symbols, grouped_terms, grouping_text
+from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, independent_columns
+from dynid.base.ties import Tying, tying
+from dynid.conditioning.factor import Factor
+from dynid.errors import InputError
+from dynid.mechanism.parameters import Parameter
+from dynid.notices import Notice
+
+
+@dataclass(frozen=True, eq=False)
+class BaseSet:
+    """Structural base parameters of a mechanism.
+
+    Attributes:
+        standard: The standard parameters, one per column of the structural factor.
+        indices: Standard index of the column that each base parameter keeps.
+        S: Standard column combination of each base column (ties summed), shape (p, b).
+        c: Known values, zero elsewhere, shape (p,), SI.
+        K: chi_base = chi_kept + K chi_dependent, shape (b, dependent), ratio of units.
+        G: chi_base = G chi_standard, shape (b, p); of tied parameters only the first counts.
+        dependent: Standard indices of the grouped columns, one per column of K.
+        eliminated: Names of parameters without effect on any row.
+        tied: Name -> names of all members that are one parameter.
+        rank: How the decision was taken.
+    """
+
+    standard: tuple[Parameter, ...]
+    indices: tuple[int, ...]
+    S: Float[Array, "p b"]
+    c: Float[Array, "p"]
+    K: Float[Array, "b dependent"]
+    G: Float[Array, "b p"]
+    dependent: tuple[int, ...]
+    eliminated: tuple[str, ...]
+    tied: Mapping[str, tuple[str, ...]]
+    rank: ColumnRank
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the base parameters, `_R` at the end when others are grouped into one."""
+        return tuple(regrouped_name(row) for row in self.relations())
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Unit of each base parameter."""
+        return tuple(self.standard[i].unit for i in self.indices)
+
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """Names of the parameters that act only within others."""
+        return tuple(self.standard[i].name for i in self.dependent)
+
+    def relations(self) -> tuple[dict[str, float], ...]:
+        """For each base parameter: standard name -> coefficient, the kept one first."""
+        return relations(self.standard, self.indices, self.G)
+
+    def coefficients(self) -> dict[tuple[str, str], float]:
+        """(kept, dependent) -> coefficient, standard names, without zeros."""
+        return {
+            (kept, name): value
+            for row in self.relations()
+            for kept in [next(iter(row))]
+            for name, value in grouped_terms(row).items()
+        }
+
+    def groupings(self, symbols: Symbols | None = None) -> tuple[str, ...]:
+        """The relation of each base parameter as text; empty when it stands alone."""
+        return tuple(grouping_text(row, symbols) for row in self.relations())
+
+
+def base_set(
+    parameters: Sequence[Parameter],
+    structural_factor: Factor,
+    order: Sequence[int],
+    known: Mapping[int, float] | None = None,
+    *,
+    ties: Sequence[Sequence[int]] = (),
+    rtol: float = STRUCTURAL_RTOL,
+) -> BaseSet:
+    """Structural base set from the factor of random feasible states.
+
+    Args:
+        parameters: One per column of the factor.
+        structural_factor: Rows over the standard parameters; the measured side is not read.
+        order: Standard indices in the order in which columns are considered.
+        known: Standard index -> value; these columns take no part.
+        ties: Groups of standard indices that are one parameter (see `tied_columns`).
+        rtol: Residual below which a column is dependent, relative to its norm.
+    """
+    W = structural_factor.W
+    if W.ndim != 2 or W.shape[1] != len(parameters):
+        raise InputError(f"a factor with columns {W.shape} cannot serve {len(parameters)} parameters")
+    if not np.all(np.isfinite(W)):
+        raise InputError("the structural factor has values that are not finite")
+    ty = tying(parameters, ties, known or {})
+    column = {i: k for k, i in enumerate(ty.first)}
+    rank = independent_columns(W @ ty.T, [column[i] for i in order if i in column], rtol=rtol)
+    return _assemble(tuple(parameters), ty, rank)
+
+
+def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
+    """Make base parameters equal after regrouping: `apply: regrouped` of an experiment.
+
+    Args:
+        base: The base set before.
+        ties: Groups of standard indices; members that are no base parameters take no part.
+    """
+    place = {i: k for k, i in enumerate(base.indices)}
+    groups = [[place[i] for i in group if i in place] for group in ties]
+    own = tuple(base.standard[i] for i in base.indices)
+    ty = tying(own, [group for group in groups if len(group) > 1], {})
+    first = list(ty.first)
+    return replace(
+        base,
+        indices=tuple(base.indices[k] for k in first),
+        S=base.S @ ty.T,
+        K=base.K[first],
+        G=base.G[first],
+        tied={**base.tied, **ty.tied},
+    )
+
+
+def relations(
+    standard: Sequence[Parameter], indices: Sequence[int], G: Float[Array, "b p"]
+) -> tuple[dict[str, float], ...]:
+    """Rows of G by name, the kept parameter first."""
+    rows = []
+    for i, row in zip(indices, G, strict=True):
+        others = {standard[j].name: float(row[j]) for j in np.flatnonzero(row).tolist() if j != i}
+        rows.append({standard[i].name: 1.0, **others})
+    return tuple(rows)
+
+
+def regrouped_name(relation: Mapping[str, float]) -> str:
+    """Name of a base parameter: the kept one's, with `_R` when others are grouped into it."""
+    kept = next(iter(relation))
+    return f"{kept}_R" if grouped_terms(relation) else kept
+
+
+def undecided(rank: ColumnRank, what: str) -> tuple[Notice, ...]:
+    """A notice when the rank decision has no clear gap."""
+    if rank.decided:
+        return ()
+    text = (
+        f"the rank of {what} is not clear: the weakest of the {rank.rank} columns kept has a relative"
+        f" residual of {rank.smallest_kept:.1e}, the strongest dropped one {rank.largest_dropped:.1e}"
+    )
+    if rank.clearest_rank != rank.rank:
+        text += f"; the clearest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
+    return (
+        Notice(
+            "rank-undecided",
+            text,
+            "excite the robot more, or read the parameters near the threshold with care",
+        ),
+    )
+
+
+def _assemble(parameters: tuple[Parameter, ...], ty: Tying, rank: ColumnRank) -> BaseSet:
+    kept, dependent = list(rank.kept), list(rank.dependent)
+    first = np.array(ty.first, dtype=int)
+    G = np.zeros((len(kept), len(parameters)))
+    G[np.arange(len(kept)), first[kept]] = 1.0
+    G[:, first[dependent]] = rank.K
+    return BaseSet(
+        standard=parameters,
+        indices=tuple(first[kept].tolist()),
+        S=ty.T[:, kept],
+        c=ty.c,
+        K=rank.K,
+        G=G,
+        dependent=tuple(first[dependent].tolist()),
+        eliminated=tuple(parameters[i].name for i in first[list(rank.zero)]),
+        tied=ty.tied,
+        rank=rank,
+        notices=undecided(rank, "the structural regressor"),
+    )

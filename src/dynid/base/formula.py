@@ -1,0 +1,188 @@
+"""Formulas in a few named constants that explain sampled values: the simplest one that holds.
+
+Tried in this order: a fraction, a monomial, a homogeneous polynomial, one with the sine and
+cosine of one angle. Every candidate must predict samples it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+_HOLDS = 1e-8  # relative; structural factors give coefficients to about 1e-12
+_INTEGER = 1e-5  # exponents and fractions are this near to their values before they are tested
+_MAX_CONSTANTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Values of a coefficient, some held out to test what was fitted to the others.
+
+    Attributes:
+        labels: Names of the constants it depends on.
+        X, c: Constants (s, m) and values (s,) to fit.
+        X_held, c_held: The same to test.
+    """
+
+    labels: Sequence[str]
+    X: Float[Array, "s m"]
+    c: Float[Array, "s"]
+    X_held: Float[Array, "h m"]
+    c_held: Float[Array, "h"]
+
+
+@dataclass(frozen=True)
+class _Monomial:
+    """Product of constants to whole powers, and of sines and cosines of at most one of them."""
+
+    powers: tuple[int, ...]
+    angle: int = -1
+    cosine: int = 0
+    sine: int = 0
+
+    def value(self, X: Float[Array, "s m"]) -> Float[Array, "s"]:
+        product = np.prod(X ** np.array(self.powers, dtype=float), axis=1)
+        if self.angle < 0:
+            return np.asarray(product)
+        a = X[:, self.angle]
+        return np.asarray(product * np.cos(a) ** self.cosine * np.sin(a) ** self.sine)
+
+
+def find_formula(samples: Samples, degree: int | None = None) -> str | None:
+    """Text of the simplest formula that holds, or None.
+
+    Args:
+        samples: What to explain.
+        degree: Power of lengths that the value must have; None when its unit is not known.
+    """
+    m = len(samples.labels)
+    if len(samples.c_held) < 3 or m > _MAX_CONSTANTS:
+        return None
+    if m == 0:
+        value = _fraction(float(samples.c[0]))
+        exact = value is not None and _holds(samples, [(value, _Monomial(()))])
+        return str(value) if exact else None
+    monomial = _fit_monomial(samples)
+    if monomial is not None:
+        return monomial
+    for features in _feature_sets(m, degree):
+        text = _fit_sum(samples, features)
+        if text is not None:
+            return text
+    return None
+
+
+def _fit_monomial(samples: Samples) -> str | None:
+    """One product k x1^e1 x2^e2 ... by regression of logarithms."""
+    if np.any(samples.X == 0) or np.any(samples.c == 0):
+        return None
+    logs = np.column_stack([np.ones(len(samples.c)), np.log(np.abs(samples.X))])
+    if len(logs) <= logs.shape[1]:
+        return None
+    solution = np.linalg.lstsq(logs, np.log(np.abs(samples.c)), rcond=None)[0]
+    powers = np.round(solution[1:])
+    if np.any(np.abs(solution[1:] - powers) > _INTEGER) or np.any(np.abs(powers) > 4):
+        return None
+    term = _Monomial(tuple(int(e) for e in powers))
+    k = _fraction(float(samples.c[0] / term.value(samples.X[:1])[0]))
+    if k is None or not _holds(samples, [(k, term)]):
+        return None
+    return _sum_text([(k, term)], samples.labels)
+
+
+def _feature_sets(m: int, degree: int | None) -> Iterator[list[_Monomial]]:
+    """Candidate sums: lengths only, then each constant in turn taken for an angle."""
+    degrees = (degree,) if degree is not None else (1, 2, 3)
+    for d in degrees:
+        if d > 0:
+            yield _polynomial(m, d, range(m))
+    for angle in range(m):
+        rest = [i for i in range(m) if i != angle]
+        for d in (degree,) if degree is not None else (0, 1, 2):
+            if d >= 0 and (rest or d == 0):
+                plain = _polynomial(m, d, rest)
+                turns = [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1)]
+                yield [replace(one, angle=angle, cosine=c, sine=s) for one in plain for c, s in turns]
+
+
+def _polynomial(m: int, degree: int, use: Sequence[int]) -> list[_Monomial]:
+    """All monomials of one degree in the constants `use` of m."""
+    chosen = combinations_with_replacement(use, degree)
+    return [_Monomial(tuple(factors.count(i) for i in range(m))) for factors in chosen]
+
+
+def _fit_sum(samples: Samples, features: Sequence[_Monomial]) -> str | None:
+    """Sparse combination of `features` with simple fractions."""
+    if not features or len(features) >= len(samples.c):
+        return None
+    values = np.column_stack([one.value(samples.X) for one in features])
+    size = np.linalg.norm(values, axis=0)
+    if np.any(size == 0):
+        return None
+    solution = np.linalg.lstsq(values / size, samples.c, rcond=None)[0]
+    terms = []
+    for weight, norm, one in zip(solution, size, features, strict=True):
+        if abs(weight) > _INTEGER * np.linalg.norm(samples.c):
+            k = _fraction(float(weight / norm))
+            if k is None:
+                return None
+            terms.append((k, one))
+    if not terms or len(terms) > 6 or not _holds(samples, terms):
+        return None
+    return _sum_text(terms, samples.labels)
+
+
+def _holds(samples: Samples, terms: Sequence[tuple[Fraction, _Monomial]]) -> bool:
+    """Whether the formula gives every sample, the held-out ones first of all."""
+    for X, c in ((samples.X_held, samples.c_held), (samples.X, samples.c)):
+        predicted = sum(float(k) * one.value(X) for k, one in terms)
+        if np.any(np.abs(predicted - c) > _HOLDS * np.max(np.abs(c))):
+            return False
+    return True
+
+
+def _fraction(value: float) -> Fraction | None:
+    """The fraction of small denominator that `value` is, if it is one."""
+    near = Fraction(value).limit_denominator(16)
+    close = abs(value - float(near)) <= _INTEGER * 1e-2 * abs(value)
+    return near if near != 0 and close and abs(near.numerator) <= 100_000 else None
+
+
+def _sum_text(terms: Sequence[tuple[Fraction, _Monomial]], labels: Sequence[str]) -> str:
+    """`d3^2 + r4^2`, `-d4 r4`, `2 r3`, `d2^2/d3`."""
+    text = ""
+    for k, one in terms:
+        sign = "-" if k < 0 else "+"
+        body = _term_text(abs(k), one, labels)
+        text += f" {sign} {body}" if text else ("-" if k < 0 else "") + body
+    return text
+
+
+def _term_text(k: Fraction, one: _Monomial, labels: Sequence[str]) -> str:
+    over, under = [], []
+    if k.numerator != 1:
+        over.append(str(k.numerator))
+    if k.denominator != 1:
+        under.append(str(k.denominator))
+    for label, power in zip(labels, one.powers, strict=True):
+        if power:
+            (over if power > 0 else under).append(_power(label, abs(power)))
+    if one.angle >= 0:
+        for function, power in (("cos", one.cosine), ("sin", one.sine)):
+            if power:
+                over.append(_power(f"{function}({labels[one.angle]})", power))
+    top, bottom = " ".join(over) or "1", " ".join(under)
+    if not bottom:
+        return top
+    return f"{top}/{bottom}" if len(under) == 1 else f"{top}/({bottom})"
+
+
+def _power(label: str, power: int) -> str:
+    return label if power == 1 else f"{label}^{power}"

@@ -1,0 +1,57 @@
+"""Grouping relations in words a roboticist reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Symbols = Mapping[tuple[str, str], str]
+
+_ONE = 1e-9  # coefficients this near to one are one: structural factors are exact to 1e-12
+_NOTHING = 1e-10  # beside the largest coefficient: rounding
+
+
+def grouping_text(coefficients: Mapping[str, float], symbols: Symbols | None = None) -> str:
+    """`ZZ_link2_R = ZZ_link2 + YY_link3 + 0.0506 M_link3`, or nothing when nothing is grouped.
+
+    Args:
+        coefficients: Standard name -> coefficient; the first is the parameter that is kept.
+        symbols: (kept, dependent) -> text of a coefficient, used in place of its number.
+    """
+    kept = next(iter(coefficients))
+    others = grouped_terms(coefficients)
+    if not others:
+        return ""
+    text = f"{kept}_R = {kept}"
+    for name, value in others.items():
+        text += signed_term(value, name, (symbols or {}).get((kept, name)))
+    return text
+
+
+def grouped_terms(coefficients: Mapping[str, float]) -> dict[str, float]:
+    """The dependent parameters that count, without the kept one and without rounding."""
+    kept = next(iter(coefficients))
+    largest = max(abs(value) for value in coefficients.values())
+    return {
+        name: value
+        for name, value in coefficients.items()
+        if name != kept and abs(value) >= _NOTHING * largest
+    }
+
+
+def signed_term(value: float, name: str, symbol: str | None = None) -> str:
+    """` + 0.31 ZZ_link2`, ` - d4 r4 M_link4`, ` + (d3^2 + r4^2) M_link4`."""
+    text = coefficient_text(value) if symbol is None else symbol
+    is_sum = " + " in text or " - " in text
+    sign = "-" if text.startswith("-") and not is_sum else "+"
+    if is_sum:
+        text = f"({text})"
+    factor = text.removeprefix("-") if not is_sum else text
+    return f" {sign} {name}" if factor == "1" else f" {sign} {factor} {name}"
+
+
+def coefficient_text(value: float) -> str:
+    """A number with the digits a reader needs: three significant ones, whole numbers whole."""
+    nearest_whole = round(value)
+    if nearest_whole and abs(value - nearest_whole) < _ONE * abs(value):
+        return str(nearest_whole)
+    return f"{value:.3g}"

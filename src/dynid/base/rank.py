@@ -1,0 +1,148 @@
+"""Which columns of W are independent, decided in a fixed order and shown with the gap.
+
+Going through the columns in one documented order names the same survivors on every machine;
+pivoting would let rounding choose. Columns have unit norm before anything is decided, so
+units do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+STRUCTURAL_RTOL = 1e-8  # rounding leaves 1e-15..1e-12 of a dependent column, geometry far more than 1e-6
+DATA_RTOL = 1e-7
+DECIDED_GAP = 10.0
+# A column this small beside the largest one is rounding (the sine of a half turn), not motion.
+ZERO_RTOL = 1e-13
+_FLOOR = float(np.finfo(float).eps)
+_BLOCK = 32
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRank:
+    """Independent and dependent columns of a matrix.
+
+    Attributes:
+        kept: Independent columns, in the order considered.
+        dependent: Columns that are combinations of kept ones, in the order considered.
+        zero: Columns without any effect.
+        K: W[:, dependent] = W[:, kept] @ K, shape (kept, dependent), ratio of the columns' units.
+        residuals: What is left of each considered non-zero column after projection on the
+            columns kept before it, relative to its norm, in the order considered.
+        smallest_kept, largest_dropped: Relative residuals on either side of the decision (a
+            missing side counts as 1 and 0).
+        clearest_rank, clearest_gap: Where the sorted residuals jump most, and by how much.
+    """
+
+    kept: tuple[int, ...]
+    dependent: tuple[int, ...]
+    zero: tuple[int, ...]
+    K: Float[Array, "kept dependent"]
+    residuals: Float[Array, "considered"]
+    smallest_kept: float
+    largest_dropped: float
+    clearest_rank: int
+    clearest_gap: float
+
+    @property
+    def rank(self) -> int:
+        """Number of independent columns."""
+        return len(self.kept)
+
+    @property
+    def gap(self) -> float:
+        """Smallest kept over largest dropped residual; nothing dropped counts as rounding."""
+        return self.smallest_kept / max(self.largest_dropped, _FLOOR)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the two sides are at least a factor of ten apart."""
+        return self.gap >= DECIDED_GAP
+
+
+def independent_columns(
+    R: Float[Array, "k p"], order: Sequence[int], *, rtol: float = STRUCTURAL_RTOL
+) -> ColumnRank:
+    """Keep each column that is independent of those kept before it.
+
+    Args:
+        R: Triangle of W (or W itself), shape (k, p), units of the columns.
+        order: Column indices in the order considered; columns left out take no part.
+        rtol: A column is kept if its residual exceeds this part of its own norm.
+    """
+    columns = np.asarray(order, dtype=int)
+    norms = _column_norms(R)
+    live = norms[columns] > ZERO_RTOL * max(norms.max(initial=0.0), np.finfo(float).tiny)
+    considered = columns[live]
+    scaled = R[:, considered] / norms[considered]
+    Q, keep, residuals = _sweep(scaled, rtol)
+    kept, dependent = considered[keep], considered[~keep]
+    K = _combinations(Q, scaled, keep, rtol) * norms[dependent] / norms[kept, None]
+    clearest_rank, clearest_gap = _clearest(residuals)
+    return ColumnRank(
+        kept=tuple(kept.tolist()),
+        dependent=tuple(dependent.tolist()),
+        zero=tuple(columns[~live].tolist()),
+        K=K,
+        residuals=residuals,
+        smallest_kept=float(residuals[keep].min(initial=1.0)),
+        largest_dropped=float(residuals[~keep].max(initial=0.0)),
+        clearest_rank=clearest_rank,
+        clearest_gap=clearest_gap,
+    )
+
+
+def _column_norms(R: Float[Array, "k p"]) -> Float[Array, "p"]:
+    """Norms that neither overflow nor underflow: columns are brought to size one first."""
+    peak = np.abs(R).max(axis=0, initial=0.0)
+    safe = np.where(peak > 0, peak, 1.0)
+    return np.asarray(peak * np.sqrt(np.sum((R / safe) ** 2, axis=0)))
+
+
+def _sweep(A: Float[Array, "k m"], rtol: float) -> tuple[Float[Array, "k kept"], Array, Float[Array, "m"]]:
+    """Gram-Schmidt, every column twice; blocks of columns meet the basis in matrix products."""
+    k, m = A.shape
+    Q = np.zeros((k, min(k, m)), order="F")
+    keep, residuals, n = np.zeros(m, dtype=bool), np.zeros(m), 0
+    for start in range(0, m, _BLOCK):
+        block, first = A[:, start : start + _BLOCK].copy(order="F"), n
+        for _ in range(2):
+            block -= Q[:, :n] @ (Q[:, :n].T @ block)
+        for i, column in enumerate(block.T, start):
+            for _ in range(2):
+                column = column - Q[:, first:n] @ (Q[:, first:n].T @ column)
+            if np.linalg.norm(column) < 0.1:  # cancellation has brought old directions back
+                column = column - Q[:, :n] @ (Q[:, :n].T @ column)
+            residuals[i] = np.linalg.norm(column)
+            if residuals[i] > rtol and n < Q.shape[1]:
+                Q[:, n] = column / residuals[i]
+                keep[i], n = True, n + 1
+    return Q[:, :n], keep, residuals
+
+
+def _combinations(
+    Q: Float[Array, "k kept"], A: Float[Array, "k m"], keep: Array, rtol: float
+) -> Float[Array, "kept dependent"]:
+    """Coefficients of the dependent unit columns; those made of rounding are cleared."""
+    import scipy.linalg
+
+    if not keep.any() or keep.all():
+        return np.zeros((int(keep.sum()), int((~keep).sum())))
+    K = scipy.linalg.solve_triangular(Q.T @ A[:, keep], Q.T @ A[:, ~keep], check_finite=False)
+    return np.where(np.abs(K) < 1e-2 * rtol, 0.0, K)
+
+
+def _clearest(residuals: Float[Array, "m"]) -> tuple[int, float]:
+    """Rank at the largest jump of the sorted residuals (the end counts as rounding)."""
+    if residuals.size == 0:
+        return 0, 1.0
+    descending = np.maximum(np.sort(residuals)[::-1], _FLOOR)
+    ratios = descending / np.append(descending[1:], _FLOOR)
+    best = int(np.argmax(ratios))
+    return best + 1, float(ratios[best])

@@ -1,0 +1,182 @@
+"""Geometric symbols in grouping coefficients: `d4^2` for 0.1764.
+
+The coefficients are computed again for a few dozen geometries in which the named dimensions
+differ; a formula is accepted only if it predicts geometries it was not fitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.base.formula import Samples, find_formula
+from dynid.base.grouping import coefficient_text
+from dynid.errors import DynidError
+from dynid.mechanism.mechanism import Mechanism
+
+Coefficients = Mapping[tuple[str, str], float]
+
+MAX_EVALUATIONS = 40
+_JOINT = 15  # geometries with all dimensions changed at once
+_HELD_OUT = 5  # of them, not used to fit
+_MOVES = 1e-9  # relative change above which a coefficient depends on a dimension
+_SEED = 20240229
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Coefficients at several geometries; NaN where a geometry has other groupings.
+
+    Attributes:
+        X: Dimensions, shape (runs, constants).
+        C: Coefficients, shape (runs, keys).
+    """
+
+    X: Float[Array, "runs constants"]
+    C: Float[Array, "runs keys"]
+
+
+def recover_symbols(
+    mechanism: Mechanism,
+    coefficients: Callable[[Mechanism], Coefficients],
+    *,
+    units: Mapping[str, str] | None = None,
+) -> dict[tuple[str, str], str]:
+    """Text of each coefficient that follows from named dimensions.
+
+    Args:
+        mechanism: With `geometry` and `rebuild`; only these two are read.
+        coefficients: (kept, dependent) -> value for a mechanism; called at most 40 times.
+        units: Unit by standard name; with them only formulas of the right unit are tried.
+
+    Returns:
+        (kept, dependent) -> `d4^2`, `2 r3`, `d3^2 + r4^2`; where no formula holds, the number
+        with what it depends on, `0.0506 (d3, r4)`. Constants that are no simple fraction are
+        left out: the number says it all.
+    """
+    nominal = coefficients(mechanism)
+    names = tuple(name for name, value in mechanism.geometry.items() if not _is_structure(value))
+    if mechanism.rebuild is None or not names or not nominal:
+        return {}
+    keys = tuple(nominal)
+    values = np.array([mechanism.geometry[name] for name in names])
+    first = np.array([nominal[key] for key in keys])
+    rng = np.random.default_rng(_SEED)
+    evaluate = _evaluator(mechanism, mechanism.rebuild, coefficients, names, keys)
+    tests = _test_sets(len(names), MAX_EVALUATIONS - 1 - _JOINT)
+    single = _run(evaluate, [values * _factors(rng, row) for row in tests])
+    movable = _movable(tests, single.C)
+    joint = _run(evaluate, [values * _factors(rng, movable) for _ in range(_JOINT)])
+    X = np.vstack([values, single.X, joint.X])
+    C = np.vstack([first, single.C, joint.C])
+    found = {}
+    for k, key in enumerate(keys):
+        matters = _matters(tests, single.C[:, k], first[k])
+        text = _text(names, X, C[:, k], matters, _length_degree(key, units))
+        if text is not None:
+            found[key] = text
+    return found
+
+
+def _text(
+    names: Sequence[str],
+    X: Float[Array, "runs constants"],
+    c: Float[Array, "runs"],
+    matters: Bool[Array, "constants"],
+    degree: int | None,
+) -> str | None:
+    own = np.flatnonzero(matters)
+    labels = [names[i] for i in own.tolist()]
+    # Where a dimension changed the groupings themselves there is no coefficient to compare.
+    fit = np.isfinite(c)
+    held = fit & (np.arange(len(c)) >= len(c) - _HELD_OUT)
+    samples = Samples(labels, X[fit & ~held][:, own], c[fit & ~held], X[held][:, own], c[held])
+    text = find_formula(samples, degree)
+    if text is None and labels:
+        return f"{coefficient_text(float(c[0]))} ({', '.join(labels)})"
+    return text
+
+
+def _evaluator(
+    mechanism: Mechanism,
+    rebuild: Callable[[Mapping[str, float]], Mechanism],
+    coefficients: Callable[[Mechanism], Coefficients],
+    names: Sequence[str],
+    keys: Sequence[tuple[str, str]],
+) -> Callable[[Float[Array, "constants"]], Float[Array, "keys"]]:
+    def evaluate(x: Float[Array, "constants"]) -> Float[Array, "keys"]:
+        geometry = {**mechanism.geometry, **dict(zip(names, x.tolist(), strict=True))}
+        try:
+            found = coefficients(rebuild(geometry))
+        except DynidError:  # a geometry that does not exist tells nothing
+            return np.full(len(keys), np.nan)
+        if not found.keys() >= set(keys):
+            return np.full(len(keys), np.nan)
+        return np.array([found[key] for key in keys])
+
+    return evaluate
+
+
+def _run(
+    evaluate: Callable[[Float[Array, "constants"]], Float[Array, "keys"]],
+    geometries: Sequence[Float[Array, "constants"]],
+) -> _Runs:
+    return _Runs(np.array(geometries), np.array([evaluate(x) for x in geometries]))
+
+
+def _test_sets(n: int, budget: int) -> Bool[Array, "tests constants"]:
+    """Which dimensions each test changes: one each, or, when there are too many, two tests a
+    dimension with no pair of tests used twice, so that few others are suspected with it."""
+    if n <= budget:
+        return np.eye(n, dtype=bool)
+    tests = np.zeros((budget, n), dtype=bool)
+    pairs = sorted(combinations(range(budget), 2), key=lambda pair: (pair[1] - pair[0], pair))
+    for constant in range(n):
+        tests[list(pairs[constant % len(pairs)]), constant] = True
+    return tests
+
+
+def _factors(rng: np.random.Generator, changed: Bool[Array, "constants"]) -> Float[Array, "constants"]:
+    """Factors 0.7..0.9 or 1.1..1.3 for what is changed, one for the rest."""
+    size = rng.uniform(0.1, 0.3, changed.size) * rng.choice([-1.0, 1.0], changed.size)
+    return np.where(changed, 1.0 + size, 1.0)
+
+
+def _movable(
+    tests: Bool[Array, "tests constants"], C: Float[Array, "tests keys"]
+) -> Bool[Array, "constants"]:
+    """Dimensions whose change leaves the groupings as they are, in at least one test."""
+    fine = np.isfinite(C).all(axis=1)
+    return np.asarray(tests[fine].any(axis=0))
+
+
+def _matters(
+    tests: Bool[Array, "tests constants"], c: Float[Array, "tests"], nominal: float
+) -> Bool[Array, "constants"]:
+    """Dimensions that moved the coefficient in every test that changed them."""
+    usable = np.isfinite(c)
+    moved = np.abs(c - nominal) > _MOVES * abs(nominal)
+    quiet = tests[usable & ~moved].any(axis=0)
+    return np.asarray(tests[usable].any(axis=0) & ~quiet)
+
+
+def _is_structure(value: float) -> bool:
+    """Zero and quarter turns make the structure: changed, they would give another robot."""
+    quarters = value / (np.pi / 2)
+    return bool(abs(quarters - round(quarters)) < 1e-4)
+
+
+_LENGTHS = {"kg m^2": 2, "kg m": 1, "kg": 0}
+
+
+def _length_degree(key: tuple[str, str], units: Mapping[str, str] | None) -> int | None:
+    """Power of metres of a coefficient, unit(kept) / unit(dependent); None when not known."""
+    if units is None:
+        return None
+    kept, dependent = (_LENGTHS.get(units.get(name, "")) for name in key)
+    return None if kept is None or dependent is None else kept - dependent

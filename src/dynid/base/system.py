@@ -1,0 +1,252 @@
+"""BaseSystem: the data's equations over the base parameters these data can see.
+
+[W Y] [[S, -c], [0, 1]] = [W_base, Y - W c]: selection, ties and known values are one map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.base import BaseSet, regrouped_name, relations, undecided
+from dynid.base.grouping import Symbols, coefficient_text, grouping_text
+from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
+from dynid.conditioning.factor import Factor, merge
+from dynid.errors import InputError
+from dynid.mechanism.parameters import Parameter
+from dynid.notices import Notice
+from dynid.projection.projection import Group, System
+
+_MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-")
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A base parameter that these data cannot tell, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Size of the measured side of a group, before known values were moved to it.
+
+    Attributes:
+        norm: ||Y||, unit of Y.
+        norm_about_mean: ||Y - mean(Y)|| where the rows hold a constant column, else None: a
+            triangle does not know the sum of Y otherwise.
+    """
+
+    norm: float
+    norm_about_mean: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class BaseSystem:
+    """W chi = Y over the base parameters seen by these data.
+
+    Attributes:
+        base: The structural set it comes from.
+        system: Equations over the seen parameters; one block a group.
+        source: The system before, over the standard parameters, with all blocks.
+        indices: Standard index that each seen parameter keeps.
+        S: Standard column combination of each seen column, shape (p, v).
+        G: chi = G chi_standard, what is grouped by structure and by these data, shape (v, p).
+        unseen: Base parameters these data do not determine.
+        rank: The decision on the data.
+        measured: One per group.
+    """
+
+    base: BaseSet
+    system: System
+    source: System
+    indices: tuple[int, ...]
+    S: Float[Array, "p v"]
+    G: Float[Array, "v p"]
+    unseen: tuple[Unseen, ...]
+    rank: ColumnRank
+    measured: tuple[Measured, ...]
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters to estimate."""
+        return tuple(parameter.name for parameter in self.system.parameters)
+
+    def relations(self) -> tuple[dict[str, float], ...]:
+        """For each parameter: standard name -> coefficient, the kept one first."""
+        return relations(self.base.standard, self.indices, self.G)
+
+    def groupings(self, symbols: Symbols | None = None) -> tuple[str, ...]:
+        """The relation of each parameter as text.
+
+        A symbol found for the structure is used only where these data leave the coefficient
+        as it is.
+        """
+        structural = self.base.coefficients()
+        rows = self.relations()
+        return tuple(grouping_text(row, _still_valid(row, structural, symbols or {})) for row in rows)
+
+    def values_of(self, standard: Mapping[str, float]) -> dict[str, float | None]:
+        """Base values from standard ones (priors, truth); None where one that counts is missing."""
+        rows = zip(self.names, self.relations(), strict=True)
+        return {
+            name: sum(k * standard[member] for member, k in row.items())
+            if row.keys() <= standard.keys()
+            else None
+            for name, row in rows
+        }
+
+    def blocks(self, group: int) -> tuple[Factor, ...]:
+        """The group's blocks of about a second, in time order, over all seen parameters."""
+        one = self.source.groups[group]
+        affine = _affine(self.S[one.columns], self.base.c[one.columns])
+        return tuple(block.mapped(affine) for block in one.blocks)
+
+
+def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> BaseSystem:
+    """Restrict the data to base columns and find which of them these data see.
+
+    Refuses fewer rows than parameters; names every base parameter that the data leave open.
+
+    Args:
+        system: Over the same standard parameters as `base`; its known values must be those of
+            the base set.
+        base: Structural base set.
+        rtol: Residual below which a column is not seen, relative to its norm.
+    """
+    _check(system, base)
+    mapped = _mapped(system, base.S, base.c, _parameters(base.standard, base.indices, base.names))
+    rank = independent_columns(mapped.factor().W, range(len(base.indices)), rtol=rtol)
+    kept = list(rank.kept)
+    G = base.G[kept] + rank.K @ base.G[list(rank.dependent)]
+    indices = tuple(base.indices[k] for k in kept)
+    names = tuple(regrouped_name(row) for row in relations(base.standard, indices, G))
+    seen = _parameters(base.standard, indices, names)
+    whole = len(kept) == len(base.indices)
+    final = replace(mapped, parameters=seen) if whole else _mapped(system, base.S[:, kept], base.c, seen)
+    unseen = _unseen(base, rank, names)
+    return BaseSystem(
+        base=base,
+        system=final,
+        source=system,
+        indices=indices,
+        S=base.S[:, kept],
+        G=G,
+        unseen=unseen,
+        rank=rank,
+        measured=tuple(_measure(group, system.parameters) for group in system.groups),
+        notices=base.notices + undecided(rank, "these data") + _missing(unseen, len(base.indices)),
+    )
+
+
+def _check(system: System, base: BaseSet) -> None:
+    if tuple(p.name for p in system.parameters) != tuple(p.name for p in base.standard):
+        raise InputError("the data and the base set are not over the same standard parameters")
+    for i, value in system.known.items():
+        if base.c[i] != value:
+            raise InputError(
+                f"'{system.parameters[i].name}' is known as {value} in the data,"
+                f" as {base.c[i]} in the base set",
+                remedy="build the base set with the known values of the system",
+            )
+    n_rows = sum(group.n_rows for group in system.groups)
+    if n_rows <= len(base.indices):
+        raise InputError(
+            f"{n_rows} rows cannot determine {len(base.indices)} base parameters and their uncertainty",
+            remedy="use a longer log, or decimate less",
+        )
+    for group in system.groups:
+        for block in group.blocks:
+            if not np.all(np.isfinite(block.R)):
+                raise InputError(f"rows of '{group.name}' in {group.log} are not finite (NaN or infinity)")
+
+
+def _parameters(
+    standard: Sequence[Parameter], indices: Sequence[int], names: Sequence[str]
+) -> tuple[Parameter, ...]:
+    return tuple(replace(standard[i], name=name) for i, name in zip(indices, names, strict=True))
+
+
+def _affine(S: Float[Array, "c v"], c: Float[Array, "c"]) -> Float[Array, "c1 v1"]:
+    """[[S, -c], [0, 1]]: new columns, and the measured side less what is known."""
+    affine = np.zeros((S.shape[0] + 1, S.shape[1] + 1))
+    affine[:-1, :-1], affine[:-1, -1], affine[-1, -1] = S, -c, 1.0
+    return affine
+
+
+def _mapped(
+    system: System, S: Float[Array, "p v"], c: Float[Array, "p"], parameters: tuple[Parameter, ...]
+) -> System:
+    groups = []
+    for group in system.groups:
+        own = S[group.columns]
+        columns = np.flatnonzero(np.any(own != 0, axis=0))
+        factor = merge(group.blocks).mapped(_affine(own[:, columns], c[group.columns]))
+        groups.append(Group(group.name, group.log, group.unit, columns, (factor,)))
+    return System(parameters, tuple(groups))
+
+
+def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
+    factor = merge(group.blocks)
+    norm = float(np.linalg.norm(factor.Y))
+    for k, i in enumerate(group.columns):
+        ones = factor.W[:, k]
+        # An offset of ratio one that is in force all the time is a column of ones.
+        if parameters[i].symbol == "Off" and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
+            about_mean = norm**2 - float(ones @ factor.Y) ** 2 / group.n_rows
+            return Measured(norm, float(np.sqrt(max(about_mean, 0.0))))
+    return Measured(norm, None)
+
+
+def _unseen(base: BaseSet, rank: ColumnRank, names: Sequence[str]) -> tuple[Unseen, ...]:
+    found = {k: _why_zero(base.standard[base.indices[k]]) for k in rank.zero}
+    for k, coefficients in zip(rank.dependent, rank.K.T, strict=True):
+        inside = [
+            f"{names[i]} (times {coefficient_text(coefficients[i])})"
+            for i in np.flatnonzero(coefficients).tolist()
+        ]
+        found[k] = "these data see it only inside " + _listed(inside)
+    return tuple(Unseen(base.names[k], found[k]) for k in sorted(found))
+
+
+def _why_zero(parameter: Parameter) -> str:
+    text = "its column is zero in these data: "
+    if parameter.kind == "drive" and parameter.symbol in _MOTION_TERMS:
+        return text + f"{parameter.owner} does not move"
+    return text + f"no motion of {parameter.owner} that calls for it reaches an effort used"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    shown = list(parts[:4]) + ([f"{len(parts) - 4} more"] if len(parts) > 4 else [])
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def _missing(unseen: Sequence[Unseen], n_base: int) -> tuple[Notice, ...]:
+    if not unseen:
+        return ()
+    return (
+        Notice(
+            "not-excited",
+            f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not seen: "
+            + _listed([one.name for one in unseen]),
+            "add motion of the joints concerned, or read the groupings of the parameters that absorb these",
+        ),
+    )
+
+
+def _still_valid(
+    row: Mapping[str, float], structural: Mapping[tuple[str, str], float], symbols: Symbols
+) -> dict[tuple[str, str], str]:
+    kept = next(iter(row))
+    return {
+        (kept, name): symbols[kept, name]
+        for name, value in row.items()
+        if (kept, name) in symbols
+        and np.isclose(structural.get((kept, name), np.nan), value, rtol=1e-9, atol=0)
+    }

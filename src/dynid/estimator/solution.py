@@ -1,0 +1,88 @@
+"""Solution: what an estimator hands over, with the means to judge it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.conditioning.factor import Factor
+from dynid.errors import InputError
+from dynid.notices import Notice
+from dynid.projection.projection import System
+
+CONVERGED, NOT_CONVERGED = "converged", "not converged"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Parameters that solve W chi = Y, and how far to trust them.
+
+    Attributes:
+        chi: Shape (p,), SI, in the order of the system's parameters.
+        covariance: C_chi = sigma_rho^2 (W^T W)^-1 of the weighted rows, shape (p, p), SI.
+        weights: Factor on the rows of each group (1 over its deviation), shape (g,).
+        sigma_rho: Deviation of a weighted row.
+        dof: Rows less parameters.
+        condition, condition_scaled: Of the weighted W, as it is and with unit columns.
+        residual_norms: ||Y - W chi|| of each group, not weighted, shape (g,), unit of the group.
+        residual_norm, measured_norm: Of all weighted rows.
+        normal_residual: Largest |W_j^T rho| / (|W_j| |Y|): zero at the least-squares solution.
+        status: `converged` or `not converged`.
+    """
+
+    names: tuple[str, ...]
+    chi: Float[Array, "p"]
+    covariance: Float[Array, "p p"]
+    weights: Float[Array, "g"]
+    sigma_rho: float
+    dof: int
+    rank: int
+    condition: float
+    condition_scaled: float
+    residual_norms: Float[Array, "g"]
+    residual_norm: float
+    measured_norm: float
+    normal_residual: float
+    iterations: int = 1
+    status: str = CONVERGED
+    notices: tuple[Notice, ...] = ()
+
+
+def check_system(system: System) -> None:
+    """Refuse what no estimator can use: no rows, wrong shapes, values that are not finite."""
+    p = len(system.parameters)
+    if not system.groups or p == 0:
+        raise InputError("the system is empty: it has no rows or no parameters")
+    for group in system.groups:
+        columns = np.asarray(group.columns)
+        if columns.ndim != 1 or np.any(columns < 0) or np.any(columns >= p):
+            raise InputError(f"group '{group.name}' names columns outside the {p} parameters")
+        if not group.blocks:
+            raise InputError(f"group '{group.name}' of {group.log} has no rows")
+        for block in group.blocks:
+            check_factor(block, len(columns), f"group '{group.name}' of {group.log}")
+    n_rows = sum(group.n_rows for group in system.groups)
+    if n_rows <= p:
+        raise InputError(
+            f"{n_rows} rows cannot determine {p} parameters and their uncertainty",
+            remedy="use a longer log, or decimate less",
+        )
+
+
+def check_factor(factor: Factor, p: int, place: str) -> None:
+    """Refuse a factor that is not a finite matrix of p columns and a measured side."""
+    R = np.asarray(factor.R)
+    if R.ndim != 2 or R.shape[1] != p + 1:
+        raise InputError(f"a factor of shape {R.shape} where {p + 1} columns (W and Y) belong", place=place)
+    if R.shape[0] == 0 or factor.n_rows <= 0:
+        raise InputError("a factor without rows", place=place)
+    bad = np.flatnonzero(~np.isfinite(R).all(axis=0))
+    if bad.size:
+        raise InputError(
+            f"column {bad[0]} of {p + 1} holds values that are not finite (NaN or infinity)",
+            place=place,
+            remedy="mask or repair these samples before filtering",
+        )

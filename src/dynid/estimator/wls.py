@@ -1,0 +1,107 @@
+"""Weighted least squares: each group of rows is weighted by 1 over its own deviation.
+
+sigma_g^2 = |Y_g - W_g chi|^2 / (n_g - h_g),   h_g = tr(W_g C W_g^T) / sigma_g^2
+
+h_g is the share of the parameters that group g pays for (the h_g add up to p), so groups with
+few rows are not taken for more exact than they are. Iterated until the deviations stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.conditioning.factor import Factor, merge
+from dynid.estimator.ols import LeastSquares
+from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.notices import Notice
+from dynid.projection.projection import System
+
+# Residuals smaller than this part of the measured norm are rounding or a perfect simulation;
+# larger weights would only spoil the conditioning of the other groups.
+_SMALLEST_PART = 1e-6
+
+Solver = Callable[[Factor], LeastSquares]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of the groups, and how they were reached."""
+
+    values: Float[Array, "g"]
+    iterations: int = 1
+    status: str = CONVERGED
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupWeights:
+    """Iterated weights by row groups.
+
+    Attributes:
+        per_log: A weight for each group; otherwise groups of one name share it in all logs.
+        rtol: Largest relative change of a deviation at which the iteration ends.
+        max_iterations: Where it gives up, and says so.
+    """
+
+    per_log: bool = False
+    rtol: float = 1e-10
+    max_iterations: int = 100
+
+    def __call__(self, system: System, factors: list[Factor], solver: Solver) -> Weights:
+        """Weights of all groups of `system`; `factors` are theirs, over all parameters."""
+        shared = self._shared(system)
+        sigma = smallest = _smallest_sigmas(factors, shared)
+        weights = np.ones(len(factors))
+        change = np.inf
+        for iteration in range(1, self.max_iterations + 1):
+            fit = solver(weighted(factors, weights))
+            new = np.maximum(_sigmas(factors, weights, fit, shared), smallest)
+            change = float(np.max(np.abs(new - sigma) / new)) if iteration > 1 else np.inf
+            sigma, weights = new, 1.0 / new
+            if change <= self.rtol:
+                return Weights(weights, iteration)
+        return Weights(weights, self.max_iterations, NOT_CONVERGED, (self._not_converged(change),))
+
+    def _shared(self, system: System) -> Int[Array, "g"]:
+        """Number of the weight that each group has."""
+        keys = [(group.name, group.log if self.per_log else "") for group in system.groups]
+        number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        return np.array([number[key] for key in keys])
+
+    def _not_converged(self, change: float) -> Notice:
+        return Notice(
+            "weights-not-converged",
+            f"the group weights still change by {change:.1e} after {self.max_iterations} iterations",
+            "use more data, or the estimator 'ols'",
+        )
+
+
+def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
+    """All rows as one factor, each group scaled by its weight."""
+    return merge([Factor(one.R * w, one.n_rows) for one, w in zip(factors, weights, strict=True)])
+
+
+def _sigmas(
+    factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares, shared: Int[Array, "g"]
+) -> Float[Array, "g"]:
+    """Deviation of each group, pooled over groups that share it, corrected for parameters."""
+    squares = np.array([np.sum((one.Y - one.W @ fit.chi) ** 2) for one in factors])
+    paid = np.array([np.sum((w * (one.W @ fit.root)) ** 2) for one, w in zip(factors, weights, strict=True)])
+    rows = np.array([one.n_rows for one in factors])
+    dof = np.bincount(shared, rows - paid)
+    pooled = np.sqrt(np.bincount(shared, squares) / np.maximum(dof, 1.0))
+    return np.asarray(pooled[shared])
+
+
+def _smallest_sigmas(factors: list[Factor], shared: Int[Array, "g"]) -> Float[Array, "g"]:
+    """A floor for the deviations: a small part of the measured rms, never zero."""
+    squares = np.bincount(shared, [float(one.Y @ one.Y) for one in factors])
+    rows = np.bincount(shared, [one.n_rows for one in factors])
+    rms = np.sqrt(squares / rows)
+    whole = np.sqrt(squares.sum() / rows.sum()) or 1.0
+    return np.asarray(_SMALLEST_PART * np.where(rms > 0, rms, whole)[shared])

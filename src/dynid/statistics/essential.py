@@ -1,0 +1,179 @@
+"""Essential parameters: those the data tell well enough to be worth keeping.
+
+The parameter of largest relative sigma is removed and the rest fitted again, as long as the
+rule asks for it and the residual of the full model grows by less than one percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.conditioning.factor import Factor
+from dynid.errors import InputError, nearest
+from dynid.estimator.estimator import solve_weighted
+from dynid.estimator.ols import least_squares
+from dynid.estimator.solution import Solution
+from dynid.estimator.wls import Weights
+from dynid.notices import Notice
+from dynid.projection.projection import Group, System
+from dynid.statistics.uncertainty import uncertainty
+
+# Residuals below this part of the measured norm are rounding: their growth says nothing.
+_EXACT_PART = 1e-9
+
+
+@dataclass(frozen=True)
+class EssentialRule:
+    """When to remove the worst parameter: give `ratio` or `sigma_percent`.
+
+    Attributes:
+        ratio: While the largest relative sigma exceeds the smallest so many times.
+        sigma_percent: While the largest relative sigma exceeds this, in percent.
+        growth_percent: Guard: the weighted residual norm may exceed that of the full model by
+            this much in all, no more.
+    """
+
+    ratio: float | None = None
+    sigma_percent: float | None = None
+    growth_percent: float = 1.0
+
+    def __post_init__(self) -> None:
+        given = [value for value in (self.ratio, self.sigma_percent) if value is not None]
+        if len(given) != 1 or not given[0] > 0:
+            raise InputError(
+                f"essential: ratio {self.ratio}, sigma_percent {self.sigma_percent}",
+                remedy="give exactly one of them, a positive number, e.g. essential: {ratio: 10}",
+            )
+
+    def asks_removal(self, sigma_rel_percent: Float[Array, "p"]) -> bool:
+        """Whether the worst of these relative sigmas is too large."""
+        worst = float(np.max(sigma_rel_percent))
+        if self.sigma_percent is not None:
+            return worst > self.sigma_percent
+        return worst > float(self.ratio or 0.0) * float(np.min(sigma_rel_percent))
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A fit of some of the parameters.
+
+    Attributes:
+        kept: Indices of the parameters that were fitted, in system order.
+        removed: Indices of the others, in the order of their removal.
+        solution: Over the kept parameters.
+        stopped: Why the removal ended: `rule` or `guard` (or `asked`, for a list to keep).
+        growth_percent: Growth of the weighted residual norm over the full model.
+    """
+
+    kept: tuple[int, ...]
+    removed: tuple[int, ...]
+    solution: Solution
+    stopped: str
+    growth_percent: float
+    notices: tuple[Notice, ...] = ()
+
+
+def essential_parameters(system: System, solution: Solution, rule: EssentialRule) -> Reduced:
+    """Remove what the data tell badly, one parameter at a time, from the weighted factor.
+
+    The weights stay those of the full model: with weights fitted anew the residual would be
+    one by definition, and the guard blind.
+    """
+    factor = system.factor(solution.weights)
+    limit = _floor(solution) * (1.0 + rule.growth_percent / 100.0)
+    kept, removed, stopped = list(range(len(solution.chi))), [], "rule"
+    while len(kept) > 1:
+        relative = _relative_sigmas(factor, kept)
+        if not rule.asks_removal(relative):
+            break
+        worst = kept[int(np.argmax(relative))]
+        rest = [i for i in kept if i != worst]
+        if least_squares(_select(factor, rest)).residual_norm > limit:
+            stopped = "guard"
+            break
+        kept = rest
+        removed.append(worst)
+    return _reduced(system, solution, kept, removed, stopped)
+
+
+def keep_parameters(system: System, solution: Solution, keep: Sequence[str]) -> Reduced:
+    """Fit exactly the parameters named (or matched by globs), with the weights of the full model."""
+    names = [parameter.name for parameter in system.parameters]
+    chosen: set[int] = set()
+    for entry in keep:
+        found = [i for i, name in enumerate(names) if _matches(name, entry)]
+        if not found:
+            raise InputError(
+                f"keep: no base parameter of these data is called '{entry}'" + nearest(entry, names),
+                remedy="'dynid info' lists the base parameters",
+            )
+        chosen.update(found)
+    kept = sorted(chosen)
+    if not kept:
+        raise InputError("keep: the list is empty", remedy="name at least one base parameter")
+    return _reduced(system, solution, kept, [i for i in range(len(names)) if i not in chosen], "asked")
+
+
+def _matches(name: str, entry: str) -> bool:
+    """By name or glob, with or without the `_R` of a grouped parameter."""
+    plain = name.removesuffix("_R")
+    return any(test(one, entry) for one in (name, plain) for test in _TESTS)
+
+
+_TESTS: tuple[Callable[[str, str], bool], ...] = (str.__eq__, fnmatchcase)
+
+
+def _relative_sigmas(factor: Factor, kept: Sequence[int]) -> Float[Array, "kept"]:
+    part = _select(factor, kept)
+    fit = least_squares(part)
+    dof = part.n_rows - len(kept)
+    covariance = fit.residual_norm**2 / dof * (fit.root @ fit.root.T)
+    return uncertainty(fit.chi, covariance, dof).sigma_rel_percent
+
+
+def _select(factor: Factor, kept: Sequence[int]) -> Factor:
+    return Factor(np.column_stack([factor.W[:, list(kept)], factor.Y]), factor.n_rows)
+
+
+def _floor(solution: Solution) -> float:
+    return max(solution.residual_norm, _EXACT_PART * solution.measured_norm)
+
+
+def _reduced(
+    system: System, full: Solution, kept: Sequence[int], removed: Sequence[int], stopped: str
+) -> Reduced:
+    if not removed:
+        return Reduced(tuple(kept), (), full, stopped, 0.0)
+    weights = Weights(full.weights, full.iterations, full.status, full.notices)
+    solution = solve_weighted(_restrict(system, kept), weights)
+    solution = replace(solution, notices=tuple(dict.fromkeys(solution.notices)))
+    growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
+    notice = _bias_notice([system.parameters[i].name for i in removed], growth)
+    return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (notice,))
+
+
+def _restrict(system: System, kept: Sequence[int]) -> System:
+    place = {i: k for k, i in enumerate(kept)}
+    groups = []
+    for group in system.groups:
+        own = [k for k, i in enumerate(group.columns) if int(i) in place]
+        columns = np.array([place[int(group.columns[k])] for k in own], dtype=int)
+        blocks = tuple(_select(block, own) for block in group.blocks)
+        groups.append(Group(group.name, group.log, group.unit, columns, blocks))
+    return System(tuple(system.parameters[i] for i in kept), tuple(groups))
+
+
+def _bias_notice(names: Sequence[str], growth: float) -> Notice:
+    shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+    return Notice(
+        "essential-bias",
+        f"{len(names)} parameters were set to zero ({shown}); the residual norm changed by {growth:+.2g} %."
+        " The sigma of the others does not cover the bias that this brings",
+        "compare with the full set before trusting single parameters",
+    )

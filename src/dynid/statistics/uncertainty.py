@@ -1,0 +1,55 @@
+"""The one source of every uncertainty shown: sigma, relative sigma and intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Of each parameter, from one covariance.
+
+    Attributes:
+        sigma: Deviation, shape (p,), SI.
+        sigma_rel_percent: 100 sigma / |chi|, shape (p,); infinite where chi is zero.
+        ci95: Lower and upper end of the 95 % interval, shape (p, 2), SI.
+    """
+
+    sigma: Float[Array, "p"]
+    sigma_rel_percent: Float[Array, "p"]
+    ci95: Float[Array, "p 2"]
+
+
+def uncertainty(chi: Float[Array, "p"], covariance: Float[Array, "p p"], dof: int) -> Uncertainty:
+    """Deviations and Student-t intervals.
+
+    Exact for white noise of equal deviation in the (weighted) rows. Residuals that remember
+    earlier ones, as filtered signals do, make these intervals too narrow.
+
+    Args:
+        chi: Estimates, shape (p,), SI.
+        covariance: C_chi, shape (p, p), SI.
+        dof: Rows less parameters.
+    """
+    if dof < 1:
+        raise InputError(f"{dof} degrees of freedom leave no row to judge the error by")
+    sigma = np.sqrt(np.diag(covariance))
+    magnitude = np.abs(chi)
+    # sigma 0 of a zero value (an exact fit) is no relative uncertainty at all.
+    blank = np.where(sigma > 0, np.inf, 0.0)
+    relative = np.divide(sigma, magnitude, out=blank, where=magnitude > 0)
+    half = student_t95(dof) * sigma
+    return Uncertainty(sigma, 100.0 * relative, np.column_stack([chi - half, chi + half]))
+
+
+def student_t95(dof: int) -> float:
+    """Two-sided 95 % quantile of Student's t."""
+    from scipy.special import stdtrit  # scipy.stats would cost half a second at start
+
+    return float(stdtrit(dof, 0.975))
