@@ -45,12 +45,13 @@ class Factor:
 
 def triangle(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
     """R of the QR factorisation of `rows` (Householder, columns as they are)."""
-    import scipy.linalg
+    from scipy.linalg.lapack import dgeqrf
 
-    if rows.shape[0] == 0:
+    k = min(rows.shape)
+    if k == 0:
         return np.zeros((0, rows.shape[1]))
-    R = scipy.linalg.qr(rows, mode="r", check_finite=False)[0]
-    return np.ascontiguousarray(R[: min(rows.shape)])
+    packed = dgeqrf(np.asfortranarray(rows, dtype=float), overwrite_a=0)[0]
+    return np.triu(packed[:k])
 
 
 def factor_rows(W: Float[Array, "r p"], Y: Float[Array, "r"]) -> Factor:

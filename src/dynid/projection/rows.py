@@ -1,0 +1,105 @@
+"""Rows of a model along a motion: measured coordinates in, packed equations out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.projection import Directions
+from dynid.regressor.layout import tree_regressor
+
+if TYPE_CHECKING:
+    from dynid.motion.motion import Motion
+
+# Terms that jump with the sign of a velocity: their rows need to know that sign.
+_JUMPING = ("Fs", "Fs+", "Fs-", "Fv+", "Fv-")
+
+
+class TreeRows:
+    """Equations of a tree for constant directions N along one log (a `RowSource`).
+
+    Args:
+        parameters: Standard parameters, one per column.
+        directions: Rows wanted, with the efforts they feel.
+        motion: Filtered coordinates and efforts of the log.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        motion: Motion,
+    ) -> None:
+        self.motion = motion
+        self.directions = directions
+        self.coordinates = coordinate_map(mechanism, motion.log.position_names)
+        self.regressor = tree_regressor(mechanism, parameters, directions.N, motion.log.payloads)
+        self.layout = self.regressor.layout
+        self.dt = motion.log.dt
+        self._watched = _watched(mechanism, directions, motion.log.position_names)
+        used = np.any(directions.effort_map != 0, axis=0)
+        self._used, self._effort_map = np.flatnonzero(used), directions.effort_map[:, used]
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered."""
+        return self.motion.usable()
+
+    def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
+        """The measured side of every row, as logged."""
+        return np.asarray(self.motion.log.tau[start:stop, self._used] @ self._effort_map.T)
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
+        states = self.motion.states(start, stop)
+        weights = self.row_weights(start, stop, states[1])
+        Y = self.measured(start, stop)
+        q, dq, ddq = self.coordinates.states(*states)
+        for at in range(0, stop - start, tile):
+            part = slice(at, min(at + tile, stop - start))
+            packed = self.regressor.packed(q[part], dq[part], ddq[part], Y[part])
+            yield start + at, packed, np.ascontiguousarray(weights[part].T)
+
+    def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:
+        """1 where a row may be used, 0 where its sample is invalid or its friction's sign unknown."""
+        known = self.motion.weights(start, stop, dq).astype(float)
+        weights = np.ones((stop - start, len(self.directions.names)))
+        for row, watched in enumerate(self._watched):
+            if watched:
+                weights[:, row] = known[:, watched].min(axis=1)
+        return weights
+
+
+def _watched(
+    mechanism: Mechanism, directions: Directions, measured: Sequence[str]
+) -> list[list[int]]:
+    """Measured columns whose sign matters in each row: those with friction that jumps.
+
+    A row without such friction watches nothing: at rest it still weighs the robot.
+    """
+    jumping = {
+        coordinate
+        for owner, symbols in mechanism.drive.items()
+        if set(symbols) & set(_JUMPING)
+        for coordinate in _driven(mechanism, owner)
+    }
+    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
+    place = {name: i for i, name in enumerate(measured)}
+    rows = []
+    for column in directions.N.T:
+        names = [mechanism.coordinates[j] for j in np.flatnonzero(column)]
+        rows.append([place[name] for name in names if name in jumping and name in place])
+    return rows
+
+
+def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:
+    if owner in mechanism.coordinates:
+        return (owner,)
+    return tuple(next(actuator.on for actuator in mechanism.actuators if actuator.name == owner))

@@ -1,0 +1,70 @@
+"""What any motion could ever tell: the factor of a model's rows at random feasible states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.conditioning.factor import Factor, factor_rows
+from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.projection import Directions
+from dynid.regressor.layout import tree_regressor
+
+_SEED = 20130501
+# Rows per column: twice would do for rank; more lifts the weakest columns out of the noise.
+_ROWS_PER_COLUMN = 4
+
+
+def structural_factor(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions,
+    *,
+    stretch: float = 1.0,
+    seed: int = _SEED,
+) -> Factor:
+    """Factor of rows at random states that the couplings allow; Y is zero.
+
+    Args:
+        stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
+            second squared times three.
+    """
+    rng = np.random.default_rng(seed)
+    regressor = tree_regressor(mechanism, parameters, directions.N, tuple(mechanism.payloads))
+    k = max(len(directions.names), 1)
+    n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // k))
+    q, dq, ddq = random_states(coordinate_map(mechanism), rng, n, stretch)
+    packed = regressor.packed(q, dq, ddq, np.zeros((n, len(directions.names))))
+    W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
+    return factor_rows(W, np.zeros(len(W)))
+
+
+def random_states(
+    coordinates: CoordinateMap, rng: np.random.Generator, n: int, stretch: float = 1.0
+) -> tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"]]:
+    """Tree states drawn over the independent coordinates; quaternions cover all attitudes."""
+    robot = coordinates.mechanism
+    q = np.empty((n, len(robot.positions)))
+    at = 0
+    for joint in robot.joints:
+        stop = at + len(joint.positions)
+        q[:, at:stop] = rng.uniform(-1.0, 1.0, (n, stop - at)) * stretch
+        if joint.has_quaternion:
+            q[:, stop - 4 : stop] = rng.normal(size=(n, 4))
+            q[:, stop - 4 : stop] /= np.linalg.norm(q[:, stop - 4 : stop], axis=1, keepdims=True)
+        elif joint.positions and joint.is_angle(joint.coordinates[0]):
+            q[:, at:stop] *= np.pi
+        at = stop
+    positions = coordinates.positions
+    if robot.couplings:
+        # Dependent joints follow: take the drawn values of the measured ones and expand.
+        picked = np.argmax(np.abs(positions), axis=0)
+        q = q[:, picked] @ positions.T + coordinates.offset
+    u = rng.normal(size=(2, n, len(coordinates.independent)))
+    dq, ddq = u[0] @ coordinates.velocities.T, 3.0 * u[1] @ coordinates.velocities.T
+    return q, dq * stretch, ddq * stretch
