@@ -9,6 +9,8 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 
+ROUNDING = 1e-12  # [m], or dimensionless for directions: no description means less
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -71,3 +73,89 @@ def mdh_frame(
     p = rotation(2, gamma) @ np.array([0.0, 0.0, b]) + to_alpha @ np.array([d, 0.0, 0.0])
     R = to_alpha @ rotation(2, theta)
     return Frame(R, p + R @ np.array([0.0, 0.0, r]))
+
+
+def frame_from_axes(
+    p: Float[Array, "3"], vectors: dict[int, Float[Array, "3"]], tolerance: float = 1e-3
+) -> Frame:
+    """Frame at `p` from two of its axes (0, 1, 2), given in the parent frame.
+
+    Both are normalised; the second is made orthogonal to the first, by no more than
+    `tolerance` [rad]: more is a mistake in the file, less is rounding.
+    """
+    (i, first), (j, second) = sorted(vectors.items())
+    first, second = unit_vector(first), unit_vector(second)
+    off = float(first @ second)
+    if abs(off) > tolerance:
+        raise ValueError(
+            f"the two axes are {np.degrees(np.arccos(np.clip(off, -1, 1))):.4g} degrees apart, not 90"
+        )
+    second = unit_vector(second - off * first)
+    R = np.zeros((3, 3))
+    R[:, i], R[:, j] = first, second
+    k = 3 - i - j
+    R[:, k] = np.cross(first, second) if (j - i) % 3 == 1 else np.cross(second, first)
+    return Frame(R, np.asarray(p, float))
+
+
+def unit_vector(v: Float[Array, "3"]) -> Float[Array, "3"]:
+    """The vector of length 1 in the direction of `v`, which must not be zero.
+
+    Components that are rounding left over from a conversion (6e-17) become zero: a structural
+    rank must not see them.
+    """
+    length = float(np.linalg.norm(v))
+    if not length > 0.0:
+        raise ValueError("a zero vector has no direction")
+    unit = np.asarray(v, float) / length
+    return np.where(np.abs(unit) < ROUNDING, 0.0, unit)
+
+
+SNAP_RANGE = 2e-4  # [rad]
+_SILENT = 1e-9
+
+
+def snap_angle(angle: float, text: str | None = None) -> float:
+    """The multiple of pi/12 for which `angle` [rad] was written, else `angle` itself.
+
+    A rounded right angle (1.5708) would make base parameters of what is zero by design. But a
+    factory calibration writes angles that are close to multiples on purpose. The digits tell
+    the two apart: 1.5708 and 1.570796 are pi/2 rounded (or cut) at their last digit, 1.57071
+    is not. So an angle moves only by less than one unit of its last written digit and
+    SNAP_RANGE, or by less than 1e-9 rad, which no description means. Small angles on their
+    own, such as 0.0001, are no rounded zero: zero is written exactly.
+
+    Args:
+        angle: In [rad].
+        text: The number as it stands in the file; None when it was computed.
+    """
+    k = round(angle / (np.pi / 12))
+    common = int(np.gcd(k, 12))
+    target = (k // common) * np.pi / (12 // common)  # reduced, so that pi/2 is exactly pi/2
+    change = abs(angle - target)
+    if change < _SILENT:
+        return float(target)
+    if k == 0 or text is None or change > SNAP_RANGE or change >= _last_digit(text):
+        return angle
+    return float(target)
+
+
+def is_noticeable(angle: float, snapped: float) -> bool:
+    """Whether snapping changed an angle [rad] by more than the user need not know."""
+    return abs(angle - snapped) > _SILENT
+
+
+def looks_rounded(angle: float, text: str) -> bool:
+    """Whether an angle that stays as written (1.57, 3.14) is a coarsely rounded multiple of pi/12."""
+    change = abs(angle - round(angle / (np.pi / 12)) * np.pi / 12)
+    return abs(angle) > 0.2 and SNAP_RANGE < change < 10 * SNAP_RANGE and change < _last_digit(text)
+
+
+def _last_digit(text: str) -> float:
+    """One unit of the last digit written: 1e-4 for 1.5708; 0 when the text is no plain number."""
+    number, _, exponent = text.strip().lstrip("+-").lower().partition("e")
+    whole, _, decimals = number.partition(".")
+    if not (whole + decimals).isdigit() or (exponent and not exponent.lstrip("+-").isdigit()):
+        return 0.0
+    # Zeros that pad a number carry no precision: 1.57080000 is 1.5708 printed with eight decimals.
+    return float(10.0 ** (int(exponent or 0) - len(decimals.rstrip("0"))))

@@ -1,0 +1,241 @@
+"""Strict reader of the experiment file (`dynid.experiment/1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dynid.entry import Entry, root_entry
+from dynid.errors import InputError
+from dynid.experiment import (
+    ANGLES,
+    DERIVATIVES,
+    ESTIMATORS,
+    FILTERS,
+    MODELS,
+    VELOCITIES,
+    ColumnMap,
+    Experiment,
+    FilterSettings,
+    LogEntry,
+    MaskSettings,
+    TieChoice,
+)
+from dynid.mechanism.body_reader import read_payloads
+from dynid.mechanism.scope import Scope
+from dynid.strict_yaml import PathLike, read_yaml
+
+T = TypeVar("T")
+SCHEMA = "dynid.experiment/1"
+_KEYS = (
+    "schema",
+    "name",
+    "description",
+    "robot",
+    "model",
+    "logs",
+    "validate",
+    "columns",
+    "efforts",
+    "filter",
+    "mask",
+    "estimator",
+    "ties",
+    "essential",
+    "keep",
+    "energy",
+    "internal",
+    "wrench",
+    "payloads",
+    "angles",
+    "out",
+)
+
+
+def load_experiment(file: PathLike) -> Experiment:
+    """Read an experiment file; paths in it are relative to it, whatever is unknown is refused."""
+    document = read_yaml(file)
+    root = root_entry(document)
+    fields = root.fields(_KEYS, required=("robot", "logs"))
+    if "schema" in fields:
+        fields["schema"].choice((SCHEMA,))
+    folder = Path(file).resolve().parent
+    reader = _Reader(folder, Scope())
+    options: dict[str, Any] = {
+        name: read(fields[name]) for name, read in reader.readers().items() if name in fields
+    }
+    if not options["logs"]:
+        raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
+    options.setdefault("name", Path(file).stem)
+    return Experiment(**options, file=str(file))
+
+
+class _Reader:
+    """Readers of the sections, which share the folder and the arithmetic."""
+
+    def __init__(self, folder: Path, scope: Scope) -> None:
+        self.folder, self.scope = folder, scope
+
+    def readers(self) -> Mapping[str, Any]:
+        """Section name -> the function that reads it."""
+        return {
+            "name": Entry.text,
+            "robot": self.robot,
+            "model": lambda entry: entry.choice(MODELS),
+            "logs": self.logs,
+            "validate": self.logs,
+            "columns": self.columns,
+            "efforts": self.efforts,
+            "filter": self.filter,
+            "mask": self.mask,
+            "estimator": lambda entry: entry.choice(ESTIMATORS),
+            "ties": self.ties,
+            "essential": self.essential,
+            "keep": Entry.texts,
+            "energy": self.energy,
+            "internal": self.internal,
+            "wrench": self.wrench,
+            "payloads": lambda entry: read_payloads(entry, self.scope),
+            "angles": lambda entry: entry.choice(ANGLES),
+            "out": self.path,
+        }
+
+    def path(self, entry: Entry) -> str:
+        return str(self.folder / entry.text())
+
+    def robot(self, entry: Entry) -> str:
+        """A path when it looks like one, else the name of a built-in robot."""
+        text = entry.text()
+        return str(self.folder / text) if "/" in text or "\\" in text or Path(text).suffix else text
+
+    def logs(self, entry: Entry) -> tuple[LogEntry, ...]:
+        logs = []
+        for item in entry.items():
+            if not item.is_mapping:
+                logs.append(LogEntry(self.path(item)))
+                continue
+            fields = item.fields(("file", "payload", "columns"), required=("file",))
+            payloads: tuple[str, ...] = ()
+            if "payload" in fields:
+                one = fields["payload"]
+                payloads = one.texts() if one.is_list else (one.text(),)
+            columns = self.columns(fields["columns"]) if "columns" in fields else None
+            logs.append(LogEntry(self.path(fields["file"]), payloads, columns))
+        return tuple(logs)
+
+    def columns(self, entry: Entry) -> dict[str, ColumnMap]:
+        columns = {}
+        sources: dict[str, str] = {}
+        for signal, item in entry.mapping().items():
+            column = self.column(item)
+            if column.name in sources:
+                raise item.error(
+                    f"column '{column.name}' is used for {sources[column.name]} and {signal}", "use it once"
+                )
+            sources[column.name] = signal
+            columns[signal] = column
+        return columns
+
+    def column(self, entry: Entry) -> ColumnMap:
+        if not entry.is_mapping:
+            return ColumnMap(entry.text())
+        fields = entry.fields(("name", "unit", "scale", "offset"))
+        own = entry.path.rsplit(".", 1)[-1]
+        scale = self.scope.number(fields["scale"]) if "scale" in fields else 1.0
+        if scale == 0.0:
+            raise fields["scale"].error("a scale of zero erases the column", "give another scale")
+        return ColumnMap(
+            fields["name"].text() if "name" in fields else own,
+            fields["unit"].text() if "unit" in fields else None,
+            scale,
+            self.scope.number(fields["offset"]) if "offset" in fields else 0.0,
+        )
+
+    def efforts(self, entry: Entry) -> tuple[int | str, ...]:
+        efforts: list[int | str] = []
+        for item in entry.items():
+            effort = item.text() if isinstance(item.node.value, str) else item.count()
+            if effort in efforts:
+                raise item.error(f"effort {effort} is listed twice", "list it once")
+            efforts.append(effort)
+        if not efforts:
+            raise entry.error("no effort is used", "leave the line out to use all")
+        return tuple(efforts)
+
+    def filter(self, entry: Entry) -> FilterSettings:
+        choices = {"kind": FILTERS, "derivative": DERIVATIVES, "velocity": VELOCITIES}
+        numbers, counts = ("cutoff", "rows"), ("decimate", "order")
+        fields = entry.fields((*numbers, *counts, *choices))
+        options: dict[str, Any] = {
+            name: self.scope.number(fields[name]) for name in numbers if name in fields
+        }
+        options |= {name: fields[name].count() for name in counts if name in fields}
+        options |= {name: fields[name].choice(valid) for name, valid in choices.items() if name in fields}
+        return _placed(entry, FilterSettings, options)
+
+    def mask(self, entry: Entry) -> MaskSettings:
+        fields = entry.fields(("speed", "around", "rest"))
+        options: dict[str, Any] = {
+            name: self.scope.number(fields[name]) for name in ("speed", "rest") if name in fields
+        }
+        if "around" in fields:
+            options["around"] = fields["around"].count(least=0)
+        return _placed(entry, MaskSettings, options)
+
+    def ties(self, entry: Entry) -> tuple[TieChoice, ...]:
+        ties = []
+        for item in entry.items():
+            if not item.is_mapping:
+                ties.append(TieChoice(item.text()))
+                continue
+            fields = item.fields(("name", "apply"), required=("name",))
+            apply = fields["apply"].choice(("standard", "regrouped")) if "apply" in fields else "standard"
+            ties.append(TieChoice(fields["name"].text(), apply))
+        return tuple(ties)
+
+    def essential(self, entry: Entry) -> dict[str, float]:
+        fields = entry.fields(("ratio", "sigma_percent"))
+        if len(fields) != 1:
+            raise entry.error("'essential' takes one rule", "ratio: 10, or sigma_percent: 15")
+        (name, value), *_ = fields.items()
+        number = self.scope.number(value)
+        if number <= 0:
+            raise value.error(f"{name} {number:g} is not positive", "give a positive number")
+        return {name: number}
+
+    def energy(self, entry: Entry) -> dict[str, Any]:
+        fields = entry.fields(("window", "overlap"))
+        options: dict[str, Any] = {}
+        if "window" in fields:
+            options["window"] = self.scope.number(fields["window"])
+            if options["window"] <= 0:
+                raise fields["window"].error("the window is not positive", "give seconds")
+        if "overlap" in fields:
+            options["overlap"] = fields["overlap"].flag()
+        return options
+
+    def internal(self, entry: Entry) -> dict[str, Any]:
+        fields = entry.fields(("free", "nullspace", "lengths"))
+        options: dict[str, Any] = {}
+        if "free" in fields:
+            options["free"] = fields["free"].texts()
+        for name, valid in (
+            ("nullspace", ("orthonormal", "free")),
+            ("lengths", ("given", "estimate", "refine")),
+        ):
+            if name in fields:
+                options[name] = fields[name].choice(valid)
+        return options
+
+    def wrench(self, entry: Entry) -> dict[str, Any]:
+        fields = entry.fields(("parameters",))
+        return {name: value.choice(("full", "principal")) for name, value in fields.items()}
+
+
+def _placed(entry: Entry, settings: type[T], options: dict[str, Any]) -> T:
+    """Make the settings; their own complaint gets the place in the file."""
+    try:
+        return settings(**options)
+    except InputError as error:
+        raise entry.error(error.text, error.remedy or "") from None

@@ -1,0 +1,75 @@
+"""One way to a mechanism: a built-in name, a robot file, or a URDF."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynid.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from dynid.mechanism.mechanism import Mechanism
+
+_DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_REMEDIES = {
+    ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
+    ".mjcf": "MJCF is not read by this version: convert it to URDF",
+    ".sdf": "SDF is not read: convert it to URDF",
+    ".usd": "USD is not read: convert it to URDF",
+    ".json": "write the robot as YAML: dynid.robot/1",
+}
+
+
+def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
+    """The mechanism of a built-in name, a .yaml robot file or a .urdf; a Mechanism passes through."""
+    from dynid.mechanism.mechanism import Mechanism
+    from dynid.mechanism.robotfile import load_robotfile
+    from dynid.mechanism.urdf import load_urdf
+
+    if isinstance(robot, Mechanism):
+        return robot
+    name = os.fspath(robot)
+    built_in = _files()
+    if name in built_in:
+        return load_robotfile(built_in[name])
+    path = Path(name)
+    kind = path.suffix.lower()
+    if path.is_dir() or (kind not in (".yaml", ".yml", ".urdf", ".xml") and path.exists()):
+        raise InputError(
+            f"'{path.name}' is no robot description",
+            file=path,
+            remedy=_REMEDIES.get(kind, "give a .yaml or .urdf"),
+        )
+    if not path.exists():
+        raise _missing(path, built_in)
+    return load_robotfile(path) if kind in (".yaml", ".yml") else load_urdf(path)
+
+
+def builtin_robots() -> dict[str, str]:
+    """Name and one-line description of every built-in robot.
+
+    Only the line `description:` of each file is looked at: the list must be there at once.
+    """
+    found = {}
+    for name, path in _files().items():
+        match = _DESCRIPTION.search(path.read_text(encoding="utf-8"))
+        found[name] = match[1].strip("\"'") if match else ""
+    return found
+
+
+def _files() -> dict[str, Path]:
+    folder = Path(str(files("dynid.robots")))
+    # name.demo.yaml holds the simulated experiment of the robot, not a robot.
+    return {path.stem: path for path in sorted(folder.glob("*.yaml")) if "." not in path.stem}
+
+
+def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
+    """The error for a name that leads nowhere, with what is near it."""
+    names = list(built_in)
+    if path.parent.is_dir():
+        names += [str(path.parent / other.name) for other in path.parent.glob("*.[yux]*")]
+    remedy = _REMEDIES.get(path.suffix.lower(), "give a built-in name ('dynid robots'), a .yaml or a .urdf")
+    return InputError(f"no robot '{path}'" + nearest(str(path), names), remedy=remedy)

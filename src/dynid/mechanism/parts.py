@@ -1,0 +1,111 @@
+"""Parts: what a reader found, before defaults are filled in; and those defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling
+
+URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass
+class Parts:
+    """Joints (parents first), bodies, couplings and limits of a tree.
+
+    Attributes:
+        root: What the source calls the body that is the world here (`base`).
+    """
+
+    name: str
+    joints: list[Joint] = field(default_factory=list)
+    bodies: dict[str, Body] = field(default_factory=dict)
+    couplings: tuple[Coupling, ...] = ()
+    limits: dict[str, dict[str, Any]] = field(default_factory=dict)
+    root: str = BASE
+
+
+def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[str, ...]:
+    """Coordinates that have a motor unless the file says otherwise.
+
+    All that move, except those that follow others by a coupling and those of free joints: a
+    floating base has no motor.
+    """
+    dependent = {coupling.joint for coupling in couplings}
+    return tuple(
+        name
+        for joint in joints
+        if joint.kind is not JointKind.FREE
+        for name in joint.coordinates
+        if name not in dependent
+    )
+
+
+def default_actuators(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[Actuator, ...]:
+    """One motor on every driven coordinate, under its name."""
+    return tuple(Actuator(name, {name: 1.0}) for name in driven_coordinates(joints, couplings))
+
+
+def default_drive(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> dict[str, tuple[str, ...]]:
+    """Drive terms of a URDF: rotor inertia, friction and offset at every driven coordinate."""
+    return dict.fromkeys(driven_coordinates(joints, couplings), URDF_DRIVE)
+
+
+def default_measured(
+    joints: Sequence[Joint], couplings: Sequence[Coupling], actuators: Sequence[Actuator]
+) -> tuple[str, ...]:
+    """The actuated joints in the order of their motors, then what else moves freely.
+
+    In a tree nothing can tell where an unmeasured joint is, so passive and free joints count
+    as measured too.
+    """
+    owner = {name: joint.name for joint in joints for name in joint.coordinates}
+    dependent = {coupling.joint for coupling in couplings}
+    actuated = [owner[name] for actuator in actuators for name in actuator.on]
+    others = [owner[name] for name in owner if name not in dependent]
+    return tuple(dict.fromkeys(actuated + others))
+
+
+def resolve_couplings(
+    couplings: Mapping[str, Coupling], refuse: Callable[[str, str], InputError]
+) -> tuple[Coupling, ...]:
+    """Every dependent coordinate in terms of independent ones; chains are put together.
+
+    Args:
+        couplings: By dependent coordinate.
+        refuse: Makes an error from the coordinate's name and a text.
+    """
+    resolved: dict[str, Coupling] = {}
+    waiting = dict(couplings)
+    while waiting:
+        ready = [name for name, one in waiting.items() if not any(other in waiting for other in one.of)]
+        if not ready:
+            name = next(iter(waiting))
+            raise refuse(name, f"'{name}' follows itself: {_circle(name, waiting)}")
+        for name in ready:
+            resolved[name] = _substituted(waiting.pop(name), resolved)
+    return tuple(resolved[name] for name in couplings)
+
+
+def _substituted(coupling: Coupling, resolved: Mapping[str, Coupling]) -> Coupling:
+    of: dict[str, float] = {}
+    offset = coupling.offset
+    for name, ratio in coupling.of.items():
+        inner = resolved.get(name)
+        offset += ratio * inner.offset if inner else 0.0
+        for independent, factor in (inner.of if inner else {name: 1.0}).items():
+            of[independent] = of.get(independent, 0.0) + ratio * factor
+    return Coupling(coupling.joint, of, offset)
+
+
+def _circle(name: str, waiting: Mapping[str, Coupling]) -> str:
+    """`a -> b -> a`, walking along what cannot be resolved."""
+    path = [name]
+    while path.count(path[-1]) < 2:
+        path.append(next(other for other in waiting[path[-1]].of if other in waiting))
+    return " -> ".join(path[path.index(path[-1]) :])

@@ -1,0 +1,180 @@
+"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.entry import Entry, root_entry
+from dynid.errors import nearest
+from dynid.mechanism.body_reader import read_bodies, read_payloads
+from dynid.mechanism.drive_reader import (
+    read_actuators,
+    read_couplings,
+    read_drive,
+    read_measured,
+)
+from dynid.mechanism.joint_reader import read_joints
+from dynid.mechanism.loop_reader import check_cables, check_loops, refuse_closed
+from dynid.mechanism.mechanism import Actuator, Body, Mechanism
+from dynid.mechanism.parts import GRAVITY, Parts, default_actuators, default_drive, default_measured
+from dynid.mechanism.rest_reader import (
+    read_known,
+    read_limits,
+    read_order,
+    read_start,
+    read_terms,
+    read_ties,
+)
+from dynid.mechanism.scope import Scope
+from dynid.mechanism.urdf import urdf_parts
+from dynid.mechanism.urdf_tree import UrdfModel, read_urdf
+from dynid.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
+
+SCHEMA = "dynid.robot/1"
+MODELS = ("inverse", "power", "energy", "internal", "wrench")
+_KEYS = (
+    "schema",
+    "name",
+    "description",
+    "source",
+    "gravity",
+    "symbols",
+    "joints",
+    "loops",
+    "cables",
+    "couplings",
+    "measured",
+    "actuators",
+    "drive",
+    "bodies",
+    "known",
+    "terms",
+    "start",
+    "free",
+    "ties",
+    "payloads",
+    "order",
+    "limits",
+    "model",
+)
+
+
+def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
+    """The mechanism that a robot file describes; whatever does not fit is refused with its line."""
+    document = read_yaml(file, byte_limit=byte_limit)
+    fields = root_entry(document).fields(_KEYS)
+    source = None
+    if "source" in fields:
+        path = Path(file).parent / fields["source"].text()
+        if path.suffix.lower() not in (".urdf", ".xml"):
+            raise fields["source"].error(
+                f"'{path.name}' is no URDF", "give a .urdf; run xacro first on a .xacro"
+            )
+        if not path.is_file():
+            raise fields["source"].error(f"'{path}' does not exist", "the path is relative to this file")
+        source = read_urdf(path, link_limit=link_limit, byte_limit=byte_limit)
+    elif "joints" not in fields:
+        raise root_entry(document).error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
+    return build(document, source, {})
+
+
+def build(document: Document, source: UrdfModel | None, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism as a function of what was read and of the values of named dimensions."""
+    root = root_entry(document)
+    fields = root.fields(_KEYS)
+    if "schema" in fields:
+        fields["schema"].choice((SCHEMA,))
+    scope = Scope(values)
+    if "symbols" in fields:
+        scope.declare(fields["symbols"])
+    parts = _tree(root, fields, scope, source)
+    actuators = (
+        read_actuators(fields["actuators"], scope, parts.joints)
+        if "actuators" in fields
+        else default_actuators(parts.joints, parts.couplings)
+    )
+    robot = Mechanism(
+        name=parts.name,
+        gravity=_gravity(fields, scope),
+        joints=tuple(parts.joints),
+        bodies=parts.bodies,
+        actuators=actuators,
+        measured=_measured(fields, parts, actuators),
+        drive=_drive(fields, parts, actuators, over_urdf=source is not None),
+        couplings=parts.couplings,
+        terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
+        payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
+        limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
+        model=fields["model"].choice(MODELS) if "model" in fields else "inverse",
+        geometry=scope.geometry,
+        rebuild=partial(build, document, source) if scope.geometry else None,
+        file=document.file,
+    )
+    return replace(robot, **_named_later(fields, scope, robot), notices=scope.finish())
+
+
+def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: UrdfModel | None) -> Parts:
+    """Joints, bodies and couplings of the source and of the file together."""
+    stem = Path(root.document.file or "robot").stem
+    parts = urdf_parts(source, scope) if source else Parts(stem)
+    parts.name = fields["name"].text() if "name" in fields else parts.name
+    if "joints" in fields:
+        parts.joints += read_joints(fields["joints"], scope, parts.joints, parts.root)
+    for joint in parts.joints:
+        parts.bodies.setdefault(joint.child, Body(joint.child))
+    if "loops" in fields:
+        check_loops(fields["loops"], scope, parts.bodies)
+    if "cables" in fields:
+        check_cables(fields["cables"], scope, parts.bodies)
+    refuse_closed(fields)
+    if "bodies" in fields:
+        parts.bodies = read_bodies(fields["bodies"], scope, parts.bodies)
+    if "couplings" in fields:
+        parts.couplings = read_couplings(fields["couplings"], scope, parts.joints, parts.couplings)
+    return parts
+
+
+def _gravity(fields: Mapping[str, Entry], scope: Scope) -> Any:
+    return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else GRAVITY)
+
+
+def _measured(fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...]) -> tuple[str, ...]:
+    if "measured" in fields:
+        return read_measured(fields["measured"], parts.joints)
+    return default_measured(parts.joints, parts.couplings, actuators)
+
+
+def _drive(
+    fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...], over_urdf: bool
+) -> dict[str, tuple[str, ...]]:
+    if "drive" not in fields:
+        return default_drive(parts.joints, parts.couplings) if over_urdf else {}
+    coordinates = [name for joint in parts.joints for name in joint.coordinates]
+    owners = dict.fromkeys([*coordinates, *(actuator.name for actuator in actuators)])
+    return read_drive(fields["drive"], tuple(owners))
+
+
+def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) -> dict[str, Any]:
+    """What refers to the names of the finished mechanism and its parameters."""
+    later: dict[str, Any] = {}
+    if "ties" in fields:
+        later["ties"] = read_ties(fields["ties"], robot)
+    if "known" in fields:
+        later["known"] = read_known(fields["known"], scope, robot)
+    if "order" in fields:
+        later["order"] = read_order(fields["order"], robot)
+    if "start" in fields:
+        read_start(fields["start"], scope, robot)
+    if "free" in fields:
+        valid = {name for joint in robot.joints for name in joint.positions}
+        short = {name.rsplit("_", 1)[-1] for name in valid}
+        for item in fields["free"].items():
+            if item.text() not in valid | short:
+                raise item.error(f"unknown coordinate '{item.text()}'" + nearest(item.text(), sorted(valid)))
+    return later

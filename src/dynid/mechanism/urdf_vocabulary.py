@@ -1,0 +1,131 @@
+"""What a URDF may contain: known and ignored elements, typing errors, mesh paths."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
+
+from dynid.errors import nearest
+from dynid.mechanism.xml_elements import Element
+from dynid.notices import Notice
+
+
+def _words(*lines: str) -> tuple[str, ...]:
+    return tuple(" ".join(lines).split())
+
+
+# Children that are read or knowingly ignored, below each element that we look into.
+_CHILDREN = {
+    "robot": _words(
+        "link joint material transmission gazebo sensor ros2_control mujoco group group_state",
+        "disable_collisions end_effector virtual_joint passive_joint actuator plugin",
+    ),
+    "link": _words("inertial visual collision contact self_collision_checking sensor material gazebo"),
+    "joint": _words(
+        "origin parent child axis calibration dynamics limit mimic safety_controller",
+        "hardwareInterface gazebo physics",
+    ),
+    "inertial": _words("origin mass inertia"),
+}
+_ATTRIBUTES = {
+    "link": ("name", "type"),
+    "joint": ("name", "type"),
+    "origin": ("xyz", "rpy", "quat_xyzw"),
+    "axis": ("xyz",),
+    "parent": ("link",),
+    "child": ("link",),
+    "mass": ("value",),
+    "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "limit": ("lower", "upper", "effort", "velocity", "acceleration", "deceleration", "jerk"),
+    "mimic": ("joint", "multiplier", "offset"),
+    "dynamics": ("damping", "friction"),
+}
+
+
+def unknown_parts(robot: Element) -> tuple[Notice, ...]:
+    """Notices about elements and attributes that nobody defines: mostly typing errors."""
+    found: dict[str, list[int]] = {}
+    waiting = [robot]
+    while waiting:
+        element = waiting.pop()
+        valid = _CHILDREN.get(element.tag, ())
+        for child in element.children:
+            if valid and child.tag not in valid and not _foreign(child.tag):
+                what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
+                found.setdefault(what, []).append(child.line)
+            elif child.tag in _ATTRIBUTES and element.tag in _CHILDREN:
+                for name in child.attributes:
+                    if name not in _ATTRIBUTES[child.tag] and not _foreign(name):
+                        what = f"unknown attribute '{name}' of <{child.tag}>" + nearest(
+                            name, _ATTRIBUTES[child.tag]
+                        )
+                        found.setdefault(what, []).append(child.line)
+                waiting.append(child)
+            elif child.tag in _CHILDREN and element.tag in _CHILDREN:
+                waiting.append(child)
+    return tuple(
+        Notice(
+            "unknown-element",
+            f"line {min(lines)}{_more(lines)}: {what}",
+            "it is ignored: correct or remove it",
+        )
+        for what, lines in sorted(found.items(), key=lambda item: min(item[1]))
+    )
+
+
+def _foreign(name: str) -> bool:
+    """Whether a name belongs to another vocabulary by its name space."""
+    return name.startswith("{") or ":" in name
+
+
+def _more(lines: list[int]) -> str:
+    return f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+
+
+def check_meshes(robot: Element) -> None:
+    """Refuse mesh and texture paths that leave their root; none is ever opened.
+
+    The root of `package://name/...` is that package, found among the folders above the file if
+    it is there; the root of any other path is the nearest folder above with a `package.xml`, or
+    else the file's own folder. Links in the file system are followed before deciding.
+    """
+    folder = Path(robot.file).resolve().parent
+    above = [folder, *folder.parents]
+    root = next((path for path in above if (path / "package.xml").is_file()), folder)
+    for element in robot.walk():
+        if element.tag in ("mesh", "texture") and element.attributes.get("filename"):
+            name = element.attributes["filename"]
+            if not _stays(name, folder, root, above):
+                raise element.error(
+                    f"{element.tag} path '{name}' leaves its root",
+                    "keep it inside the package, or remove the mesh",
+                )
+
+
+def _stays(name: str, folder: Path, root: Path, above: list[Path]) -> bool:
+    scheme, separator, rest = name.replace("\\", "/").partition("://")
+    path = unquote(rest if separator else scheme)
+    if not separator or scheme == "file":
+        return _inside(Path(os.path.realpath(folder / path)), root)
+    package, _, inner = path.partition("/")
+    if _climbs(inner) or package in ("", ".", ".."):
+        return False
+    at_hand = next((path for path in above if path.name == package), None)
+    return at_hand is None or _inside(
+        Path(os.path.realpath(at_hand / inner)), Path(os.path.realpath(at_hand))
+    )
+
+
+def _climbs(path: str) -> bool:
+    """Whether `..` ever leads above the start."""
+    depth = 0
+    for part in PurePosixPath("/" + path).parts[1:]:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return False
+
+
+def _inside(path: Path, root: Path) -> bool:
+    return path.is_relative_to(os.path.realpath(root))

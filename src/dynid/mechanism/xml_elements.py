@@ -1,0 +1,167 @@
+"""XML as plain elements with line numbers: no DTD, no entities, no recursion, no repair."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError
+
+DEPTH_LIMIT = 100
+_CHUNK = 1 << 16
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
+
+
+@dataclass(eq=False)
+class Element:
+    """One element: its tag, attributes and children, and the line in which it begins."""
+
+    file: str
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    def child(self, tag: str) -> Element | None:
+        """The only child with this tag, if there is one; two are refused."""
+        found = [element for element in self.children if element.tag == tag]
+        if len(found) > 1:
+            raise found[1].error(f"a second <{tag}> in <{self.tag}>", "keep one")
+        return found[0] if found else None
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all below it, in file order."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            yield element
+            waiting.extend(reversed(element.children))
+
+    def text(self, name: str) -> str:
+        """A required attribute."""
+        value = self.attributes.get(name, "").strip()
+        if not value:
+            raise self.error(f"<{self.tag}> has no attribute '{name}'", f'add {name}="..."')
+        return value
+
+    def number(self, name: str, default: float | None = None, owner: str = "") -> float:
+        """A finite number; `owner` names the link or joint in the message."""
+        if default is not None and name not in self.attributes:
+            return default
+        return self.parsed(self.text(name), name, owner)
+
+    def numbers(self, name: str, owner: str = "") -> list[tuple[float, str]] | None:
+        """Three numbers with their texts; None when the attribute is missing."""
+        if name not in self.attributes:
+            return None
+        words = self.attributes[name].split()
+        if len(words) != 3:
+            raise self.error(
+                f'{owner}: {name}="{self.attributes[name]}" has {len(words)} numbers, not 3',
+                "give three numbers",
+            )
+        return [(self.parsed(word, name, owner), word) for word in words]
+
+    def parsed(self, word: str, name: str, owner: str) -> float:
+        """A word as a finite number, refused otherwise."""
+        if _NUMBER.match(word) and abs(float(word)) < float("inf"):
+            return float(word)
+        hint = "run xacro first" if "$" in word else "write a finite number with a decimal point, e.g. 1.5"
+        raise self.error(f"{owner}: {name} '{word}' in <{self.tag}> is not a finite number", hint)
+
+    def error(self, text: str, remedy: str) -> InputError:
+        """An error that stands at this element."""
+        return InputError(text, file=self.file, place=f"line {self.line}", remedy=remedy)
+
+
+def read_elements(
+    file: str | os.PathLike[str], *, byte_limit: int, counted: str = "", count_limit: int = 0
+) -> Element:
+    """The root element of an XML file.
+
+    Args:
+        file: Path of the file.
+        byte_limit: Files above this size are not opened, in [byte].
+        counted: A tag of which only so many may stand below the root.
+        count_limit: How many.
+    """
+    from xml.parsers.expat import ExpatError
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import DefusedXMLParser, ParseError
+
+    path = Path(file)
+    target = _Target(str(path), counted, count_limit)
+    parser = DefusedXMLParser(target=target, forbid_dtd=True, forbid_entities=True, forbid_external=True)
+    target.expat = parser.parser
+    try:
+        size = path.stat().st_size
+        if size > byte_limit:
+            raise InputError(
+                f"the file has {size} bytes, more than the limit of {byte_limit}",
+                file=path,
+                remedy="raise byte_limit if you trust it",
+            )
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                parser.feed(chunk)
+        root = parser.close()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
+    except DefusedXmlException as error:
+        place = f"line {target.expat.CurrentLineNumber}"
+        said = f"document types and entities are refused ({type(error).__name__})"
+        raise InputError(said, file=path, place=place, remedy="remove the <!DOCTYPE ...> part") from None
+    except (ParseError, ExpatError) as error:
+        line, column = getattr(error, "position", (0, 0))
+        said = str(error).split(":")[0]
+        place = f"line {line}, column {column + 1}"
+        raise InputError(f"not valid XML: {said}", file=path, place=place, remedy="mend the file") from None
+    except (ValueError, LookupError) as error:  # unknown encodings
+        raise InputError(f"not valid XML: {error}", file=path, remedy="save as UTF-8") from None
+    assert isinstance(root, Element)  # noqa: S101  (expat refuses a file without a root)
+    return root
+
+
+class _Target:
+    """Collects elements with an explicit stack; the parser tells it the line."""
+
+    def __init__(self, file: str, counted: str, count_limit: int) -> None:
+        self.file, self.counted, self.count_limit = file, counted, count_limit
+        self.expat: Any = None
+        self.count = 0
+        self.root: Element | None = None
+        self.open: list[Element] = []
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(self.file, tag, dict(attributes), int(self.expat.CurrentLineNumber))
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+        self.open.append(element)
+        if len(self.open) > DEPTH_LIMIT:
+            raise element.error(
+                f"elements are nested deeper than {DEPTH_LIMIT}", "this is no robot description"
+            )
+        # Links stand directly below the root; deeper ones belong to other vocabularies.
+        if tag == self.counted and len(self.open) == 2:
+            self.count += 1
+            if self.count > self.count_limit:
+                raise element.error(
+                    f"more than {self.count_limit} <{tag}> elements",
+                    "raise link_limit if the model is meant so",
+                )
+
+    def end(self, tag: str) -> None:
+        self.open.pop()
+
+    def data(self, text: str) -> None:
+        """Text between elements carries nothing in these formats."""
+
+    def close(self) -> Element | None:
+        return self.root
