@@ -44,7 +44,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="dynid")
+@click.version_option(package_name="dynid", prog_name="dynid")
 def main() -> None:
     """Identify the dynamics of robots from a description of the mechanism and a log of its motion.
 
@@ -59,11 +59,11 @@ out_option = click.option(
 full_option = click.option("--full", is_flag=True, help="Print every parameter, however many there are.")
 
 
-@main.command()
+@main.command(short_help="Simulate, identify and compare with the truth.")
 @click.argument("robot", default="serial6")
 @out_option
 def demo(robot: str, out: Path | None) -> None:
-    """Simulate a built-in robot, identify it, and compare with the truth."""
+    """Simulate a built-in robot, identify it, compare with the truth."""
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
     from dynid.robots.demo import run_demo
@@ -85,7 +85,7 @@ def robots() -> None:
         click.echo(f"{name:<{width}}  {description}")
 
 
-@main.command()
+@main.command(short_help="What a robot is, and what can be identified.")
 @click.argument("robot")
 @click.option("--drive", metavar="none|Ia,Fv,...", help="Drive terms of every joint, instead of the robot's.")
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
@@ -122,13 +122,11 @@ def info(
         print_info(found)
 
 
-@main.command()
+@main.command(short_help="Identify parameters from logs: the main job.")
 @click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--robot", help="Built-in name, robot file, or URDF (instead of an experiment file).")
-@click.option("--log", "logs", multiple=True, metavar="FILE", help="A log to identify from; may be repeated.")
-@click.option(
-    "--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; may be repeated."
-)
+@click.option("--log", "logs", multiple=True, metavar="FILE", help="A log to identify from; repeatable.")
+@click.option("--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; repeatable.")
 @click.option("--model", type=click.Choice(_MODELS), help="Identification model [default: the robot's own].")
 @click.option("--estimator", help="ols, wls, ...  [default: wls].")
 @out_option
@@ -155,7 +153,7 @@ def identify(
         _finish(estimate, folder, full=full)
 
 
-@main.command()
+@main.command(short_help="Predict other logs with a result.")
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option(
@@ -190,9 +188,7 @@ def _experiment(
     if (file is None) == (robot is None):
         raise click.UsageError("give either an experiment file, or --robot with --log")
     if file is not None and (logs or unseen):
-        raise click.UsageError(
-            "--log and --validate belong to --robot; an experiment file lists its own logs"
-        )
+        raise click.UsageError("--log and --validate go with --robot; an experiment file lists its own logs")
     if robot is not None and not logs:
         raise click.UsageError("--robot needs at least one --log")
     chosen = {key: value for key, value in (("model", model), ("estimator", estimator)) if value}

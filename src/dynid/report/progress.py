@@ -26,6 +26,7 @@ class ProgressBar:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
+        """Show that `fraction` (0 to 1) of `stage` is done."""
         if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
             return
         bar = self._open()

@@ -12,6 +12,7 @@ from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Val
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
+    from rich.text import Text
 
 _MOST_ROWS = 40  # more parameters than this are summed up by owner, with the worst ones
 _MOST_GROUPS = 16
@@ -204,7 +205,7 @@ def _titled(out: Console, title: str, content: RenderableType) -> None:
     out.print(content)
 
 
-def _text(text: str, style: str = "") -> RenderableType:
+def _text(text: str, style: str = "") -> Text:
     """Text as it is: names never act as markup."""
     from rich.text import Text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynid.report.figures.figure import BLUE, GREY, INK, ORANGE, RED, axis, figure, plot_text
@@ -29,15 +29,18 @@ def interval_figure(estimate: Estimate) -> Markup | None:
     if not shown:
         return None
     traces = [_trace(kind, members) for kind in _STYLE if (members := _of(kind, shown))]
-    traces += _marks("prior", {p.name: p.prior for p in shown}, shown, "line-ns-open", GREY)
-    traces += _marks("truth", dict(estimate.truth or {}), shown, "diamond-open", INK)
+    truth = dict(estimate.truth or {})
+    bound = _bound(shown, truth)
+    traces += _marks("prior", {p.name: p.prior for p in shown}, shown, bound, ("line-ns-open", GREY))
+    traces += _marks("truth", truth, shown, bound, ("diamond-open", INK))
     return figure(
         "parameter-intervals",
         traces,
-        _layout(shown, estimate),
+        _layout(shown, bound),
         "95 percent interval of every parameter relative to its value",
         "Each bar is the 95 % interval of one parameter, in percent of its estimate; a bar that reaches "
-        "\N{MINUS SIGN}100 % holds zero. Bars and marks beyond \N{PLUS-MINUS SIGN}100 % are cut there.",
+        "\N{MINUS SIGN}100 % holds zero. Bars beyond \N{PLUS-MINUS SIGN}100 % are cut there, "
+        "marks off the axis sit at its edge.",
     )
 
 
@@ -60,7 +63,7 @@ def _trace(kind: Quality, members: Sequence[ParameterEstimate]) -> dict[str, Any
             "thickness": 3,
             "width": 0,
         },
-        "marker": {"color": colour, "symbol": symbol, "size": 8},
+        "marker": {"color": colour, "symbol": symbol, "size": 10, "line": {"color": "white", "width": 1}},
         "hovertext": [_hover(p) for p in members],
         "hoverinfo": "text",
     }
@@ -68,12 +71,13 @@ def _trace(kind: Quality, members: Sequence[ParameterEstimate]) -> dict[str, Any
 
 def _marks(
     name: str,
-    values: dict[str, float | None],
+    values: Mapping[str, float | None],
     shown: Sequence[ParameterEstimate],
-    symbol: str,
-    colour: str,
+    bound: float,
+    style: tuple[str, str],
 ) -> list[dict[str, Any]]:
-    """A trace of other values of the same parameters, or none."""
+    """A trace of other values of the same parameters, or none; those off the axis sit at its edge."""
+    symbol, colour = style
     pairs = [(p, value) for p in shown if (value := values.get(p.name)) is not None]
     if not pairs:
         return []
@@ -83,11 +87,11 @@ def _marks(
             "type": "scatter",
             "mode": "markers",
             "name": name,
-            "x": [min(_LIMIT, max(-_LIMIT, x)) for x in off],
+            "x": [min(bound, max(-bound, x)) for x in off],
             "y": [plot_text(p.name) for p, _ in pairs],
             "marker": {"color": colour, "symbol": symbol, "size": 9, "line": {"width": 2, "color": colour}},
             "hovertext": [
-                f"{plot_text(p.name)}: {name} {value_text(value, p.sigma)} {plot_text(unit_text(p.unit))} ({x:+.3g} %)"
+                f"{plot_text(p.name)}: {name} {value_text(value, p.sigma)} {_unit(p)} ({x:+.3g} %)"
                 for (p, value), x in zip(pairs, off, strict=True)
             ],
             "hoverinfo": "text",
@@ -104,21 +108,28 @@ def _half_width(parameter: ParameterEstimate) -> float:
 def _hover(parameter: ParameterEstimate) -> str:
     p = parameter
     return (
-        f"<b>{plot_text(p.name)}</b> = {value_text(p.value, p.sigma)} {plot_text(unit_text(p.unit))}"
+        f"<b>{plot_text(p.name)}</b> = {value_text(p.value, p.sigma)} {_unit(p)}"
         f"<br>sigma {sigma_text(p.sigma)} ({percent(p.sigma_rel_percent)} %)<br>95 % {interval_text(p)}"
     )
 
 
-def _layout(shown: Sequence[ParameterEstimate], estimate: Estimate) -> dict[str, Any]:
+def _unit(parameter: ParameterEstimate) -> str:
+    return plot_text(unit_text(parameter.unit))
+
+
+def _bound(shown: Sequence[ParameterEstimate], truth: Mapping[str, float]) -> float:
+    """Half the width of the axis [%]: intervals and truth fill it, up to the limit."""
+    off = [100.0 * abs(truth[p.name] / p.value - 1.0) for p in shown if p.name in truth]
+    return min(_LIMIT, max([_half_width(p) for p in shown] + off + [0.1]))
+
+
+def _layout(shown: Sequence[ParameterEstimate], bound: float) -> dict[str, Any]:
     names = [plot_text(p.name) for p in shown]
-    reach = max(_half_width(p) for p in shown)
-    others = [p.prior for p in shown] if any(p.prior is not None for p in shown) else []
-    bound = 1.06 * (_LIMIT if reach > 0.9 * _LIMIT else max(reach, 25.0 if others or estimate.truth else 1.0))
     owners = [owner_of(p.name) for p in shown]
     borders = [i - 0.5 for i in range(1, len(owners)) if owners[i] != owners[i - 1]]
     return {
         "height": 110 + _ROW * len(shown),
-        "xaxis": axis("deviation from the estimate [% of its value]", range=[-bound, bound], side="bottom"),
+        "xaxis": axis("deviation from the estimate [% of its value]", range=[-1.06 * bound, 1.06 * bound]),
         "yaxis": axis(
             categoryorder="array",
             categoryarray=names,

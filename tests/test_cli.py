@@ -1,0 +1,260 @@
+"""The command line: exit codes, messages, files, and how little it loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from dynid.cli import main
+from dynid.errors import InputError, NoResultError
+from dynid.notices import Notice
+from dynid.report.output import write_results
+from tests.fabricated import estimate
+
+_INFO = SimpleNamespace(
+    name="two_link",
+    dof=2,
+    n_bodies=2,
+    n_joints=2,
+    n_actuators=2,
+    n_closures=0,
+    n_standard=20,
+    n_base=4,
+    base=[{"name": "ZZ_a_R", "unit": "kg m^2", "grouping": "ZZ_a + d2^2 M_b"}],
+    eliminated=["XX_a", "MZ_b"],
+    grouped=["M_b"],
+    closures=(),
+    notices=(Notice("snapped", "1.5708 taken for pi/2"),),
+)
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    robot: str | None = None
+    logs: tuple = ()
+    validate: tuple = ()
+    model: str | None = None
+    estimator: str = "wls"
+
+
+@pytest.fixture
+def library(monkeypatch, tmp_path):
+    """Stand-ins for the library; `calls` keeps what the commands handed over."""
+    monkeypatch.chdir(tmp_path)
+    calls = SimpleNamespace(jobs=[], outcome=estimate(), described=[])
+
+    def run(job, progress=None):
+        calls.jobs.append(job)
+        progress("reading", 0.5)
+        if isinstance(calls.outcome, BaseException):
+            raise calls.outcome
+        return calls.outcome
+
+    def describe(mechanism, **options):
+        calls.described.append(options)
+        return _INFO
+
+    parts = {
+        "dynid.identify": {
+            "run_experiment": run,
+            "validate_result": lambda result, logs: (estimate().validation, ()),
+        },
+        "dynid.info": {"describe": describe},
+        "dynid.experiment": {
+            "Experiment": _Experiment,
+            "experiment_from_flags": lambda robot, logs, validate, **chosen: _Experiment(
+                robot, logs, validate, **chosen
+            ),
+            "read_experiment": lambda path: _Experiment(robot=f"of {path}"),
+        },
+        "dynid.mechanism.load": {
+            "load_robot": lambda robot: robot,
+            "builtin_robots": lambda: {"serial6": "six joints", "ur": "a UR-like arm"},
+        },
+        "dynid.robots.demo": {"run_demo": run},
+    }
+    for name, content in parts.items():
+        module = ModuleType(name)
+        module.__dict__.update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    return calls
+
+
+def _run(*arguments: str):
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+def test_demo_writes_a_result_and_shows_every_parameter(library):
+    done = _run("demo", "serial6")
+    assert done.exit_code == 0
+    assert sorted(p.name for p in Path("results/serial6").iterdir()) == [
+        "parameters.csv",
+        "report.html",
+        "result.json",
+    ]
+    assert "XY_link2_R" in done.stdout
+    assert "written: results/serial6" in done.stdout
+
+
+def test_robots_lists_names(library):
+    assert _run("robots").stdout.splitlines() == ["serial6  six joints", "ur       a UR-like arm"]
+
+
+def test_info_as_text(library):
+    text = _run("info", "two_link").stdout
+    assert "2 degrees of freedom, 2 bodies, 2 joints, 2 actuators, 0 closures" in text
+    assert "ZZ_a + d2^2 M_b" in text
+    assert "XX_a, MZ_b" in text
+    assert text.startswith("! snapped")
+
+
+def test_info_as_json(library):
+    document = json.loads(_run("info", "two_link", "--json").stdout)
+    names = "name dof n_bodies n_joints n_actuators n_closures n_standard n_base base eliminated grouped"
+    assert list(document) == names.split()
+    assert document["base"][0] == {"name": "ZZ_a_R", "unit": "kg m^2", "grouping": "ZZ_a + d2^2 M_b"}
+
+
+def test_info_hands_its_options_over(library):
+    _run("info", "r", "--drive", "none", "--tie", "legs", "--payload", "p", "--open", "--bodies", "a, b")
+    given = library.described[0]
+    assert given == {
+        "drive": (),
+        "ties": ("legs",),
+        "payloads": ("p",),
+        "open_loops": True,
+        "bodies": ("a", "b"),
+    }
+
+
+def test_identify_from_a_file_with_flags_over_it(library):
+    assert _run("identify", "my/arm.yaml", "--estimator", "ols").exit_code == 0
+    assert library.jobs[0] == _Experiment(robot="of my/arm.yaml", estimator="ols")
+    assert Path("results/arm/result.json").is_file()
+
+
+def test_identify_from_flags(library):
+    arguments = [
+        "identify",
+        "--robot",
+        "ur",
+        "--log",
+        "a.csv",
+        "--log",
+        "b.csv",
+        "--validate",
+        "c.csv",
+        "--model",
+        "inverse",
+        "--out",
+        "here",
+    ]
+    assert _run(*arguments).exit_code == 0
+    assert library.jobs[0] == _Experiment("ur", ("a.csv", "b.csv"), ("c.csv",), "inverse")
+    assert Path("here/report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("identify",),
+        ("identify", "a.yaml", "--robot", "ur"),
+        ("identify", "a.yaml", "--log", "x.csv"),
+        ("identify", "--robot", "ur"),
+        ("identify", "--robot", "ur", "--log", "a.csv", "--model", "invers"),
+        ("validate", "results/arm"),
+        ("nonsense",),
+    ],
+)
+def test_wrong_usage_is_exit_2(library, arguments):
+    assert _run(*arguments).exit_code == 2
+    assert not Path("results").exists()
+
+
+def test_refused_input_is_exit_2_and_writes_nothing(library):
+    library.outcome = InputError("column 'q_7' is unknown", file="a.csv", place="line 1", remedy="rename it")
+    done = _run("identify", "arm.yaml")
+    assert done.exit_code == 2
+    assert "a.csv, line 1: column 'q_7' is unknown" in done.stderr
+    assert "remedy: rename it" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Path("results").exists()
+
+
+def test_no_result_is_exit_3(library):
+    library.outcome = NoResultError("not converged")
+    assert _run("identify", "arm.yaml").exit_code == 3
+    assert not Path("results").exists()
+
+
+def test_no_result_saves_what_was_found(library):
+    library.outcome = NoResultError("not converged")
+    library.outcome.estimate = estimate()
+    assert _run("identify", "arm.yaml").exit_code == 3
+    assert Path("results/arm/result.json").is_file()
+
+
+def test_interrupt_is_exit_130(library):
+    library.outcome = KeyboardInterrupt()
+    done = _run("identify", "arm.yaml")
+    assert done.exit_code == 130
+    assert "interrupted" in done.stderr
+    assert not Path("results").exists()
+
+
+def test_file_system_errors_are_exit_2(library):
+    library.outcome = PermissionError(13, "Permission denied", "a.csv")
+    done = _run("identify", "arm.yaml")
+    assert done.exit_code == 2
+    assert "a.csv" in done.stderr
+
+
+def test_validate_writes_beside_the_result(library):
+    write_results(estimate(), "results/arm")
+    done = _run("validate", "results/arm/result.json", "other.csv")
+    assert done.exit_code == 0
+    document = json.loads(Path("results/arm/validation.json").read_text())
+    assert document["schema"] == "dynid.validation/1"
+    assert document["validation"][0]["effort_percent"] == 6.87
+    assert _run("validate", "results/arm", "other.csv", "--out", "elsewhere").exit_code == 0
+    assert Path("elsewhere/validation.json").is_file()
+    assert _run("identify", "arm.yaml").exit_code == 0  # a validation does not bar a new result
+    assert not Path("results/arm/validation.json").exists()
+
+
+def test_version():
+    assert "dynid" in _run("--version").stdout
+
+
+@pytest.mark.parametrize(
+    "program", ["from dynid.cli import main; main(['--help'])", "import dynid, dynid.cli"]
+)
+def test_start_is_light(program):
+    code = (
+        f"import sys\ntry:\n    {program}\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'plotly', 'pandas', 'rich', 'jinja2'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_are_there_and_identify_can_be_called_however_it_was_imported():
+    import dynid
+
+    module = ModuleType("dynid.identify")
+    module.identify = lambda robot, log, **options: (robot, log, options)
+    package = type(dynid)("dynid")
+    package.identify = module  # what Python does when anything imports the submodule
+    assert package.identify("r", "l", model="power") == ("r", "l", {"model": "power"})
+    assert dynid.__version__
+    assert dynid.read_result.__name__ == "read_result"
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = dynid.nonsense

@@ -1,0 +1,184 @@
+"""report.html: self-contained, complete, and deaf to hostile names."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from dynid.notices import Notice
+from dynid.report.figures.small_multiples import points_per_panel
+from dynid.report.html import report_html
+from dynid.report.quality import Quality, owner_of, quality, verdict
+from dynid.statistics.estimate import NotIdentifiable, Signals
+from tests.fabricated import JOINTS, estimate
+
+_HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+_SECTIONS = [
+    "verdict",
+    "warnings",
+    "parameters",
+    "unknown",
+    "efforts",
+    "residuals",
+    "validation",
+    "provenance",
+]
+
+
+class _Page(HTMLParser):
+    """Collects elements, texts of scripts and section anchors."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text: list[str] = []
+        self._in_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._in_script = tag == "script"
+        if self._in_script:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._in_script = False
+
+    def handle_data(self, data):
+        if self._in_script:
+            self.scripts[-1] += data
+        else:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return report_html(estimate())
+
+
+@pytest.fixture(scope="module")
+def page(text) -> _Page:
+    return _Page(text)
+
+
+def test_has_all_sections(page):
+    anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
+    assert anchors == _SECTIONS
+
+
+def test_loads_nothing(text, page):
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith("#")
+    styles = "".join(re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
+    assert "url(" not in styles
+    assert "@import" not in styles
+    policies = [a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policies[0].startswith("default-src 'none'; script-src 'sha256-")
+
+
+def test_plotly_is_inlined_once_and_the_page_stays_small(text, page):
+    assert sum("plotly.js v" in script for script in page.scripts) == 1
+    assert len(text.encode()) < 6e6
+
+
+def test_a_long_run_of_many_efforts_stays_small():
+    t = np.linspace(0, 1000, 20_000)
+    names = tuple(f"j{i}" for i in range(30))
+    wave = np.sin(np.outer(t, np.arange(1, 31)))
+    logs = tuple(Signals(f"log{i}", names, ("N m",) * 30, t, wave, wave) for i in range(4))
+    assert points_per_panel(logs) < 300
+    assert len(report_html(replace(estimate(), signals=logs)).encode()) < 6.2e6
+
+
+def test_figures_hold_every_effort_and_parameter(page):
+    specs = [json.loads(script) for script in page.scripts if script.startswith("{")]
+    assert len(specs) == 1 + 2 + 2 + 1  # intervals, two logs twice, one validation
+    intervals = specs[0]
+    shown = {name for trace in intervals["data"] for name in trace["y"]}
+    assert shown == {p.name for p in estimate().parameters if p.essential}
+    assert {trace["name"] for trace in intervals["data"]} >= {"truth", "prior"}
+    efforts = specs[1]
+    assert len(efforts["data"]) == 2 * len(JOINTS)
+    assert all("bdata" in trace["y"] for trace in efforts["data"])
+
+
+def test_figure_data_are_the_signals(page):
+    import base64
+
+    specs = [json.loads(script) for script in page.scripts if script.startswith("{")]
+    measured = np.frombuffer(base64.b64decode(specs[1]["data"][0]["y"]["bdata"]), "<f4")
+    given = estimate().signals[0].measured[:, 0]
+    assert abs(measured[0] - given[0]) < 1e-6 * abs(given).max()  # single precision: 6e-8 relative
+    t = np.frombuffer(base64.b64decode(specs[1]["data"][0]["x"]["bdata"]), "<f4")
+    assert np.isnan(t).sum() == 2  # the break between two pieces is kept
+
+
+def test_hostile_names_do_nothing():
+    names = (_HOSTILE, *JOINTS[1:])
+    whole = estimate(joints=names)
+    hostile = replace(
+        whole,
+        robot=_HOSTILE,
+        warnings=(Notice(_HOSTILE, _HOSTILE, _HOSTILE),),
+        not_identifiable=(NotIdentifiable(_HOSTILE, _HOSTILE),),
+        choices={_HOSTILE: _HOSTILE},
+        provenance={"inputs": [{"file": _HOSTILE, "sha256": _HOSTILE}], "options": {_HOSTILE: _HOSTILE}},
+    )
+    text = report_html(hostile)
+    page = _Page(text)
+    assert not any(tag == "img" for tag, _ in page.tags)
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert len(page.scripts) == len(_Page(report_html(estimate())).scripts)
+    assert _HOSTILE not in text
+    specs = [json.loads(script) for script in page.scripts if script.startswith("{")]
+    titles = [note["text"] for note in specs[1]["layout"]["annotations"]]
+    assert "&lt;script&gt;" in titles[0]  # plotly.js would take a bare tag for formatting
+    assert any(_HOSTILE in piece for piece in page.text)  # and the reader still sees the name
+
+
+def test_without_warnings_signals_truth_or_validation():
+    bare = replace(
+        estimate(truth=False), warnings=(), signals=(), validation=(), not_identifiable=(), choices={}
+    )
+    page = _Page(report_html(bare))
+    anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
+    assert anchors == ["verdict", "parameters", "residuals", "validation", "provenance"]
+    assert "No log was kept for validation" in "".join(page.text)
+    assert "true value" not in "".join(page.text)
+
+
+def test_without_parameters():
+    empty = replace(estimate(), parameters=(), covariance=np.zeros((0, 0)), truth=None)
+    assert "no parameter could be determined" in report_html(empty)
+
+
+def test_verdict_levels():
+    whole = estimate()
+    assert verdict(whole).level == "care"
+    clean = replace(whole, warnings=(), not_identifiable=())
+    assert verdict(clean).level == "good"
+    assert verdict(replace(clean, validation=())).level == "care"
+    reused = replace(clean.validation[0], independent=False)
+    assert verdict(replace(clean, validation=(reused,))).level == "care"
+    off = replace(clean.validation[0], residual_percent=40.0)
+    assert verdict(replace(clean, validation=(off,))).level == "bad"
+    assert verdict(replace(clean, fit=replace(clean.fit, residual_percent=float("nan")))).level == "bad"
+
+
+def test_quality_and_owner():
+    by_name = {p.name: p for p in estimate().parameters}
+    assert quality(by_name["XY_link6"]) is Quality.REMOVED
+    assert quality(by_name["MY_link6"]) is Quality.ZERO
+    assert quality(by_name["Fs_joint_5"]) is Quality.GOOD
+    assert owner_of("ZZ_link2_R") == "link2"
+    assert owner_of("Fs+_leg_3") == "leg_3"
+    assert owner_of("MX/M_platform") == "platform"
+    assert owner_of("Iam6") == "extra terms"

@@ -1,0 +1,100 @@
+"""The terminal summary: warnings first, no wall of numbers, readable at 80 columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from dynid.notices import Notice
+from dynid.report.numbers import percent, sigma_text, value_text
+from dynid.report.text import print_summary, print_validation
+from tests.fabricated import estimate
+
+
+def _printed(width: int, whole=None, **options) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    print_summary(whole or estimate(), console=console, **options)
+    console.file.close()
+    return console.export_text()
+
+
+def test_warnings_come_first_with_their_remedies():
+    text = _printed(100)
+    assert text.splitlines()[0].startswith("! delay")
+    assert text.index("remedy: mount a known payload") < text.index("serial6: Usable with care")
+    assert text.index("serial6:") < text.index("Fit") < text.index("not identifiable   why")
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("truth", [False, True])
+def test_every_line_fits_and_nothing_is_cut(width, full, truth):
+    text = _printed(width, estimate(truth=truth), full=full)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+
+
+def test_many_parameters_are_summed_up_unless_asked():
+    short, full = _printed(100), _printed(100, full=True)
+    assert "42 parameters by owner" in short
+    assert "XY_link2_R" not in short
+    assert all(p.name in full for p in estimate().parameters)
+
+
+def test_few_parameters_are_listed():
+    whole = estimate()
+    few = replace(whole, parameters=whole.parameters[:30])
+    assert all(p.name in _printed(100, few) for p in few.parameters)
+
+
+def test_truth_is_marked():
+    text = _printed(100, full=True)
+    line = next(line for line in text.splitlines() if line.startswith("XX_link2_R"))
+    assert line.rstrip().endswith("\N{MULTIPLICATION X}")
+    assert "39 of 41 intervals hold the true value (about 39 expected)" in text
+    assert "true value" not in _printed(100, estimate(truth=False))
+
+
+def test_names_are_no_markup():
+    whole = replace(estimate(), warnings=(Notice("x", "[bold]joint[/bold] [link=http://a]b[/link]"),))
+    assert "[bold]joint[/bold] [link=http://a]b[/link]" in _printed(100, whole)
+
+
+def test_many_groups_show_the_worst():
+    whole = estimate()
+    groups = tuple(replace(g, name=f"{g.name}_{i}") for i in range(5) for g in whole.fit.groups)
+    text = _printed(100, replace(whole, fit=replace(whole.fit, groups=groups)))
+    assert "the 10 worst of 30 groups" in text
+
+
+def test_validation_says_when_it_is_not_independent(capsys):
+    print_validation((replace(estimate().validation[0], independent=False),))
+    assert "NO" in capsys.readouterr().out
+
+
+def test_summary_of_the_estimate_prints(capsys):
+    estimate().summary()
+    assert "Usable with care" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "sigma", "shown"),
+    [
+        (1.23456, 0.0123, "1.235"),
+        (-1234.5, 20.0, "-1234"),
+        (3.21e-9, 1.0e-10, "3.21e-09"),
+        (0.5, None, "0.5"),
+        (0.0, 0.02, "0.000"),
+        (2.5e7, 1e5, "2.500e+07"),
+    ],
+)
+def test_values_have_the_digits_their_sigma_supports(value, sigma, shown):
+    assert value_text(value, sigma) == shown
+
+
+def test_percent_and_sigma():
+    assert [percent(x) for x in (None, 0.0, 0.1, 3.0, 12.4, 2e5)] == ["-", "0", "0.10", "3.0", "12", ">999"]
+    assert sigma_text(0.003) == "0.0030"
+    assert sigma_text(None) == "-"
