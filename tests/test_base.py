@@ -145,7 +145,7 @@ def test_zero_column_is_not_identifiable_with_a_reason():
 
 
 def test_what_data_cannot_separate_is_absorbed_and_named():
-    W, reduced = seen_by(lambda W: W.__setitem__((slice(None), 4), 0.31 * W[:, 3]))
+    _, reduced = seen_by(lambda W: W.__setitem__((slice(None), 4), 0.31 * W[:, 3]))
     assert reduced.names == ("XX_link0_R", "YY_link1_R", "MX_link3_R")
     assert reduced.unseen[0].name == "M_link4"
     assert reduced.unseen[0].reason == "these data see it only inside MX_link3_R (times 0.31)"

@@ -49,7 +49,7 @@ def least_squares(factor: Factor) -> LeastSquares:
     chi[pivot] = scipy.linalg.solve_triangular(R, Q.T @ factor.Y, check_finite=False)
     root[pivot] = inverse
     chi, root = chi / scale, root / scale[:, None]
-    singular = scipy.linalg.svdvals(R, check_finite=False)
+    singular = scipy.linalg.svdvals(R / np.linalg.norm(R, axis=0), check_finite=False)
     raw = scipy.linalg.svdvals(factor.W, check_finite=False)
     return LeastSquares(
         chi=chi,

@@ -2,8 +2,8 @@
 
 residual_percent = 100 |Y - W chi| / |Y| with Y as measured (before known values moved to the
 right side). r2 = 1 - |Y - W chi|^2 / |Y - mean(Y)|^2 where the group has a constant column (an
-offset), which is how a triangle can know the mean; elsewhere about zero, so that it says the
-same as residual_percent.
+offset), which is how a triangle can know the mean (of each log its own); elsewhere about zero,
+so that it says the same as residual_percent.
 """
 
 from __future__ import annotations
