@@ -62,8 +62,8 @@ def check_refusals(estimator: Estimator) -> None:
         estimator(with_factor(good, Factor(np.ones((3, 5)), 3)))
     with pytest.raises(InputError, match="6 rows cannot determine 6"):
         estimator(joint_system([Ws[0][:6]], [Ys[0][:6]]))
+    doubled = [np.column_stack([W[:, :5], W[:, 0]]) for W in Ws]
     with pytest.raises(NoResultError, match="rank 5 for 6"):
-        doubled = [np.column_stack([W[:, :5], W[:, 0]]) for W in Ws]
         estimator(joint_system(doubled, Ys))
 
 

@@ -10,6 +10,8 @@ from dynid.base.ties import tied_columns
 from dynid.conditioning.factor import factor_rows
 from dynid.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.mechanism import Body, Mechanism, Tie
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.projection import System
 from tests.systems import group, parameters, system
@@ -99,29 +101,22 @@ def test_tied_value_known_for_one_is_known_for_all_and_conflict_is_refused():
         structural_base(rng, known={0: 2.0, 1: 3.0}, ties=[(0, 1)])
 
 
-class _Joint:
-    def __init__(self, name, coordinates):
-        self.name, self.coordinates = name, coordinates
-
-
-class _Tie:
-    name = "legs"
-    groups = (("leg1", "leg2"),)
-
-
-class _Robot:
-    joints = (_Joint("leg1", ("leg1_1", "leg1_2")), _Joint("leg2", ("leg2_1", "leg2_2")))
-    file = None
+def two_legs():
+    axes = (np.array([1.0, 0, 0]), np.array([0, 1.0, 0]))
+    joints = tuple(Joint(f"leg{i}", JointKind.UNIVERSAL, "base", f"body{i}", axes=axes) for i in (1, 2))
+    bodies = {joint.child: Body(joint.child) for joint in joints}
+    return Mechanism("legs", np.array([0.0, 0, -9.81]), joints, bodies, (), ())
 
 
 def test_tied_columns_entry_by_entry():
+    legs = Tie("legs", (("leg1", "leg2"),))
     owners = ("leg1_1", "leg1_2", "leg2_1", "leg2_2")
     table = tuple(Parameter(f"Fv_{o}", "Fv", o, "N m s/rad", "drive") for o in owners)
-    assert tied_columns(_Robot(), _Tie(), table) == ((0, 2), (1, 3))
+    assert tied_columns(two_legs(), legs, table) == ((0, 2), (1, 3))
     with pytest.raises(InputError, match="do not all have 'Fv'"):
-        tied_columns(_Robot(), _Tie(), table[:3])
+        tied_columns(two_legs(), legs, table[:3])
     with pytest.raises(InputError, match="'leg2' has no parameters"):
-        tied_columns(_Robot(), _Tie(), table[:2])
+        tied_columns(two_legs(), legs, table[:2])
 
 
 def seen_by(change, table=None):

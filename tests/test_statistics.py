@@ -43,7 +43,7 @@ def test_uncertainty_is_one_source():
         uncertainty(np.zeros(1), np.eye(1), 0)
 
 
-@pytest.mark.parametrize("rule", [EssentialRule(ratio=10), EssentialRule(sigma_percent=15)])
+@pytest.mark.parametrize("rule", [EssentialRule(ratio=10.0), EssentialRule(sigma_percent=15.0)])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_essential_removes_what_data_tell_badly(rule, name):
     W, Y = noisy()
@@ -67,12 +67,12 @@ def test_guard_stops_before_the_residual_grows():
     Y = W @ [5.0, 5.0, 0.08] + 0.2 * rng.standard_normal(60)
     data = system(W, Y)
     full = ESTIMATORS["ols"](data)
-    reduced = essential_parameters(data, full, EssentialRule(sigma_percent=5))
+    reduced = essential_parameters(data, full, EssentialRule(sigma_percent=5.0))
     assert reduced.stopped == "guard"
     assert reduced.removed == ()
     assert reduced.solution is full
     assert not reduced.notices
-    wide = essential_parameters(data, full, EssentialRule(sigma_percent=5, growth_percent=50))
+    wide = essential_parameters(data, full, EssentialRule(sigma_percent=5.0, growth_percent=50.0))
     assert wide.removed == (2,)
     assert 1 < wide.growth_percent < 50
 
@@ -81,12 +81,12 @@ def test_exact_data_lose_nothing_that_counts():
     W, _ = noisy()
     chi = np.array([2.0, -1.0, 0.5, 1e-4, 0.0])
     data = system(W, W @ chi)
-    reduced = essential_parameters(data, ESTIMATORS["wls"](data), EssentialRule(ratio=10))
+    reduced = essential_parameters(data, ESTIMATORS["wls"](data), EssentialRule(ratio=10.0))
     assert set(reduced.removed) <= {4}
 
 
 def test_rule_wants_exactly_one_number():
-    for arguments in ({}, {"ratio": 10, "sigma_percent": 5}, {"ratio": -1}):
+    for arguments in ({}, {"ratio": 10.0, "sigma_percent": 5.0}, {"ratio": -1.0}):
         with pytest.raises(InputError, match="essential"):
             EssentialRule(**arguments)
 
@@ -150,7 +150,7 @@ def test_parts_of_an_estimate():
     Y = W @ chi + 0.05 * rng.standard_normal(300)
     reduced = reduced_of(joint_system([W[:100], W[100:]], [Y[:100], Y[100:]], table=table), table)
     solution = ESTIMATORS["wls"](reduced.system)
-    essential = essential_parameters(reduced.system, solution, EssentialRule(ratio=10))
+    essential = essential_parameters(reduced.system, solution, EssentialRule(ratio=10.0))
     parts = estimate_parameters(reduced, solution, essential=essential, priors={"P0_link0": 3.1}, symbols={})
     names = [one.name for one in parts.parameters]
     assert names == ["P0_link0", "P1_link1", "P2_link2"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -17,7 +18,6 @@ from dynid.arrays import Array
 from dynid.base.formula import Samples, find_formula
 from dynid.base.grouping import coefficient_text
 from dynid.errors import DynidError
-from dynid.mechanism.mechanism import Mechanism
 
 Coefficients = Mapping[tuple[str, str], float]
 
@@ -26,6 +26,19 @@ _JOINT = 15  # geometries with all dimensions changed at once
 _HELD_OUT = 5  # of them, not used to fit
 _MOVES = 1e-9  # relative change above which a coefficient depends on a dimension
 _SEED = 20240229
+
+
+@runtime_checkable
+class Geometric(Protocol):
+    """What is read of a mechanism: its named dimensions, and how to build it with others."""
+
+    @property
+    def geometry(self) -> Mapping[str, float]:
+        """Name -> value."""
+
+    @property
+    def rebuild(self) -> Callable[[Mapping[str, float]], Any] | None:
+        """The same mechanism with other values of `geometry`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +55,8 @@ class _Runs:
 
 
 def recover_symbols(
-    mechanism: Mechanism,
-    coefficients: Callable[[Mechanism], Coefficients],
+    mechanism: Geometric,
+    coefficients: Callable[[Any], Coefficients],
     *,
     units: Mapping[str, str] | None = None,
 ) -> dict[tuple[str, str], str]:
@@ -103,9 +116,9 @@ def _text(
 
 
 def _evaluator(
-    mechanism: Mechanism,
-    rebuild: Callable[[Mapping[str, float]], Mechanism],
-    coefficients: Callable[[Mechanism], Coefficients],
+    mechanism: Geometric,
+    rebuild: Callable[[Mapping[str, float]], Any],
+    coefficients: Callable[[Any], Coefficients],
     names: Sequence[str],
     keys: Sequence[tuple[str, str]],
 ) -> Callable[[Float[Array, "constants"]], Float[Array, "keys"]]:
