@@ -42,6 +42,8 @@ class Group:
         columns: Indices of the system's parameters that can be non-zero in these rows; all
             other columns are zero here by structure.
         blocks: Factors over `columns` of consecutive pieces of about a second, in time order.
+        inflation: How much larger the variance of a fit is than independent rows would promise,
+            because the row filter correlates neighbours.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Group:
     unit: str
     columns: Int[Array, "c"]
     blocks: tuple[Factor, ...]
+    inflation: float = 1.0
 
     @property
     def n_rows(self) -> int:

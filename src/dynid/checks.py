@@ -1,0 +1,66 @@
+"""What a finished estimate must be questioned about: signs, weak parameters, reused logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dynid.notices import Notice
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+
+_POSITIVE = ("Fv", "Fs", "Ia", "M")
+_WEAK_PERCENT = 100.0
+
+
+def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
+    """Warnings a reader must see before the numbers."""
+    return (*_negative(estimate.parameters), *_weak(estimate.parameters))
+
+
+def check_validation(estimate: Estimate) -> tuple[Notice, ...]:
+    """Logs that were used for the fit prove nothing when predicted."""
+    reused = [one.log for one in estimate.validation if not one.independent]
+    if not reused:
+        return ()
+    return (
+        Notice(
+            "validation-not-independent",
+            f"{', '.join(reused)} was also used for identification: its figures say nothing about"
+            " other motions",
+            "validate on a log that was not used",
+        ),
+    )
+
+
+def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
+    """Friction, rotor inertia and mass cannot be negative; an interval below zero needs a cause."""
+    wrong = [
+        one
+        for one in parameters
+        if one.ci95 is not None and one.ci95[1] < 0 and one.name.split("_")[0].rstrip("+-") in _POSITIVE
+        # Something grouped into it may rightly be negative.
+        and not one.grouping
+    ]
+    if wrong:
+        shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in wrong[:5])
+        yield Notice(
+            "negative-parameter",
+            f"{shown}: negative although it cannot be",
+            "look for a wrong sign, a delay between position and effort, or a missing friction term",
+        )
+
+
+def _weak(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
+    weak = [
+        one
+        for one in parameters
+        if one.sigma_rel_percent is not None and one.sigma_rel_percent > _WEAK_PERCENT
+    ]
+    if weak:
+        names = ", ".join(one.name for one in weak[:6]) + (
+            f" and {len(weak) - 6} more" if len(weak) > 6 else ""
+        )
+        yield Notice(
+            "weak-parameters",
+            f"{len(weak)} parameters are not told apart from zero (relative sigma over 100 %): {names}",
+            "excite them more, or ask for essential parameters",
+        )

@@ -1,0 +1,228 @@
+"""What a robot is and what any motion could ever tell of it: `dynid info`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dynid.base.base import BaseSet, base_set
+from dynid.base.grouping import Symbols
+from dynid.base.rank import ColumnRank
+from dynid.base.symbols import recover_symbols
+from dynid.base.ties import tied_columns
+from dynid.errors import InputError, nearest
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
+from dynid.notices import Notice
+from dynid.projection.inverse import inverse_directions
+from dynid.projection.projection import Directions
+from dynid.projection.structure import structural_factor
+
+# A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.
+_CLEAR_GAP = 1e6
+_STRETCHES = (1.0, 2.0, 4.0, 0.5)
+
+
+@dataclass(frozen=True)
+class BaseParameter:
+    """One base parameter and what is grouped into it."""
+
+    name: str
+    unit: str
+    grouping: str
+
+
+@dataclass(frozen=True)
+class Info:
+    """Counts and base parameters of a mechanism; the fields of `info --json`."""
+
+    name: str
+    dof: int
+    n_bodies: int
+    n_joints: int
+    n_actuators: int
+    n_closures: int
+    n_standard: int
+    n_base: int
+    base: tuple[BaseParameter, ...]
+    eliminated: tuple[str, ...]
+    grouped: tuple[str, ...]
+    rank_gap: float
+    notices: tuple[Notice, ...] = ()
+
+
+def describe(
+    mechanism: Mechanism,
+    *,
+    drive: Sequence[str] | None = None,
+    ties: Sequence[str] = (),
+    payloads: Sequence[str] = (),
+    open_loops: bool = False,
+    bodies: Sequence[str] | None = None,
+) -> Info:
+    """Degrees of freedom, standard and base parameters, and how they are grouped.
+
+    Args:
+        drive: Drive terms of every actuated joint instead of the robot's own.
+        ties: Names of the description's ties to apply.
+        payloads: Payloads to mount.
+        open_loops: Cut the loops; a tree has none, so nothing changes.
+        bodies: A sub-chain alone.
+    """
+    robot = variant(mechanism, drive=drive, payloads=payloads, bodies=bodies)
+    parameters = parameter_table(robot)
+    directions = inverse_directions(robot)
+    base = structural_base(robot, parameters, directions, ties=ties)
+    symbols = grouping_symbols(robot, ties=ties)
+    groupings = base.groupings(symbols)
+    return Info(
+        name=robot.name,
+        dof=len(coordinate_map(robot).independent),
+        n_bodies=len(robot.joints),
+        n_joints=len(robot.joints),
+        n_actuators=len(robot.actuators),
+        n_closures=0,
+        n_standard=len(parameters),
+        n_base=len(base.indices),
+        base=tuple(
+            BaseParameter(name, unit, grouping)
+            for name, unit, grouping in zip(base.names, base.units, groupings, strict=True)
+        ),
+        eliminated=base.eliminated,
+        grouped=base.grouped,
+        rank_gap=base.rank.gap,
+        notices=robot.notices + base.notices,
+    )
+
+
+def variant(
+    mechanism: Mechanism,
+    *,
+    drive: Sequence[str] | None = None,
+    payloads: Sequence[str] = (),
+    bodies: Sequence[str] | None = None,
+) -> Mechanism:
+    """The mechanism with other drive terms, with only these payloads, or a sub-chain of it."""
+    for name in payloads:
+        if name not in mechanism.payloads:
+            raise InputError(f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads))
+    changes: dict[str, object] = {"payloads": {name: mechanism.payloads[name] for name in payloads}}
+    if drive is not None:
+        changes["drive"] = _drive_everywhere(mechanism, drive)
+    if mechanism.rebuild is not None:
+        rebuild = mechanism.rebuild
+        changes["rebuild"] = lambda values: variant(
+            rebuild(values), drive=drive, payloads=payloads, bodies=bodies
+        )
+    changed = replace(mechanism, **changes)  # type: ignore[arg-type]
+    return changed if bodies is None else _sub_chain(changed, bodies)
+
+
+def structural_base(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions,
+    *,
+    ties: Sequence[str] = (),
+) -> BaseSet:
+    """Base set at random feasible states, drawn wider until the rank decision is clear."""
+    known = known_columns(mechanism, parameters)
+    groups = tie_groups(mechanism, parameters, ties)
+    order = considered_order(mechanism, parameters)
+    best: BaseSet | None = None
+    for stretch in _STRETCHES:
+        factor = structural_factor(mechanism, parameters, directions, stretch=stretch)
+        base = base_set(parameters, factor, order, known, ties=groups)
+        if best is None or _gap(base.rank) > _gap(best.rank):
+            best = base
+        if _gap(best.rank) >= _CLEAR_GAP:
+            break
+    assert best is not None  # noqa: S101  (there is at least one stretch)
+    return best
+
+
+def _gap(rank: ColumnRank) -> float:
+    return rank.gap
+
+
+def known_columns(mechanism: Mechanism, parameters: Sequence[Parameter]) -> dict[int, float]:
+    """Column -> value of everything the description takes as known."""
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    values: dict[str, float] = dict(mechanism.known)
+    owners = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    for owner in owners:
+        values |= {f"{symbol}_{owner.name}": value for symbol, value in owner.known.items()}
+    return {index[name]: value for name, value in values.items() if name in index}
+
+
+def tie_groups(
+    mechanism: Mechanism, parameters: Sequence[Parameter], ties: Sequence[str]
+) -> list[tuple[int, ...]]:
+    """Columns that the named ties make equal."""
+    groups: list[tuple[int, ...]] = []
+    for name in ties:
+        if name not in mechanism.ties:
+            raise InputError(f"no tie '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.ties))
+        groups += tied_columns(mechanism, mechanism.ties[name], parameters)
+    return groups
+
+
+def grouping_symbols(
+    mechanism: Mechanism, *, ties: Sequence[str] = (), rows: Sequence[str] | None = None
+) -> Symbols:
+    """Named dimensions in the coefficients of the structural grouping, where they match.
+
+    Args:
+        rows: Equations in use; None for all of the inverse model.
+    """
+
+    def coefficients(robot: Mechanism) -> Mapping[tuple[str, str], float]:
+        parameters = parameter_table(robot)
+        directions = inverse_directions(robot)
+        if rows is not None:
+            from dynid.projection.inverse import choose_rows
+
+            directions = choose_rows(directions, rows)
+        return structural_base(robot, parameters, directions, ties=ties).coefficients()
+
+    units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}
+    return recover_symbols(mechanism, coefficients, units=units)
+
+
+def _drive_everywhere(mechanism: Mechanism, drive: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    for symbol in drive:
+        if symbol not in DRIVE_SYMBOLS:
+            raise InputError(f"unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS))
+    ordered = tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in drive)
+    return {actuator.name: ordered for actuator in mechanism.actuators} if ordered else {}
+
+
+def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
+    """Only the joints that carry `bodies`; each must hang on the base or on another of them."""
+    for name in bodies:
+        if name not in mechanism.bodies:
+            raise InputError(f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies))
+    wanted = set(bodies)
+    joints = tuple(joint for joint in mechanism.joints if joint.child in wanted)
+    for joint in joints:
+        if joint.parent != BASE and joint.parent not in wanted:
+            raise InputError(
+                f"body '{joint.child}' hangs on '{joint.parent}', which is not in the sub-chain",
+                remedy=f"add '{joint.parent}' to the list of bodies",
+            )
+    coordinates = {name for joint in joints for name in joint.coordinates}
+    actuators = tuple(a for a in mechanism.actuators if set(a.on) <= coordinates)
+    owners = coordinates | {actuator.name for actuator in actuators}
+    names = {joint.name for joint in joints}
+    return replace(
+        mechanism,
+        joints=joints,
+        bodies={name: body for name, body in mechanism.bodies.items() if name in wanted},
+        actuators=actuators,
+        measured=tuple(name for name in mechanism.measured if name in names),
+        drive={owner: symbols for owner, symbols in mechanism.drive.items() if owner in owners},
+        couplings=tuple(c for c in mechanism.couplings if c.joint in coordinates),
+        terms=tuple(term for term in mechanism.terms if term.joint in coordinates),
+        payloads={name: p for name, p in mechanism.payloads.items() if p.body in wanted},
+    )

@@ -1,0 +1,72 @@
+"""Where a result comes from: inputs by hash, versions, options; and back to the options."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from dynid.experiment import ColumnMap, Experiment, FilterSettings, MaskSettings, TieChoice
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+
+_PACKAGES = ("dynid", "numpy", "scipy", "numba")
+
+
+def provenance(
+    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, plan: MotionPlan
+) -> dict[str, Any]:
+    """Inputs with their hashes, versions, platform, and the options as they were used."""
+    return {
+        "inputs": [{"file": log.file or log.name, "sha256": log.sha256} for log in logs],
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        },
+        "platform": platform.platform(),
+        "options": _options(mechanism, experiment, plan),
+        "seed": None,
+    }
+
+
+def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:
+    used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "rows": plan.rows_cutoff}
+    used |= {"derivative": plan.derivative}
+    return {
+        "robot": _robot_reference(mechanism, experiment),
+        "model": experiment.model or mechanism.model,
+        "estimator": experiment.estimator,
+        "filter": {**asdict(experiment.filter), **used},
+        "mask": asdict(experiment.mask),
+        "efforts": None if experiment.efforts is None else list(experiment.efforts),
+        "columns": {name: asdict(column) for name, column in experiment.columns.items()},
+        "ties": [asdict(tie) for tie in experiment.ties],
+        "essential": None if experiment.essential is None else dict(experiment.essential),
+        "keep": None if experiment.keep is None else list(experiment.keep),
+        "angles": experiment.angles,
+    }
+
+
+def _robot_reference(mechanism: Mechanism, experiment: Experiment) -> str:
+    if isinstance(experiment.robot, str):
+        return experiment.robot
+    return mechanism.file or mechanism.name
+
+
+def experiment_of(options: dict[str, Any]) -> Experiment:
+    """The experiment whose options a result recorded, without its logs."""
+    efforts = options.get("efforts")
+    return Experiment(
+        robot=options.get("robot", ""),
+        model=options.get("model"),
+        estimator=options.get("estimator", "wls"),
+        filter=FilterSettings(**options.get("filter", {})),
+        mask=MaskSettings(**options.get("mask", {})),
+        efforts=None if efforts is None else tuple(efforts),
+        columns={name: ColumnMap(**column) for name, column in options.get("columns", {}).items()},
+        ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
+        angles=options.get("angles", "xyz"),
+    )
