@@ -1,4 +1,6 @@
 """What the robot did: logs as arrays in SI units, filtered and differentiated in blocks.
 
 q_f = low-pass(q),  dq = D q_f,  ddq = D D q_f        per segment, never across a gap
+
+Where velocities were measured and are wanted: dq = low-pass(dq_log), ddq = D dq.
 """

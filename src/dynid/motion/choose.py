@@ -1,0 +1,107 @@
+"""What the data choose where the settings are silent: cutoff, source of velocity, speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.motion.consistency import check_velocity
+from dynid.motion.differentiate import differentiate
+from dynid.motion.filters import LowPass, check_cutoff, low_pass
+from dynid.motion.log import Log
+from dynid.motion.settings import FilterLike
+from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, spectrum
+from dynid.notices import Notice
+
+
+def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:
+    """The middle of the longest segment, at most as many samples as an estimate needs."""
+    start, stop = max(log.segments, key=lambda segment: segment[1] - segment[0])
+    spare = max(0, stop - start - MOST_SAMPLES) // 2
+    return np.asarray(x[start + spare : stop - spare], dtype=float)
+
+
+def choose_cutoff(filter: FilterLike, logs: Sequence[Log], spectra: Sequence[Spectrum]) -> tuple[float, str]:
+    """Cutoff in [Hz] and the reason in words; where kind is none it only sets the decimation."""
+    shape = f"{filter.kind}, order {filter.order}, zero phase"
+    if filter.cutoff is not None:
+        for log in logs:
+            check_cutoff(filter.cutoff, log.dt)
+        return filter.cutoff, "none" if filter.kind == "none" else f"{filter.cutoff:g} Hz ({shape})"
+    cutoff = cutoff_of(spectra, max(log.dt for log in logs))
+    if filter.kind == "none":
+        return cutoff, "none"
+    band = max((s.motion_bandwidth for s in spectra if s.moving.any()), default=float("nan"))
+    sigma = np.median(np.concatenate([s.sigma for s in spectra]))
+    why = f"motion bandwidth {band:.3g} Hz, position noise {sigma:.1e} rad or m (median coordinate)"
+    return cutoff, f"{cutoff:g} Hz ({shape}), chosen: {why}"
+
+
+def choose_velocity(
+    filter: FilterLike, logs: Sequence[Log], cutoff: float, derivative: str
+) -> tuple[str, str, tuple[Notice, ...]]:
+    """`measured` or `derived`, the reason in words, and what the comparison found."""
+    without = [log.name for log in logs if log.dq is None]
+    if filter.velocity == "measured" and without:
+        raise InputError(
+            f"velocity: measured is wanted, but log '{without[0]}' has no complete set of dq columns",
+            place="filter.velocity",
+            remedy="map dq_1.. under `columns:`, or use velocity: derived",
+        )
+    if filter.velocity == "derived":
+        return "derived", "derived from positions, as asked", ()
+    if without:
+        return "derived", "derived from positions (no measured velocities)", ()
+    notices = [notice for log in logs for notice in _compared(filter, log, cutoff, derivative)]
+    if filter.velocity == "auto" and notices:
+        return "derived", "derived from positions (measured velocities disagree)", tuple(notices)
+    asked = "as asked" if filter.velocity == "measured" else "consistent with the positions"
+    return "measured", f"measured, {asked}", tuple(notices)
+
+
+def noise_and_peak(
+    filter: FilterLike,
+    logs: Sequence[Log],
+    spectra: Sequence[Spectrum],
+    cutoff: float,
+    derivative: str,
+    velocity: str,
+) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
+    """Noise (sigma) and peak (99.5 % quantile) of the filtered velocity, per coordinate.
+
+    White position noise of density S gives sigma^2 = (2 pi)^2 S fc^3 / 3 below the cutoff fc;
+    a measured velocity with density S gives S fc.
+
+    Returns:
+        Two arrays of shape (m,), in [rad/s] or [m/s]: the largest over the logs.
+    """
+    noise, peak = [], []
+    for log, own in zip(logs, spectra, strict=True):
+        band = 0.5 / log.dt if filter.kind == "none" else cutoff
+        if velocity == "measured" and log.dq is not None:
+            dq = longest(log, log.dq)
+            noise.append(np.sqrt(spectrum(dq, log.dt).floor * band))
+        else:
+            smooth = _low_pass(filter, log, cutoff)
+            dq = differentiate(smooth(longest(log, log.q)), log.dt, derivative)
+            noise.append(2 * np.pi * np.sqrt(own.floor * band**3 / 3))
+        peak.append(np.quantile(np.abs(dq), 0.995, axis=0))
+    return np.max(noise, axis=0), np.max(peak, axis=0)
+
+
+def _compared(filter: FilterLike, log: Log, cutoff: float, derivative: str) -> list[Notice]:
+    if log.dq is None:
+        return []
+    smooth = _low_pass(filter, log, cutoff)
+    edge = round(1.0 / (cutoff * log.dt))
+    return check_velocity(log, smooth(longest(log, log.q)), smooth(longest(log, log.dq)), derivative, edge)
+
+
+def _low_pass(filter: FilterLike, log: Log, cutoff: float) -> LowPass:
+    # Where no filter is wanted a comparison still needs one: raw differences are all noise.
+    kind = "butterworth" if filter.kind == "none" else filter.kind
+    return low_pass(kind, cutoff, filter.order, log.dt)

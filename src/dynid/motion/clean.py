@@ -1,0 +1,196 @@
+"""From a raw record to uniform segments: bad samples, gaps, jitter; everything counted and told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
+from dynid.motion.record import Record
+from dynid.motion.resample import METHOD, continuous, resample
+from dynid.motion.spectrum import chosen_cutoff
+from dynid.notices import Notice
+
+MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
+_BLIND_STEPS = 5.0  # a gap longer than so many steps splits when no cutoff is known
+_MOST_JITTER = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Cleaned:
+    """A record on a uniform clock, its segments, and what was done to it."""
+
+    record: Record
+    segments: tuple[tuple[int, int], ...]
+    dt: float
+    valid: Bool[Array, "n"]
+    notices: tuple[Notice, ...]
+    choices: dict[str, str]
+
+
+def clean(
+    record: Record,
+    *,
+    angles: Bool[Array, "m"],
+    quaternions: tuple[int, ...] = (),
+    cutoff: float | None = None,
+    time_unit_given: bool = False,
+) -> Cleaned:
+    """Order the clock, split at bad samples and gaps, and resample where the clock is irregular.
+
+    Args:
+        record: Samples in file order, SI but for t.
+        angles: Which positions are angles that may jump by a full turn, shape (m,).
+        quaternions: Columns of q at which a quaternion begins.
+        cutoff: Low-pass the coordinates will get, in [Hz]: decides how long a gap may be.
+        time_unit_given: Whether t is in seconds for certain.
+    """
+    notices: list[Notice] = []
+    record = _timed(record, notices)
+    record, choices = in_seconds(record, time_unit_given)
+    step = median_step(record)
+    record, told = in_order(record, step)
+    notices += told
+    step = median_step(record)
+    good = _finite(record, notices)
+    segments = _split(record, good, step, cutoff, notices)
+    record, told = continuous(record, segments, angles, quaternions)
+    notices += told
+    clock = understand(record.t, segments, step)
+    choices["clock"] = _words(clock)
+    notices += _clock_notices(clock)
+    if not clock.uniform or clock.lost:
+        record, segments = resample(record, segments, clock.dt)
+    valid = np.zeros(len(record.t), dtype=bool)
+    for start, stop in segments:
+        valid[start:stop] = True
+    pieces = tuple((int(start), int(stop)) for start, stop in segments)
+    return Cleaned(record, pieces, clock.dt, valid, tuple(notices), choices)
+
+
+def _timed(record: Record, notices: list[Notice]) -> Record:
+    """Rows that have a time at all."""
+    timed = np.isfinite(record.t)
+    if timed.all() and len(timed) >= MIN_SEGMENT:
+        return record
+    if timed.sum() < MIN_SEGMENT:
+        raise InputError(
+            f"only {int(timed.sum())} samples have a time; at least {MIN_SEGMENT} are needed",
+            file=record.file,
+            place="column t",
+        )
+    notices.append(Notice("time-missing", f"{int((~timed).sum())} rows without a time were dropped"))
+    return record.rows(np.flatnonzero(timed))
+
+
+def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
+    """Samples of which every recorded value is finite; columns that are absent do not count."""
+    good = np.ones(len(record.t), dtype=bool)
+    for signal in record.signals():
+        for i in range(signal.shape[1]):
+            finite = np.isfinite(signal[:, i])
+            if finite.any():
+                good &= finite
+    bad = int((~good).sum())
+    if bad:
+        first = float(record.t[np.flatnonzero(~good)[0]])
+        text = f"{bad} samples hold NaN or infinite values (first at t = {first:g} s)"
+        notices.append(
+            Notice(
+                "not-finite",
+                text + "; they are masked, the log is split there and the filter's edges are cut",
+                "look for lost packets or a failing sensor",
+            )
+        )
+    return good
+
+
+def _split(
+    record: Record, good: Bool[Array, "n"], step: float, cutoff: float | None, notices: list[Notice]
+) -> Int[Array, "s 2"]:
+    """Ranges of good samples between runs, bad samples and gaps."""
+    steps = np.diff(record.t)
+    ordinary = good[1:] & good[:-1] & ~record.breaks[1:]
+    limit = _gap_limit(record, good, steps, ordinary, step, cutoff)
+    # Half a per cent of a step: time stamps are rounded.
+    gaps = ordinary & (steps > limit + 0.005 * step)
+    if gaps.any():
+        longest = float(steps[gaps].max())
+        text = f"{int(gaps.sum())} gaps longer than {1e3 * limit:.3g} ms (longest {1e3 * longest:.3g} ms)"
+        jump = "; steps over 10 median steps may be jumps of the clock" if longest > JUMP_STEPS * step else ""
+        notices.append(Notice("gap", f"{text}; the log is split there{jump}", "check the recorder"))
+    segments = _runs(record.breaks, good, gaps)
+    long_enough = segments[:, 1] - segments[:, 0] >= MIN_SEGMENT
+    if not long_enough.any():
+        raise InputError(
+            f"no piece of the log has {MIN_SEGMENT} good samples in a row",
+            file=record.file,
+            remedy="check for NaN, gaps, and a `segment` column that changes at every row",
+        )
+    if not long_enough.all():
+        text = f"{int((~long_enough).sum())} pieces shorter than {MIN_SEGMENT} samples were dropped"
+        notices.append(Notice("short-segments", text, "check the recorder"))
+    return segments[long_enough]
+
+
+def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Bool[Array, "k"]) -> Int[Array, "s 2"]:
+    begins = breaks.copy()
+    begins[0] = True
+    begins[1:] |= gaps | (good[1:] != good[:-1])
+    starts = np.flatnonzero(begins)
+    stops = np.append(starts[1:], len(breaks))
+    return np.column_stack([starts, stops])[good[starts]]
+
+
+def _gap_limit(
+    record: Record,
+    good: Bool[Array, "n"],
+    steps: Float[Array, "k"],
+    ordinary: Bool[Array, "k"],
+    step: float,
+    cutoff: float | None,
+) -> float:
+    """Longest step that is still bridged, in [s]: a quarter period of the cutoff, at most a jump.
+
+    Without a cutoff, and with steps between 5 and 10 medians to decide on, the cutoff is the
+    one the data would choose on the longest piece.
+    """
+    jump = JUMP_STEPS * step
+    doubtful = ordinary & (steps > _BLIND_STEPS * step) & (steps <= jump)
+    if cutoff is None and doubtful.any():
+        pieces = _runs(record.breaks, good, ordinary & (steps > jump))
+        start, stop = pieces[np.argmax(pieces[:, 1] - pieces[:, 0])]
+        if stop - start >= 8 * MIN_SEGMENT:
+            part = record.rows(np.arange(start, min(stop, start + 200_000)))
+            dt = float((part.t[-1] - part.t[0]) / (len(part.t) - 1))
+            grid, _ = resample(part, np.array([[0, len(part.t)]]), dt)
+            cutoff = chosen_cutoff(grid.q, dt)
+    if cutoff is None:
+        return _BLIND_STEPS * step
+    return max(min(0.25 / cutoff, jump), 1.5 * step)
+
+
+def _words(clock: Clock) -> str:
+    rate = f"{1.0 / clock.dt:.6g} Hz"
+    if clock.uniform and not clock.lost:
+        return f"uniform, {rate}"
+    if clock.uniform:
+        return f"uniform, {rate}, {clock.lost} lost samples filled ({METHOD})"
+    spread = f"steps {1e3 * clock.shortest:.4g} to {1e3 * clock.longest:.4g} ms"
+    return f"irregular ({spread}); resampled to the mean step {1e3 * clock.dt:.5g} ms, {rate}: {METHOD}"
+
+
+def _clock_notices(clock: Clock) -> list[Notice]:
+    if clock.uniform and not clock.lost:
+        return []
+    if clock.uniform:
+        text = f"{clock.lost} lost samples were filled by interpolation"
+        return [Notice("samples-filled", text, "check the recorder")]
+    if clock.jitter <= _MOST_JITTER:
+        return []
+    text = f"clock jitter is {100 * clock.jitter:.0f} % of the step (95 % of steps); the log was resampled"
+    return [Notice("clock-jitter", text, "record with a steadier clock, or time stamps of the controller")]

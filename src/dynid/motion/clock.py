@@ -1,0 +1,174 @@
+"""The clock of a recording: unit, order, doubles, resets, and whether it is uniform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.motion.record import Record
+from dynid.notices import Notice
+
+JUMP_STEPS = 10.0  # a step so many times the median is a jump of the clock, whatever the cutoff
+_SLOWEST, _FASTEST = 1.0, 1e5  # Hz
+# Median step in the file's unit up to which the unit is taken: each span covers 20 Hz to 20 kHz,
+# seconds down to 2 Hz, nanoseconds down to 1 Hz.
+_UNIT_SPANS = (("s", 0.5, 1.0), ("ms", 50.0, 1e-3), ("us", 5e4, 1e-6), ("ns", 1e9, 1e-9))
+_EPOCH = 1e8  # s; later than this is a date, not a duration
+_MOST_UNSORTED = 0.01
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What is known of the steps inside the segments.
+
+    Attributes:
+        dt: Step of the uniform clock, in [s].
+        uniform: Whether the samples stand on that clock already (rounding of t aside).
+        lost: Samples missing on the uniform clock.
+        shortest, longest: Steps found, in [s].
+        jitter: 95 % of the steps differ from dt by less than this, in steps.
+    """
+
+    dt: float
+    uniform: bool
+    lost: int
+    shortest: float
+    longest: float
+    jitter: float
+
+
+def median_step(record: Record) -> float:
+    """Median of the forward steps inside the runs, in the unit of t."""
+    steps = np.diff(record.t)[~record.breaks[1:]]
+    forward = steps[steps > 0.0]
+    if len(forward) == 0:
+        raise InputError(
+            "time never increases", file=record.file, place="column t", remedy="check the time column"
+        )
+    return float(np.median(forward))
+
+
+def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]]:
+    """Time in seconds; the unit is inferred from the median step unless it was given."""
+    step = median_step(record)
+    unit, factor = "s", 1.0
+    if not unit_given:
+        unit, _, factor = next((span for span in _UNIT_SPANS if step <= span[1]), _UNIT_SPANS[-1])
+    rate = 1.0 / (step * factor)
+    if not _SLOWEST <= rate <= _FASTEST:
+        raise InputError(
+            f"the median step {step:g} means {rate:g} samples a second, outside {_SLOWEST:g} Hz to 100 kHz",
+            file=record.file,
+            place="column t",
+            remedy="give the unit of time: columns: {t: {name: t, unit: ms}}",
+        )
+    choices = {}
+    if unit != "s":
+        choices["time unit"] = f"{unit}, inferred from the median step {step:g} ({rate:g} Hz)"
+        record = replace(record, t=record.t * factor)
+    if abs(record.t[0]) > _EPOCH:
+        choices["time origin"] = f"{record.t[0]:.6f} s subtracted"
+        record = replace(record, t=record.t - record.t[0])
+    return record, choices
+
+
+def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
+    """Resets and jumps back become breaks; a few samples out of order are sorted; doubles go."""
+    notices: list[Notice] = []
+    steps = np.diff(record.t)
+    resets = (steps < -JUMP_STEPS * step) & ~record.breaks[1:]
+    if np.any(resets):
+        breaks = record.breaks.copy()
+        breaks[1:] |= resets
+        record = replace(record, breaks=breaks)
+        first = float(record.t[np.flatnonzero(resets)[0]])
+        notices.append(
+            Notice(
+                "clock-reset",
+                f"the clock jumps back {int(resets.sum())} times (first after t = {first:g} s); split there",
+                "give a `segment` column if the file holds several runs",
+            )
+        )
+    unsorted = (steps < 0.0) & ~record.breaks[1:]
+    if np.any(unsorted):
+        record = _sorted(record, unsorted)
+        text = f"{int(unsorted.sum())} samples were out of order and have been sorted by time"
+        notices.append(Notice("time-unsorted", text, "check how the log was written"))
+    return _without_doubles(record, notices), notices
+
+
+def _sorted(record: Record, unsorted: Array) -> Record:
+    share = float(unsorted.mean())
+    if share >= _MOST_UNSORTED:
+        raise InputError(
+            f"{100 * share:.2g} % of the time stamps are out of order (at most 1 % are sorted)",
+            file=record.file,
+            place=f"column t, first after sample {int(np.flatnonzero(unsorted)[0]) + 1}",
+            remedy="sort the log by its own clock, or check that t is the right column",
+        )
+    order = np.lexsort((np.arange(len(record.t)), record.t, np.cumsum(record.breaks)))
+    return record.rows(order)
+
+
+def _without_doubles(record: Record, notices: list[Notice]) -> Record:
+    """Drop samples that repeat the one before; refuse two different samples at one time."""
+    double = np.flatnonzero((np.diff(record.t) == 0.0) & ~record.breaks[1:]) + 1
+    if len(double) == 0:
+        return record
+    equal = np.ones(len(double), dtype=bool)
+    for signal in record.signals():
+        now, before = signal[double], signal[double - 1]
+        equal &= np.all((now == before) | (np.isnan(now) & np.isnan(before)), axis=1)
+    if not equal.all():
+        at = int(double[~equal][0])
+        raise InputError(
+            f"{int((~equal).sum())} times occur twice with different values (first t = {record.t[at]:g})",
+            file=record.file,
+            place=f"samples {at} and {at + 1}",
+            remedy="write time with more digits, or remove the wrong rows",
+        )
+    text = f"{len(double)} samples repeat the one before them and were dropped"
+    notices.append(Notice("time-doubled", text, "check how the log was written"))
+    keep = np.ones(len(record.t), dtype=bool)
+    keep[double] = False
+    return record.rows(np.flatnonzero(keep))
+
+
+def understand(t: Float[Array, "n"], segments: Int[Array, "s 2"], step: float) -> Clock:
+    """Fit one uniform clock to the steps inside the segments.
+
+    The clock is uniform when every step is a whole number of dt within 1 % of dt or the
+    resolution with which t was written, whichever is larger.
+    """
+    steps = np.diff(t)
+    inside = np.zeros(len(steps), dtype=bool)
+    for start, stop in segments:
+        inside[start : stop - 1] = True
+    steps = steps[inside]
+    counts = np.maximum(np.rint(steps / step), 1.0)
+    dt = float(steps.sum() / counts.sum())
+    allowed = max(0.01 * dt, _resolution(t, dt))
+    uniform = bool(np.max(np.abs(steps - counts * dt)) <= allowed)
+    lost = int(counts.sum() - len(counts))
+    if not uniform:
+        dt = float(steps.mean())
+    jitter = float(np.quantile(np.abs(steps - (counts if uniform else 1.0) * dt), 0.95)) / dt
+    return Clock(dt, uniform, lost if uniform else 0, float(steps.min()), float(steps.max()), jitter)
+
+
+def _resolution(t: Float[Array, "n"], dt: float) -> float:
+    """Last decimal with which t was written, or the spacing of float32; at most a fifth of a step."""
+    sample = t[: 2000 if len(t) > 2000 else len(t)]
+    found = 0.0
+    if np.array_equal(sample, sample.astype(np.float32).astype(float)):
+        found = float(np.spacing(np.float32(np.max(np.abs(t)))))
+    for decimals in range(1, 9):
+        scaled = sample * 10.0**decimals
+        if np.max(np.abs(scaled - np.rint(scaled))) < 1e-9 * max(1.0, float(np.max(np.abs(scaled)))):
+            found = max(found, 10.0**-decimals)
+            break
+    return found if found <= 0.2 * dt else 0.0

@@ -1,0 +1,170 @@
+"""Which column of a file holds which quantity: `q_1`, `dq_motor1`, `tau3`, `x`, `roll`, ...
+
+Positions and efforts are numbered as the measured joints and the actuators of the mechanism, or
+carry their names; the underscore is optional. What the user maps comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dynid.errors import InputError, nearest
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.settings import ColumnLike
+
+ANGLES = ("roll", "pitch", "yaw")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A quantity the log may have.
+
+    Attributes:
+        key: Canonical column name, e.g. `q_1`.
+        quantity: t, segment, q, dq, ddq, tau, or roll, pitch, yaw of a quaternion joint.
+        index: Column of the quantity's array; for angles the column of the joint's `qw`.
+        spellings: Column names accepted for it.
+        label: What it is, for messages.
+    """
+
+    key: str
+    quantity: str
+    index: int
+    spellings: tuple[str, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A column taken as it stands."""
+
+    name: str
+    unit: str | None = None
+    scale: float = 1.0
+    offset: float = 0.0
+
+
+def position_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """Position coordinates of the measured joints, in the order of q_1.."""
+    joints = {joint.name: joint for joint in mechanism.joints}
+    return tuple(position for name in mechanism.measured for position in joints[name].positions)
+
+
+def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:
+    """Measured joints with a quaternion -> column of their `qw` among the positions."""
+    joints = {joint.name: joint for joint in mechanism.joints}
+    names = position_names(mechanism)
+    return {name: names.index(f"{name}_qw") for name in mechanism.measured if joints[name].has_quaternion}
+
+
+def slots(mechanism: Mechanism) -> tuple[Slot, ...]:
+    """Every quantity a log of this mechanism may have."""
+    return tuple(_slots(mechanism))
+
+
+def match(
+    names: Sequence[str],
+    known: Sequence[Slot],
+    columns: Mapping[str, ColumnLike | str],
+    file: object,
+) -> dict[str, ColumnLike]:
+    """Canonical key -> column of the file, the user's mapping first.
+
+    Raises:
+        InputError: A key or column that does not exist, a column used twice, or two
+            columns that fit the same quantity.
+    """
+    chosen = _mapped(names, known, columns, file)
+    taken = {column.name for column in chosen.values()}
+    for slot in known:
+        if slot.key in chosen:
+            continue
+        found = [name for name in names if name in slot.spellings and name not in taken]
+        if len(found) > 1:
+            raise InputError(
+                f"columns {' and '.join(repr(name) for name in found)} both fit {slot.label}",
+                file=file,
+                place="header",
+                remedy=f"say which: columns: {{{slot.key}: {found[0]}}}",
+            )
+        if found:
+            chosen[slot.key] = Plain(found[0])
+            taken.add(found[0])
+    return chosen
+
+
+def _mapped(
+    names: Sequence[str], known: Sequence[Slot], columns: Mapping[str, ColumnLike | str], file: object
+) -> dict[str, ColumnLike]:
+    by_spelling = {spelling: slot for slot in reversed(known) for spelling in slot.spellings}
+    chosen: dict[str, ColumnLike] = {}
+    users: dict[str, str] = {}
+    for key, entry in columns.items():
+        column = Plain(entry) if isinstance(entry, str) else entry
+        slot = by_spelling.get(key)
+        if slot is None:
+            raise InputError(
+                f"'{key}' names no quantity of this robot" + nearest(key, by_spelling),
+                place="columns",
+                remedy="use t, segment, q_1.., dq_1.., ddq_1.., tau_1.. or the joints' names",
+            )
+        if column.name not in names:
+            raise InputError(
+                f"column '{column.name}' (for {key}) is not in the file" + nearest(column.name, names),
+                file=file,
+                place=f"columns.{key}",
+            )
+        if column.name in users or slot.key in chosen:
+            other = users.get(column.name, slot.key)
+            raise InputError(
+                f"'{key}' and '{other}' claim the same {'column' if column.name in users else 'quantity'}",
+                file=file,
+                place="columns",
+                remedy="map every quantity once, each to its own column",
+            )
+        users[column.name] = key
+        chosen[slot.key] = column
+    return chosen
+
+
+def _slots(mechanism: Mechanism) -> Iterator[Slot]:
+    positions = position_names(mechanism)
+    starts = quaternion_starts(mechanism)
+    yield Slot("t", "t", 0, ("t", "time"), "time")
+    yield Slot("segment", "segment", 0, ("segment",), "the segment number")
+    for i, name in enumerate(positions):
+        bare = _bare(name, starts)
+        spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare)))
+        yield Slot(f"q_{i + 1}", "q", i, spellings, f"the position of '{name}'")
+    for quantity, label in (("dq", "velocity"), ("ddq", "acceleration")):
+        for i, name in enumerate(positions):
+            if not _of_quaternion_joint(name, starts):
+                spelled = _numbered(quantity, i, name)
+                yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'")
+    for i, actuator in enumerate(mechanism.actuators):
+        spelled = _numbered("tau", i, actuator.name)
+        yield Slot(f"tau_{i + 1}", "tau", i, spelled, f"the effort of '{actuator.name}'")
+    for joint, start in starts.items():
+        for angle in ANGLES:
+            spelled = (f"{joint}_{angle}", *((angle,) if len(starts) == 1 else ()))
+            yield Slot(f"{joint}_{angle}", angle, start, spelled, f"the {angle} of '{joint}'")
+
+
+def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:
+    number = index + 1
+    spelled = (f"{quantity}_{number}", f"{quantity}{number}", f"{quantity}_{name}", f"{quantity}{name}")
+    return tuple(dict.fromkeys(spelled))
+
+
+def _bare(name: str, starts: Mapping[str, int]) -> tuple[str, ...]:
+    """A quaternion joint's columns may go without `q_`, and without the joint if it is the only one."""
+    joint = _of_quaternion_joint(name, starts)
+    if joint is None:
+        return ()
+    return (name, name.removeprefix(f"{joint}_")) if len(starts) == 1 else (name,)
+
+
+def _of_quaternion_joint(name: str, starts: Mapping[str, int]) -> str | None:
+    suffixes = ("x", "y", "z", "qw", "qx", "qy", "qz")
+    return next((joint for joint in starts for suffix in suffixes if name == f"{joint}_{suffix}"), None)

@@ -1,0 +1,159 @@
+"""From the chosen columns of a table to arrays in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.attitude import quaternion
+from dynid.motion.columns import ANGLES, Slot, position_names, quaternion_starts
+from dynid.motion.record import Record
+from dynid.motion.settings import ColumnLike
+from dynid.motion.table import Table
+from dynid.motion.units import factor
+from dynid.notices import Notice
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """A raw record with the story of its columns."""
+
+    record: Record
+    effort_present: Bool[Array, "a"]
+    mapping: dict[str, str]
+    choices: dict[str, str]
+    notices: tuple[Notice, ...]
+
+
+def gather(
+    table: Table,
+    mechanism: Mechanism,
+    known: Sequence[Slot],
+    chosen: Mapping[str, ColumnLike],
+    angles: str,
+    file: object,
+) -> Gathered:
+    """Arrays of the chosen columns; refuses a log without time or with unmeasured joints."""
+    if "t" not in chosen:
+        raise InputError(
+            "no time column 't'" + nearest("t", table.columns),
+            file=file,
+            place="header",
+            remedy="name it t, or map it: columns: {t: <its name>}",
+        )
+    values = {
+        slot.key: _si(table.columns[chosen[slot.key].name], chosen[slot.key], slot.key, file)
+        for slot in known
+        if slot.key in chosen
+    }
+    count = len(values["t"])
+    q = _positions(mechanism, known, values, count, angles, table, file)
+    notices: list[Notice] = []
+    dq = _rates("dq", known, values, q, notices)
+    ddq = _rates("ddq", known, values, q, notices)
+    tau, present = _efforts(mechanism, known, values, count, notices)
+    record = Record(values["t"], q, dq, ddq, tau, _breaks(values.get("segment"), count), str(file))
+    mapping = {key: column.name for key, column in chosen.items()}
+    used = set(mapping.values())
+    unused = [name for name in table.columns if name not in used]
+    unused += [f"{name} (text)" for name in table.skipped]
+    choices = {"unused columns": ", ".join(unused)} if unused else {}
+    return Gathered(record, present, mapping, choices, tuple(notices))
+
+
+def _si(x: Shaped[Array, "n"], column: ColumnLike, key: str, file: object) -> Float[Array, "n"]:
+    """SI value: scale * (x in unit) + offset; integer stamps lose their start before they become floats."""
+    if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
+        x = x - x[0]
+    gain = column.scale * factor(column.unit, column=column.name, file=file)
+    if gain == 1.0 and column.offset == 0.0:
+        return np.asarray(x, dtype=float)
+    return np.asarray(x, dtype=float) * gain + column.offset
+
+
+def _positions(
+    mechanism: Mechanism,
+    known: Sequence[Slot],
+    values: Mapping[str, Float[Array, "n"]],
+    count: int,
+    angles: str,
+    table: Table,
+    file: object,
+) -> Float[Array, "n m"]:
+    names = position_names(mechanism)
+    q = np.empty((count, len(names)))
+    missing = set(range(len(names)))
+    for slot in known:
+        if slot.quantity == "q" and slot.key in values:
+            q[:, slot.index] = values[slot.key]
+            missing.discard(slot.index)
+    for joint, start in quaternion_starts(mechanism).items():
+        turned = [values[key] for angle in ANGLES if (key := f"{joint}_{angle}") in values]
+        entries = range(start, start + 4)
+        if missing.issuperset(entries) and len(turned) == len(ANGLES):
+            q[:, start : start + 4] = quaternion(np.column_stack(turned), angles)
+            missing.difference_update(entries)
+    if missing:
+        lost = ", ".join(f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
+        raise InputError(
+            f"no column for the position of {lost}; columns are {', '.join(table.columns)}",
+            file=file,
+            place="header",
+            remedy="map them under `columns:`, or list the joints the log has under `measured:`",
+        )
+    for i, name in enumerate(names):
+        if not np.any(np.isfinite(q[:, i])):
+            raise InputError(f"the position of '{name}' holds no finite value", file=file)
+    return q
+
+
+def _rates(
+    quantity: str,
+    known: Sequence[Slot],
+    values: Mapping[str, Float[Array, "n"]],
+    q: Float[Array, "n m"],
+    notices: list[Notice],
+) -> Float[Array, "n m"] | None:
+    """Measured rates, if the log has them for every coordinate."""
+    own = [slot for slot in known if slot.quantity == quantity]
+    found = [slot for slot in own if slot.key in values and np.any(np.isfinite(values[slot.key]))]
+    if len(found) == q.shape[1]:
+        return np.column_stack([values[slot.key] for slot in found])
+    if found:
+        text = f"{quantity} is logged for {len(found)} of {q.shape[1]} coordinates; derived for all"
+        notices.append(Notice("rates-incomplete", text, "log all of them or none"))
+    return None
+
+
+def _efforts(
+    mechanism: Mechanism,
+    known: Sequence[Slot],
+    values: Mapping[str, Float[Array, "n"]],
+    count: int,
+    notices: list[Notice],
+) -> tuple[Float[Array, "n a"], Bool[Array, "a"]]:
+    tau = np.full((count, len(mechanism.actuators)), np.nan)
+    for slot in known:
+        if slot.quantity == "tau" and slot.key in values:
+            tau[:, slot.index] = values[slot.key]
+    present = np.array([bool(np.any(np.isfinite(tau[:, i]))) for i in range(tau.shape[1])], dtype=bool)
+    absent = [actuator.name for actuator, here in zip(mechanism.actuators, present, strict=True) if not here]
+    if absent and present.any():
+        text = f"the log has no effort of {', '.join(absent)}: their equations are not used"
+        notices.append(Notice("effort-absent", text, "map the columns if they have other names"))
+    return tau, present
+
+
+def _breaks(segment: Float[Array, "n"] | None, count: int) -> Bool[Array, "n"]:
+    """Where the segment number changes."""
+    breaks = np.zeros(count, dtype=bool)
+    breaks[:1] = True
+    if segment is not None:
+        breaks[1:] = segment[1:] != segment[:-1]
+    return breaks

@@ -1,0 +1,55 @@
+"""Log: one recording, cleaned, in SI units, on a uniform clock within each segment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.notices import Notice
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One recording as the later stages see it.
+
+    Axis letters: `n` samples, `m` measured position coordinates, `a` actuators.
+
+    Attributes:
+        t: Time, shape (n,), in [s].
+        q: Positions of the measured joints, shape (n, m), in [rad], [m] or quaternion entries.
+        dq: Measured rates of `q`, shape (n, m), per second; None where the log has none.
+        ddq: Measured second rates, shape (n, m), per second squared; None where the log has none.
+        tau: Efforts in the order of the actuators, shape (n, a), in [N m] or [N]; NaN columns
+            where the log has no effort for the actuator.
+        effort_present: Which columns of `tau` the log has, shape (a,).
+        position_names: Names of the columns of `q`.
+        effort_names: Names of the columns of `tau`.
+        segments: Ranges [start, stop) of uniform pieces; nothing is ever filtered across them.
+        dt: The step of every segment, in [s].
+        valid: Samples that may be used, shape (n,): those inside a segment.
+        payloads: Names of the payloads mounted during this recording.
+        mapping: Canonical column (`q_1`, `tau_2`, ...) -> column of the file.
+        choices: What the reader decided, in words.
+    """
+
+    name: str
+    file: str | None
+    sha256: str | None
+    t: Float[Array, "n"]
+    q: Float[Array, "n m"]
+    dq: Float[Array, "n m"] | None
+    ddq: Float[Array, "n m"] | None
+    tau: Float[Array, "n a"]
+    effort_present: Bool[Array, "a"]
+    position_names: tuple[str, ...]
+    effort_names: tuple[str, ...]
+    segments: tuple[tuple[int, int], ...]
+    dt: float
+    valid: Bool[Array, "n"]
+    payloads: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,241 @@
+"""Readers of log files: from columns with names and units to a Log.
+
+To add a format: write `read_<format>(path, drop_bad_rows) -> Table`, and a line in READERS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.clean import Cleaned, clean
+from dynid.motion.columns import match, position_names, quaternion_starts, slots
+from dynid.motion.csv_file import read_csv
+from dynid.motion.gather import Gathered, gather
+from dynid.motion.log import Log
+from dynid.motion.parquet_file import read_parquet
+from dynid.motion.record import Record
+from dynid.motion.settings import ColumnLike
+from dynid.motion.table import Table
+from dynid.notices import Notice
+
+if TYPE_CHECKING:
+    from dynid.motion.settings import EntryLike
+
+READERS: dict[str, Callable[[Path, bool], Table]] = {
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
+    ".dat": read_csv,
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+}
+
+
+def read_log(
+    entry: EntryLike | str | Path,
+    mechanism: Mechanism,
+    *,
+    columns: Mapping[str, ColumnLike | str] | None = None,
+    angles: str = "xyz",
+    cutoff: float | None = None,
+    drop_bad_rows: bool = False,
+    need_effort: bool = True,
+) -> Log:
+    """Read, convert to SI and clean one log file.
+
+    Args:
+        entry: A path, or an entry of the experiment with `file`, `payloads` and `columns`.
+        mechanism: Says which joints are measured and which efforts act.
+        columns: Where names, units or zeros differ: canonical name -> column of the file.
+        angles: Order of roll, pitch, yaw: `xyz` or `zyx`.
+        cutoff: Low-pass the coordinates will get, in [Hz], if it is known already: gaps longer
+            than a quarter of its period split the log.
+        drop_bad_rows: Leave out rows with cells that are no numbers, and count them.
+        need_effort: Refuse a log without any effort.
+    """
+    path, payloads, own = _place(entry)
+    table = _read(path, drop_bad_rows)
+    known = slots(mechanism)
+    chosen = match(tuple(table.columns), known, {**(columns or {}), **own}, path)
+    gathered = gather(table, mechanism, known, chosen, angles, path)
+    if need_effort and not gathered.effort_present.any():
+        wanted = ", ".join(actuator.name for actuator in mechanism.actuators)
+        raise InputError(
+            f"no effort column found (actuators: {wanted}; columns: {', '.join(table.columns)})",
+            file=path,
+            remedy="name them tau_1.. in the order of the actuators, or map them under `columns:`",
+        )
+    time = chosen["t"]
+    time_given = time.unit is not None or time.scale != 1.0
+    cleaned = clean(
+        gathered.record,
+        angles=_turning(mechanism),
+        quaternions=tuple(quaternion_starts(mechanism).values()),
+        cutoff=cutoff,
+        time_unit_given=time_given,
+    )
+    return _log(
+        mechanism,
+        cleaned,
+        gathered,
+        name=path.stem,
+        file=str(path),
+        sha256=_digest(path),
+        payloads=payloads,
+        notices=table.notices,
+        choices=table.choices,
+    )
+
+
+def log_from_arrays(
+    mechanism: Mechanism,
+    t: Float[Array, "n"],
+    q: Float[Array, "n m"],
+    tau: Float[Array, "n a"] | None,
+    dq: Float[Array, "n m"] | None = None,
+    ddq: Float[Array, "n m"] | None = None,
+    name: str = "log",
+    segments: Sequence[tuple[int, int]] | None = None,
+    payloads: Sequence[str] = (),
+    cutoff: float | None = None,
+) -> Log:
+    """A Log from arrays, cleaned as a file would be; arrays that need no mending are not copied.
+
+    Args:
+        mechanism: Says which joints are measured and which efforts act.
+        t: Time, shape (n,), in [s].
+        q: Positions in the order of the measured joints, shape (n, m), SI.
+        tau: Efforts in the order of the actuators, shape (n, a), SI; a NaN column is absent.
+        dq: Measured rates of q, shape (n, m), per second.
+        ddq: Measured second rates of q, shape (n, m), per second squared.
+        name: Shown in reports.
+        segments: Ranges [start, stop) of independent runs; samples outside are left out.
+        payloads: Payloads of the mechanism mounted during this recording.
+        cutoff: As for `read_log`.
+    """
+    positions = position_names(mechanism)
+    count = len(t)
+    efforts = np.full((count, len(mechanism.actuators)), np.nan) if tau is None else np.asarray(tau, float)
+    given = {"q": (q, len(positions)), "dq": (dq, len(positions)), "ddq": (ddq, len(positions))}
+    given["tau"] = (efforts, len(mechanism.actuators))
+    for label, (array, width) in given.items():
+        if array is not None and np.shape(array) != (count, width):
+            raise InputError(f"{label} has shape {np.shape(array)}, expected ({count}, {width})", place=name)
+    record = Record(
+        np.asarray(t, float),
+        np.asarray(q, float),
+        None if dq is None else np.asarray(dq, float),
+        None if ddq is None else np.asarray(ddq, float),
+        efforts,
+        _first_only(count),
+    )
+    if segments is not None:
+        record = _chosen_runs(record, segments)
+    present = np.any(np.isfinite(record.tau), axis=0)
+    cleaned = clean(
+        record,
+        angles=_turning(mechanism),
+        quaternions=tuple(quaternion_starts(mechanism).values()),
+        cutoff=cutoff,
+        time_unit_given=True,
+    )
+    gathered = Gathered(record, present, {}, {}, ())
+    return _log(mechanism, cleaned, gathered, name=name, payloads=tuple(payloads))
+
+
+def _place(
+    entry: EntryLike | str | Path,
+) -> tuple[Path, tuple[str, ...], Mapping[str, ColumnLike | str]]:
+    """File, payloads, and columns that only this log has."""
+    if isinstance(entry, str | Path):
+        return Path(entry), (), {}
+    return Path(entry.file), tuple(entry.payloads), dict(entry.columns or {})
+
+
+def _read(path: Path, drop_bad_rows: bool) -> Table:
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"no reader for files ending in '{path.suffix}'",
+            file=path,
+            remedy=f"give one of {', '.join(READERS)}",
+        )
+    if not path.is_file():
+        raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
+    return reader(path, drop_bad_rows)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _turning(mechanism: Mechanism) -> Array:
+    """Which measured positions are plain angles."""
+    joints = {joint.name: joint for joint in mechanism.joints}
+    kinds = [joints[name].kind for name in mechanism.measured for _ in joints[name].positions]
+    return np.array([kind in (JointKind.REVOLUTE, JointKind.UNIVERSAL) for kind in kinds], dtype=bool)
+
+
+def _first_only(count: int) -> Array:
+    breaks = np.zeros(count, dtype=bool)
+    breaks[:1] = True
+    return breaks
+
+
+def _chosen_runs(record: Record, segments: Sequence[tuple[int, int]]) -> Record:
+    """The listed ranges, each its own run."""
+    for start, stop in segments:
+        if not 0 <= start < stop <= len(record.t):
+            raise InputError(f"segment ({start}, {stop}) is outside the {len(record.t)} samples")
+    index = np.concatenate([np.arange(start, stop) for start, stop in segments])
+    whole = len(index) == len(record.t) and bool(np.all(np.diff(index) == 1))
+    chosen = record if whole else record.rows(index)
+    breaks = np.zeros(len(index), dtype=bool)
+    breaks[np.cumsum([0, *(stop - start for start, stop in segments)])[:-1]] = True
+    return Record(chosen.t, chosen.q, chosen.dq, chosen.ddq, chosen.tau, breaks, chosen.file)
+
+
+def _log(
+    mechanism: Mechanism,
+    cleaned: Cleaned,
+    gathered: Gathered,
+    *,
+    name: str,
+    file: str | None = None,
+    sha256: str | None = None,
+    payloads: tuple[str, ...] = (),
+    notices: tuple[Notice, ...] = (),
+    choices: Mapping[str, str] | None = None,
+) -> Log:
+    record = cleaned.record
+    return Log(
+        name=name,
+        file=file,
+        sha256=sha256,
+        t=record.t,
+        q=record.q,
+        dq=record.dq,
+        ddq=record.ddq,
+        tau=record.tau,
+        effort_present=gathered.effort_present,
+        position_names=position_names(mechanism),
+        effort_names=tuple(actuator.name for actuator in mechanism.actuators),
+        segments=cleaned.segments,
+        dt=cleaned.dt,
+        valid=cleaned.valid,
+        payloads=payloads,
+        notices=(*notices, *gathered.notices, *cleaned.notices),
+        mapping=gathered.mapping,
+        choices={**(choices or {}), **gathered.choices, **cleaned.choices},
+    )

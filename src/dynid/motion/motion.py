@@ -1,0 +1,108 @@
+"""Motion: filtered coordinates and their rates, any range at a time, whatever the log's length."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.motion.differentiate import differentiate, reach
+from dynid.motion.filters import LowPass, low_pass
+from dynid.motion.log import Log
+from dynid.motion.masks import at_rest, near_reversal
+from dynid.motion.plan import MotionPlan
+
+_States = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
+
+
+class Motion:
+    """A log seen through a plan.
+
+    Only the samples asked for, and as many beside them as the filter remembers, are worked on.
+    """
+
+    def __init__(self, log: Log, plan: MotionPlan) -> None:
+        self.log = log
+        self.plan = plan
+        if abs(log.dt - plan.dt) > 0.01 * plan.dt:
+            raise InputError(
+                f"log '{log.name}' has the step {log.dt:g} s, its plan {plan.dt:g} s",
+                remedy="plan logs of different rates each on its own",
+            )
+        if plan.velocity == "measured" and log.dq is None:
+            raise InputError(
+                f"log '{log.name}' has no measured velocities, but the plan wants them",
+                remedy="filter: {velocity: derived}",
+            )
+
+    @cached_property
+    def low_pass(self) -> LowPass:
+        """The filter on coordinates."""
+        return low_pass(self.plan.kind, self.plan.cutoff, self.plan.order, self.log.dt)
+
+    def usable(self) -> tuple[tuple[int, int], ...]:
+        """Segments without their edges, as ranges [start, stop)."""
+        edge = self.plan.edge
+        return tuple((a + edge, b - edge) for a, b in self.log.segments if b - a > 2 * edge)
+
+    def states(self, start: int, stop: int) -> _States:
+        """Filtered q, dq, ddq of the samples [start, stop), which lie inside one segment.
+
+        Returns:
+            Three arrays of shape (stop - start, m), SI; equal to those of the whole segment.
+        """
+        low, high = self._segment(start, stop)
+        pad = self.low_pass.reach + reach(self.plan.derivative)
+        first, last = max(low, start - pad), min(high, stop + pad)
+        inner = slice(start - first, stop - first)
+        q, dq, ddq = self._whole(first, last)
+        return q[inner], dq[inner], ddq[inner]
+
+    def weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        """1 for the rows to use, 0 for those of invalid, resting or reversing samples.
+
+        Args:
+            start: First sample of a range inside one segment.
+            stop: One past its last sample.
+            dq: Their filtered rates, shape (stop - start, m).
+
+        Returns:
+            Per measured coordinate, shape (stop - start, m).
+        """
+        plan = self.plan
+        low, high = self._segment(start, stop)
+        before, after = max(low, start - plan.look), min(high, stop + plan.look)
+        parts = [dq]
+        if before < start:
+            parts.insert(0, self.states(before, start)[1])
+        if after > stop:
+            parts.append(self.states(stop, after)[1])
+        speeds = np.concatenate(parts) if len(parts) > 1 else dq
+        masked = near_reversal(speeds, np.array(plan.reversal_speed), plan.reversal_around)
+        masked[:, [not judged for judged in plan.scalar]] = False  # entries of quaternions do not reverse
+        masked |= at_rest(speeds, np.array(plan.rest_speed), plan.rest_window)[:, None]
+        masked = masked[start - before : stop - before] | ~self.log.valid[start:stop, None]
+        return np.where(masked, 0.0, 1.0)
+
+    def _segment(self, start: int, stop: int) -> tuple[int, int]:
+        for low, high in self.log.segments:
+            if low <= start < stop <= high:
+                return low, high
+        raise InputError(
+            f"samples {start} to {stop} of log '{self.log.name}' do not lie inside one segment",
+            remedy="ask for ranges inside `usable()`",
+        )
+
+    def _whole(self, first: int, last: int) -> _States:
+        """Filter and differentiate the samples [first, last) as if they were a segment."""
+        log, kind, dt = self.log, self.plan.derivative, self.log.dt
+        q = self.low_pass(np.asarray(log.q[first:last], dtype=float))
+        if self.plan.velocity == "derived" or log.dq is None:
+            return q, differentiate(q, dt, kind), differentiate(q, dt, kind, order=2)
+        dq = self.low_pass(np.asarray(log.dq[first:last], dtype=float))
+        if log.ddq is None:
+            return q, dq, differentiate(dq, dt, kind)
+        return q, dq, self.low_pass(np.asarray(log.ddq[first:last], dtype=float))

@@ -1,0 +1,236 @@
+"""MotionPlan: how logs are filtered, differentiated and masked; what is not asked, the data choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.choose import choose_cutoff, choose_velocity, longest, noise_and_peak
+from dynid.motion.differentiate import STENCILS, check_derivative
+from dynid.motion.filters import KINDS, check_cutoff
+from dynid.motion.log import Log
+from dynid.motion.settings import FilterLike, MaskLike
+from dynid.motion.spectrum import spectrum
+from dynid.notices import Notice
+
+VELOCITIES = ("auto", "measured", "derived")
+_DEFAULT_DERIVATIVE = "central7"
+_ROWS_PER_CUTOFF = 4.0  # kept rows a second, in cutoffs
+_ROWS_SHARE = 0.8  # of half the kept rate: the low-pass of W and Y
+_REST_SECONDS = 0.1
+# Sigmas of the velocity's noise and share of the peak speed, whichever is larger; never more than
+# the last share: a noisy velocity must not mask the whole log.
+_REVERSAL = (4.0, 0.002, 0.05)
+_REST = (6.0, 0.005, 0.1)
+
+
+@dataclass(frozen=True)
+class MotionPlan:
+    """Everything `Motion` needs besides the log.
+
+    Attributes:
+        cutoff: Low-pass on coordinates, in [Hz]; None without filter.
+        kind: butterworth, fir or none.
+        order: Of one pass.
+        derivative: Formula, see `differentiate`.
+        velocity: measured or derived.
+        edge: Samples cut at both ends of every segment.
+        dt: Nominal step, in [s].
+        decimate: One row in so many is kept.
+        rows_cutoff: Low-pass on W and Y, in [Hz].
+        rest_speed: Per measured coordinate, in [rad/s] or [m/s]: a sample at which all are slower,
+            for `rest_window` samples or longer, is at rest.
+        reversal_speed: Per measured coordinate: its row is dropped when it is slower.
+        reversal_around: And for so many samples on both sides.
+        scalar: Which coordinates have reversals (entries of quaternions have none).
+        choices: What was chosen, in words with numbers and units.
+    """
+
+    cutoff: float | None
+    kind: str
+    order: int
+    derivative: str
+    velocity: str
+    edge: int
+    dt: float
+    decimate: int
+    rows_cutoff: float
+    rest_speed: tuple[float, ...]
+    rest_window: int
+    reversal_speed: tuple[float, ...]
+    reversal_around: int
+    scalar: tuple[bool, ...]
+    choices: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def look(self) -> int:
+        """Samples on either side that decide whether a sample is masked."""
+        return max(self.reversal_around + 1, self.rest_window)
+
+
+@dataclass(frozen=True, eq=False)
+class _Common:
+    """What all logs of a job share."""
+
+    cutoff: float
+    derivative: str
+    velocity: str
+    noise: Float[Array, "m"]
+    peak: Float[Array, "m"]
+    scalar: tuple[bool, ...]
+    words: Mapping[str, str]
+    notices: tuple[Notice, ...]
+
+
+def plan_motion(logs: Sequence[Log], mechanism: Mechanism, filter: FilterLike, mask: MaskLike) -> MotionPlan:
+    """One plan for logs of one sampling rate; see `plan_motions` for the rules."""
+    plans = plan_motions(logs, mechanism, filter, mask)
+    if any(abs(log.dt - logs[0].dt) > 0.01 * logs[0].dt for log in logs):
+        rates = ", ".join(f"{log.name} {1 / log.dt:g} Hz" for log in logs)
+        raise InputError(f"the logs have different rates: {rates}", remedy="use plan_motions: one plan a log")
+    return plans[0]
+
+
+def plan_motions(
+    logs: Sequence[Log], mechanism: Mechanism, filter: FilterLike, mask: MaskLike
+) -> tuple[MotionPlan, ...]:
+    """A plan per log, with one cutoff and one source of velocity for all of them.
+
+    Rules for what the settings leave open:
+
+    - cutoff: see `cutoff_of`, over the spectra of all logs;
+    - derivative: 7-point, since the low-pass has removed what longer formulas would amplify;
+    - velocity: measured if every log has it and it agrees with the positions;
+    - edge: 1 / cutoff seconds at order 4 (2.4 time constants of the slowest pole, after an odd
+      extension that already continues value and slope), and the derivative's neighbours;
+    - decimation: about 4 rows per period of the cutoff; W and Y are low-passed at 0.8 of half
+      that rate (1.6 cutoffs), which keeps the products of coordinates in W whole;
+    - reversals: slower than 4 sigma of the velocity's noise, or 0.2 % of the peak speed: there
+      the sign of dq, and so of Coulomb friction, is not known;
+    - rest: all coordinates slower than 6 sigma or 0.5 % of the peak for 0.1 s.
+    """
+    if not logs:
+        raise InputError("no logs to plan for")
+    _check(filter, mask)
+    spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
+    cutoff, why = choose_cutoff(filter, logs, spectra)
+    derivative = filter.derivative or _DEFAULT_DERIVATIVE
+    velocity, source, notices = choose_velocity(filter, logs, cutoff, derivative)
+    noise, peak = noise_and_peak(filter, logs, spectra, cutoff, derivative, velocity)
+    words = {
+        "low-pass on coordinates": why,
+        "derivative": derivative + ("" if filter.derivative else ", chosen"),
+        "velocity": source,
+    }
+    common = _Common(cutoff, derivative, velocity, noise, peak, _scalar(mechanism), words, notices)
+    return tuple(_plan_one(log, filter, mask, common) for log in logs)
+
+
+def _plan_one(log: Log, filter: FilterLike, mask: MaskLike, common: _Common) -> MotionPlan:
+    fs = 1.0 / log.dt
+    decimate = filter.decimate or max(1, round(fs / (_ROWS_PER_CUTOFF * common.cutoff)))
+    rows = filter.rows or _ROWS_SHARE * fs / (2 * decimate)
+    check_cutoff(rows, log.dt, "filter.rows")
+    edge = _edge(log, filter, common)
+    reversal = _threshold(mask.speed, common, *_REVERSAL)
+    rest = _threshold(mask.rest, common, *_REST)
+    around = mask.around or 0
+    chosen = ", chosen from noise and peak speed"
+    choices = {
+        **common.words,
+        "edges": f"{edge} samples ({edge * log.dt:.3g} s) cut at both ends of every segment",
+        "decimation": f"one row in {decimate} ({fs / decimate:.4g} Hz)"
+        + ("" if filter.decimate else ", chosen: about 4 rows per period of the cutoff"),
+        "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
+        "reversals": f"rows dropped below {_shown(reversal)} rad/s or m/s and {around} samples around"
+        + (chosen if mask.speed is None else ""),
+        "rest": f"samples dropped where all coordinates stay below {_shown(rest)} rad/s or m/s"
+        f" for {_REST_SECONDS} s" + (chosen if mask.rest is None else ""),
+    }
+    return MotionPlan(
+        cutoff=None if filter.kind == "none" else common.cutoff,
+        kind=filter.kind,
+        order=filter.order,
+        derivative=common.derivative,
+        velocity=common.velocity,
+        edge=edge,
+        dt=log.dt,
+        decimate=decimate,
+        rows_cutoff=rows,
+        rest_speed=tuple(map(float, rest)),
+        rest_window=max(1, round(_REST_SECONDS * fs)),
+        reversal_speed=tuple(map(float, reversal)),
+        reversal_around=around,
+        scalar=common.scalar,
+        choices=choices,
+        notices=common.notices,
+    )
+
+
+def _edge(log: Log, filter: FilterLike, common: _Common) -> int:
+    """Samples to cut at the ends of segments; refused when nothing would be left."""
+    neighbours = 3 if common.derivative == "spline" else 2 * len(STENCILS[common.derivative])
+    settle = 0 if filter.kind == "none" else ceil(0.25 * filter.order / (common.cutoff * log.dt))
+    edge = settle + neighbours
+    size = max(stop - start for start, stop in log.segments)
+    if size <= 2 * edge:
+        raise InputError(
+            f"the longest segment of log '{log.name}' has {size} samples, and {edge} are cut at each end",
+            file=log.file,
+            remedy="raise filter.cutoff, or give longer runs",
+        )
+    return edge
+
+
+def _check(filter: FilterLike, mask: MaskLike) -> None:
+    for value, valid, place in (
+        (filter.kind, KINDS, "filter.kind"),
+        (filter.velocity, VELOCITIES, "filter.velocity"),
+    ):
+        if value not in valid:
+            raise InputError(f"unknown value '{value}'" + nearest(value, valid), place=place)
+    if filter.derivative is not None:
+        check_derivative(filter.derivative)
+    numbers = {
+        "filter.decimate": filter.decimate,
+        "filter.cutoff": filter.cutoff,
+        "filter.rows": filter.rows,
+    }
+    for place, number in numbers.items():
+        if number is not None and not number > 0:
+            raise InputError(f"{number} is not positive", place=place)
+    for place, number in {
+        "mask.speed": mask.speed,
+        "mask.around": mask.around,
+        "mask.rest": mask.rest,
+    }.items():
+        if number is not None and not number >= 0:
+            raise InputError(f"{number} is negative", place=place)
+
+
+def _threshold(
+    given: float | None, common: _Common, sigmas: float, share: float, most: float
+) -> Float[Array, "m"]:
+    if given is not None:
+        return np.full(len(common.noise), float(given))
+    return np.clip(sigmas * common.noise, share * common.peak, most * common.peak)
+
+
+def _shown(speeds: Float[Array, "m"]) -> str:
+    low, high = float(np.min(speeds, initial=np.inf)), float(np.max(speeds, initial=0.0))
+    return f"{high:.2g}" if low >= 0.99 * high else f"{low:.2g} to {high:.2g}"
+
+
+def _scalar(mechanism: Mechanism) -> tuple[bool, ...]:
+    joints = {joint.name: joint for joint in mechanism.joints}
+    kinds = [joints[name].kind for name in mechanism.measured for _ in joints[name].positions]
+    return tuple(kind not in (JointKind.SPHERICAL, JointKind.FREE) for kind in kinds)

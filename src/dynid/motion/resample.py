@@ -1,0 +1,104 @@
+"""Irregular samples onto a uniform clock, segment by segment, and continuous angles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.motion.record import Record
+from dynid.notices import Notice
+
+METHOD = "positions and velocities by cubic spline, efforts linearly"
+
+
+def resample(record: Record, segments: Int[Array, "s 2"], dt: float) -> tuple[Record, Int[Array, "s 2"]]:
+    """The segments on uniform clocks of step `dt` [s], each beginning at its first sample.
+
+    Positions and velocities are smooth, so a cubic spline loses nothing below a fifth of the
+    sampling rate; efforts carry noise that a spline would amplify, so they are joined by lines.
+    """
+    pieces = []
+    bounds = []
+    begin = 0
+    for start, stop in segments:
+        t = record.t[start:stop]
+        count = int(np.floor((t[-1] - t[0]) / dt + 1e-6)) + 1
+        grid = np.minimum(t[0] + dt * np.arange(count), t[-1])
+        pieces.append(_piece(record, int(start), int(stop), grid))
+        bounds.append((begin, begin + count))
+        begin += count
+    joined = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    breaks = np.zeros(begin, dtype=bool)
+    breaks[[start for start, _ in bounds]] = True
+    return replace(joined, breaks=breaks), np.array(bounds)
+
+
+def continuous(
+    record: Record, segments: Int[Array, "s 2"], angles: Bool[Array, "m"], quaternions: Sequence[int]
+) -> tuple[Record, list[Notice]]:
+    """Angles without jumps of a full turn, quaternions without changes of sign.
+
+    A quaternion and its negative are one attitude, and an angle is the same after a turn: but a
+    filter across such a jump would invent motion.
+    """
+    q = record.q
+    turned = angles & np.any(np.abs(np.abs(np.diff(q, axis=0)) - 2 * np.pi) < 0.3, axis=0)
+    flips = any(np.any(np.sum(q[1:, w : w + 4] * q[:-1, w : w + 4], axis=1) < 0.0) for w in quaternions)
+    if not turned.any() and not flips:
+        return record, []
+    q = q.copy()
+    for start, stop in segments:
+        q[start:stop, turned] = _unwrap(q[start:stop, turned])
+        for w in quaternions:
+            part = q[start:stop, w : w + 4]
+            signs = np.where(np.sum(part[1:] * part[:-1], axis=1) < 0.0, -1.0, 1.0)
+            part[1:] *= np.cumprod(signs)[:, None]
+    notices = []
+    if turned.any():
+        text = f"angles of {int(turned.sum())} coordinates jump by a full turn; made continuous"
+        notices.append(Notice("angle-wrapped", text))
+    return replace(record, q=q), notices
+
+
+def _unwrap(q: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """Remove steps within 0.3 rad of a full turn; no joint moves so far in one sample."""
+    steps = np.diff(q, axis=0)
+    turns = np.where(np.abs(np.abs(steps) - 2 * np.pi) < 0.3, np.sign(steps) * 2 * np.pi, 0.0)
+    q[1:] -= np.cumsum(turns, axis=0)
+    return q
+
+
+def _piece(record: Record, start: int, stop: int, grid: Float[Array, "k"]) -> Record:
+    from scipy.interpolate import make_interp_spline
+
+    t = record.t[start:stop]
+
+    def smooth(x: Float[Array, "n m"] | None) -> Float[Array, "k m"] | None:
+        return None if x is None else np.asarray(make_interp_spline(t, x[start:stop], k=3)(grid))
+
+    q = smooth(record.q)
+    if q is None:  # never: a record has positions
+        raise AssertionError
+    tau = np.column_stack(
+        [np.interp(grid, t, record.tau[start:stop, i]) for i in range(record.tau.shape[1])]
+        or [np.zeros((len(grid), 0))]
+    )
+    breaks = np.zeros(len(grid), dtype=bool)
+    return replace(record, t=grid, q=q, dq=smooth(record.dq), ddq=smooth(record.ddq), tau=tau, breaks=breaks)
+
+
+def _joined(pieces: list[Record]) -> Record:
+    first = pieces[0]
+    return replace(
+        first,
+        t=np.concatenate([piece.t for piece in pieces]),
+        q=np.concatenate([piece.q for piece in pieces]),
+        dq=None if first.dq is None else np.concatenate([p.dq for p in pieces if p.dq is not None]),
+        ddq=None if first.ddq is None else np.concatenate([p.ddq for p in pieces if p.ddq is not None]),
+        tau=np.concatenate([piece.tau for piece in pieces]),
+        breaks=np.concatenate([piece.breaks for piece in pieces]),
+    )

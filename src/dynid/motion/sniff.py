@@ -1,0 +1,149 @@
+"""The dialect of a CSV file: encoding, delimiter, decimal sign; decided, shown, or refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dynid.errors import InputError
+
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
+_SAMPLE_LINES = 40
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the text of a file is cut into numbers.
+
+    Attributes:
+        delimiter: One character; " " stands for any run of blanks.
+        decimal: "." or ",".
+        names: The header's cells.
+        header_line: Index of the header among the lines of the file.
+        text_columns: Indices of columns that never hold a number.
+    """
+
+    delimiter: str
+    decimal: str
+    names: tuple[str, ...]
+    header_line: int
+    text_columns: tuple[int, ...]
+
+    def words(self, encoding: str) -> str:
+        """The decision in words, for the report."""
+        sign = "point" if self.decimal == "." else "comma"
+        return f"CSV, delimiter {_DELIMITERS[self.delimiter]}, decimal {sign}, encoding {encoding}"
+
+
+def decode(data: bytes, file: object) -> tuple[str, str]:
+    """Text of a file and the name of its encoding: byte-order mark, UTF-8, else Latin-1."""
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if data.startswith(mark):
+            return data.decode(encoding), f"{encoding.removesuffix('-sig')} with byte-order mark"
+    if b"\x00" in data[:4096]:
+        raise InputError("binary data, not text", file=file, remedy="give a CSV or Parquet file")
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """Cells of a line, blanks and quotes removed."""
+    cells = line.split() if delimiter == " " else line.rstrip("\r\n").split(delimiter)
+    return [cell.strip().strip('"').strip() for cell in cells]
+
+
+def is_number(cell: str, decimal: str) -> bool:
+    """Whether a cell reads as a number with this decimal sign."""
+    if decimal == "," and "." in cell:
+        return False
+    try:
+        float(cell.replace(",", ".") if decimal == "," else cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def sniff(lines: list[str], file: object) -> Dialect:
+    """Decide the dialect from the header and the first data lines.
+
+    A candidate must cut the header into at least two cells and most data lines into as many; among
+    these the one under which most cells are numbers wins. A tie between different readings
+    is refused, as is a file in which no candidate finds two columns.
+    """
+    header_line = next((i for i, line in enumerate(lines) if line.strip() and not _is_remark(line)), None)
+    sample = [] if header_line is None else [line for line in lines[header_line + 1 :] if line.strip()]
+    if header_line is None or not sample:
+        raise InputError("no header line followed by data", file=file, remedy="give a header and rows")
+    header = lines[header_line].lstrip("#").strip("\r\n")
+    scored = [
+        (score, delimiter, decimal)
+        for delimiter in _DELIMITERS
+        for decimal in (".", ",")
+        if (delimiter, decimal) != (",", ",")
+        and (score := _score(header, sample[:_SAMPLE_LINES], delimiter, decimal)) > 0.0
+    ]
+    if not scored:
+        raise InputError(
+            f"fewer than 2 columns found in the header '{header[:80]}'",
+            file=file,
+            place=f"line {header_line + 1}",
+            remedy="separate the columns by comma, semicolon, tab or space, the same in header and rows",
+        )
+    scored.sort(key=lambda entry: -entry[0])
+    _refuse_tie(scored, sample, file)
+    _, delimiter, decimal = scored[0]
+    names = split(header, delimiter)
+    if all(is_number(name, decimal) for name in names if name):
+        raise InputError(
+            f"the first line '{header[:60]}' holds numbers, not column names",
+            file=file,
+            place=f"line {header_line + 1}",
+            remedy="add a header line: t, q_1, ..., tau_1, ...",
+        )
+    text = _text_columns([split(line, delimiter) for line in sample[:_SAMPLE_LINES]], len(names), decimal)
+    return Dialect(delimiter, decimal, tuple(names), header_line, text)
+
+
+def _is_remark(line: str) -> bool:
+    """A leading `#` line is a remark unless it is the header itself (it then has delimiters)."""
+    return line.startswith("#") and not any(mark in line.lstrip("# ").strip() for mark in ",;\t")
+
+
+def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> float:
+    """Share of numeric cells, 0 when the columns do not line up."""
+    width = len(split(header, delimiter))
+    rows = [split(line, delimiter) for line in sample]
+    if width < 2 or 2 * sum(len(row) == width for row in rows) <= len(rows):
+        return 0.0
+    cells = [cell for row in rows for cell in row if cell]
+    numeric = sum(is_number(cell, decimal) for cell in cells)
+    return numeric / len(cells) if cells else 0.0
+
+
+def _refuse_tie(scored: list[tuple[float, str, str]], sample: list[str], file: object) -> None:
+    """Refuse when the two best candidates read different numbers equally well."""
+    for (best, *_), (second, *_) in list(pairwise(scored))[:1]:
+        readings = [
+            [[cell.replace(",", ".") if decimal == "," else cell for cell in split(line, delimiter)]
+             for line in sample[:_SAMPLE_LINES]]
+            for _, delimiter, decimal in scored[:2]
+        ]  # fmt: skip
+        if best - second < 1e-9 and readings[0] != readings[1]:
+            options = " or ".join(f"{_DELIMITERS[d]} with decimal '{p}'" for _, d, p in scored[:2])
+            raise InputError(
+                f"the delimiter is ambiguous: {options} read the rows equally well",
+                file=file,
+                remedy="write the file with one delimiter that occurs nowhere else",
+            )
+
+
+def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int, ...]:
+    """Columns in which no cell of the sample is a number and none is blank."""
+    full = [row for row in rows if len(row) == width]
+    return tuple(
+        column
+        for column in range(width)
+        if all(row[column] and not is_number(row[column], decimal) for row in full)
+    )

@@ -1,0 +1,119 @@
+"""What the data say about themselves: noise floor and bandwidth of every coordinate.
+
+The power spectrum of the differences (velocity: no leakage from slow drifts) is estimated by
+Welch's method. White position noise of density S_n [unit^2/Hz] appears in it as S_n |1 - z|^2/dt^2, so
+its level at high frequencies gives S_n. Per coordinate
+
+- sink: the frequency where the spectrum, smoothed over 0.5 Hz, first falls to 4 S_n;
+- bandwidth: below it, the frequency that holds 99.9 % of the velocity power over the noise;
+- core: the same for 99 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+
+MOST_SAMPLES = 200_000
+_WINDOW = 8.0  # s: resolution 0.125 Hz
+_SMOOTHING = 0.5  # Hz
+_FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
+_OVER_FLOOR = 4.0  # a periodogram of pure noise, smoothed over a few bins, seldom reaches this
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Noise and bandwidth per coordinate.
+
+    Attributes:
+        floor: One-sided density of the position noise, shape (m,), in [unit^2/Hz].
+        sigma: Deviation of the position noise, shape (m,), in [rad] or [m].
+        sink, bandwidth, core: Frequencies of the module's text, shape (m,), in [Hz].
+        moving: Coordinates that move, shape (m,).
+    """
+
+    floor: Float[Array, "m"]
+    sigma: Float[Array, "m"]
+    sink: Float[Array, "m"]
+    bandwidth: Float[Array, "m"]
+    core: Float[Array, "m"]
+    moving: Bool[Array, "m"]
+
+    @property
+    def motion_bandwidth(self) -> float:
+        """Bandwidth of the motion as a whole, in [Hz].
+
+        The median coordinate's 99.9 % (one vibrating joint does not decide), but never less
+        than half of any coordinate's 99 % (one fast joint is not cut off).
+        """
+        if not self.moving.any():
+            return float("nan")
+        return float(max(np.median(self.bandwidth[self.moving]), 0.5 * np.max(self.core[self.moving])))
+
+
+def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
+    """Estimate noise and bandwidth from at most 200 000 samples in the middle of `q`."""
+    from scipy.signal import welch
+
+    spare = max(0, len(q) - MOST_SAMPLES) // 2
+    velocity = np.diff(np.asarray(q[spare : spare + MOST_SAMPLES], dtype=float), axis=0) / dt
+    window = min(len(velocity), max(64, round(_WINDOW / dt)))
+    f, power = welch(velocity, 1.0 / dt, nperseg=window, axis=0)
+    f, power = f[1:], power[1:]
+    gain = (2.0 / dt * np.sin(np.pi * f * dt))[:, None] ** 2  # |1 - z|^2 / dt^2
+    density = power / gain
+    band = (f > _FLOOR_BAND[0] / dt) & (f < _FLOOR_BAND[1] / dt)
+    floor = np.median(density[band], axis=0) if band.any() else np.zeros(q.shape[1])
+    sink = _sinks(f, density, floor)
+    excess = np.where(np.arange(len(f))[:, None] <= sink, np.maximum(power - 3.0 * floor * gain, 0.0), 0.0)
+    total = np.cumsum(excess, axis=0)
+    speed = np.sqrt(total[-1] * (f[1] - f[0] if len(f) > 1 else 1.0))
+    return Spectrum(
+        floor=floor,
+        sigma=np.sqrt(floor * 0.5 / dt),
+        sink=f[sink],
+        bandwidth=_holding(f, total, 0.999),
+        core=_holding(f, total, 0.99),
+        moving=(total[-1] > 0.0) & (speed > 0.02 * np.max(speed, initial=0.0)),
+    )
+
+
+def chosen_cutoff(q: Float[Array, "n m"], dt: float) -> float:
+    """Low-pass cutoff these coordinates ask for, in [Hz]; see `cutoff_of`."""
+    return cutoff_of([spectrum(q, dt)], dt)
+
+
+def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
+    """Ten times the bandwidth of the motion, within what noise and sampling allow, in [Hz].
+
+    Acceleration and reversals reach far beyond the band that holds the velocity's power, and
+    the zero-phase Butterworth of order 4 takes 0.4 % at half its cutoff: ten times leaves
+    them whole. Nothing is gained beyond 1.5 times the frequency at which the spectrum of the best
+    coordinate sinks into noise, nor beyond 0.2 of the sampling rate, where central formulas fail.
+    """
+    bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
+    if not bands:
+        return 0.1 / dt
+    sink = max(float(np.max(s.sink[s.moving])) for s in spectra if s.moving.any())
+    cutoff = min(10.0 * max(bands), 1.5 * sink, 0.2 / dt)
+    return float(f"{cutoff:.2g}")
+
+
+def _sinks(f: Float[Array, "k"], density: Float[Array, "k m"], floor: Float[Array, "m"]) -> Array:
+    """Index of the first frequency at which the smoothed density is down to the floor."""
+    width = max(1, round(_SMOOTHING / (f[1] - f[0]))) if len(f) > 1 else 1
+    # Direct sums: densities span twenty decades, and running sums would drown the small ones.
+    smooth = np.column_stack([np.convolve(x, np.full(width, 1.0 / width), mode="same") for x in density.T])
+    under = smooth < _OVER_FLOOR * floor
+    return np.where(under.any(axis=0), np.argmax(under, axis=0), len(f) - 1)
+
+
+def _holding(f: Float[Array, "k"], total: Float[Array, "k m"], share: float) -> Float[Array, "m"]:
+    """Frequency below which `share` of the power lies."""
+    reached = total >= share * total[-1]
+    return np.asarray(f[np.argmax(reached, axis=0)])

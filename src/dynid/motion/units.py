@@ -1,0 +1,54 @@
+"""Units of log columns: the factor that turns a value into SI."""
+
+from __future__ import annotations
+
+from math import pi
+
+from dynid.errors import InputError, nearest
+
+_DEGREE = pi / 180.0
+_TURN = 2.0 * pi
+
+FACTORS: dict[str, float] = {
+    "1": 1.0,
+    "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9,
+    "rad": 1.0, "mrad": 1e-3, "deg": _DEGREE, "rev": _TURN,
+    "m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "in": 0.0254,
+    "rad/s": 1.0, "mrad/s": 1e-3, "deg/s": _DEGREE, "rev/s": _TURN, "rpm": _TURN / 60.0,
+    "m/s": 1.0, "cm/s": 1e-2, "mm/s": 1e-3,
+    "rad/s^2": 1.0, "deg/s^2": _DEGREE, "m/s^2": 1.0, "cm/s^2": 1e-2, "mm/s^2": 1e-3, "g": 9.80665,
+    "N": 1.0, "mN": 1e-3, "kN": 1e3,
+    "Nm": 1.0, "mNm": 1e-3, "kNm": 1e3, "Ncm": 1e-2, "Nmm": 1e-3,
+    "A": 1.0, "mA": 1e-3,
+}  # fmt: skip
+_SPELLINGS = {
+    "sec": "s",
+    "µs": "us",
+    "µm": "um",
+    "rads": "rad",
+    "degree": "deg",
+    "degrees": "deg",
+    "°": "deg",
+}
+
+
+def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
+    """SI value of one `unit`; None and "1" leave the value as it is.
+
+    Spaces, dots and stars between units do not matter: `N m`, `N*m`, `Nm` are one.
+    """
+    if unit is None:
+        return 1.0
+    plain = unit.strip()
+    for joiner in (" ", "*", "·", "."):
+        plain = plain.replace(joiner, "")
+    plain = plain.replace("s2", "s^2").replace("s²", "s^2").replace("s^^2", "s^2")
+    plain = _SPELLINGS.get(plain, plain)
+    if plain not in FACTORS:
+        raise InputError(
+            f"unknown unit '{unit}'" + nearest(plain, FACTORS),
+            file=file,
+            place=f"column '{column}'" if column else None,
+            remedy="use one of the listed units, or give `scale` instead",
+        )
+    return FACTORS[plain]
