@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
+import dynid.experiment
 from dynid.cli import main
 from dynid.errors import InputError, NoResultError
+from dynid.experiment import Experiment, LogEntry
 from dynid.notices import Notice
 from dynid.report.output import write_results
 from tests.fabricated import estimate
@@ -27,21 +28,11 @@ _INFO = SimpleNamespace(
     n_closures=0,
     n_standard=20,
     n_base=4,
-    base=[{"name": "ZZ_a_R", "unit": "kg m^2", "grouping": "ZZ_a + d2^2 M_b"}],
+    base=[SimpleNamespace(name="ZZ_a_R", unit="kg m^2", grouping="ZZ_a_R = ZZ_a + d2^2 M_b")],
     eliminated=["XX_a", "MZ_b"],
     grouped=["M_b"],
-    closures=(),
     notices=(Notice("snapped", "1.5708 taken for pi/2"),),
 )
-
-
-@dataclass(frozen=True)
-class _Experiment:
-    robot: str | None = None
-    logs: tuple = ()
-    validate: tuple = ()
-    model: str | None = None
-    estimator: str = "wls"
 
 
 @pytest.fixture
@@ -67,19 +58,15 @@ def library(monkeypatch, tmp_path):
             "validate_result": lambda result, logs: (estimate().validation, ()),
         },
         "dynid.info": {"describe": describe},
-        "dynid.experiment": {
-            "Experiment": _Experiment,
-            "experiment_from_flags": lambda robot, logs, validate, **chosen: _Experiment(
-                robot, logs, validate, **chosen
-            ),
-            "read_experiment": lambda path: _Experiment(robot=f"of {path}"),
-        },
         "dynid.mechanism.load": {
             "load_robot": lambda robot: robot,
             "builtin_robots": lambda: {"serial6": "six joints", "ur": "a UR-like arm"},
         },
         "dynid.robots.demo": {"run_demo": run},
     }
+    monkeypatch.setattr(
+        dynid.experiment, "read_experiment", lambda path: Experiment(robot=f"of {path}", name=path.stem)
+    )
     for name, content in parts.items():
         module = ModuleType(name)
         module.__dict__.update(content)
@@ -110,7 +97,7 @@ def test_robots_lists_names(library):
 def test_info_as_text(library):
     text = _run("info", "two_link").stdout
     assert "2 degrees of freedom, 2 bodies, 2 joints, 2 actuators, 0 closures" in text
-    assert "ZZ_a + d2^2 M_b" in text
+    assert "ZZ_a_R           kg m^2   ZZ_a + d2^2 M_b" in text
     assert "XX_a, MZ_b" in text
     assert text.startswith("! snapped")
 
@@ -119,7 +106,7 @@ def test_info_as_json(library):
     document = json.loads(_run("info", "two_link", "--json").stdout)
     names = "name dof n_bodies n_joints n_actuators n_closures n_standard n_base base eliminated grouped"
     assert list(document) == names.split()
-    assert document["base"][0] == {"name": "ZZ_a_R", "unit": "kg m^2", "grouping": "ZZ_a + d2^2 M_b"}
+    assert document["base"][0] == {"name": "ZZ_a_R", "unit": "kg m^2", "grouping": "ZZ_a_R = ZZ_a + d2^2 M_b"}
 
 
 def test_info_hands_its_options_over(library):
@@ -136,28 +123,18 @@ def test_info_hands_its_options_over(library):
 
 def test_identify_from_a_file_with_flags_over_it(library):
     assert _run("identify", "my/arm.yaml", "--estimator", "ols").exit_code == 0
-    assert library.jobs[0] == _Experiment(robot="of my/arm.yaml", estimator="ols")
+    assert library.jobs[0] == Experiment(robot="of my/arm.yaml", estimator="ols", name="arm")
     assert Path("results/arm/result.json").is_file()
 
 
 def test_identify_from_flags(library):
-    arguments = [
-        "identify",
-        "--robot",
-        "ur",
-        "--log",
-        "a.csv",
-        "--log",
-        "b.csv",
-        "--validate",
-        "c.csv",
-        "--model",
-        "inverse",
-        "--out",
-        "here",
-    ]
-    assert _run(*arguments).exit_code == 0
-    assert library.jobs[0] == _Experiment("ur", ("a.csv", "b.csv"), ("c.csv",), "inverse")
+    logs = ("--log", "a.csv", "--log", "b.csv", "--validate", "c.csv")
+    done = _run("identify", "--robot", "my/ur.urdf", *logs, "--model", "inverse", "--out", "here")
+    assert done.exit_code == 0
+    job = library.jobs[0]
+    assert (job.robot, job.model, job.estimator, job.name) == ("my/ur.urdf", "inverse", "wls", "ur")
+    assert job.logs == (LogEntry("a.csv"), LogEntry("b.csv"))
+    assert job.validate == (LogEntry("c.csv"),)
     assert Path("here/report.html").is_file()
 
 
@@ -169,6 +146,7 @@ def test_identify_from_flags(library):
         ("identify", "a.yaml", "--log", "x.csv"),
         ("identify", "--robot", "ur"),
         ("identify", "--robot", "ur", "--log", "a.csv", "--model", "invers"),
+        ("identify", "--robot", "ur", "--log", "a.csv", "--estimator", "magic"),
         ("validate", "results/arm"),
         ("nonsense",),
     ],

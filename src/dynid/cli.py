@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dynid.statistics.estimate import Estimate
 
 _INTERRUPTED = 130
-_MODELS = ("inverse", "power", "energy", "internal", "wrench")
 
 
 class Commands(click.Group):
@@ -127,8 +126,8 @@ def info(
 @click.option("--robot", help="Built-in name, robot file, or URDF (instead of an experiment file).")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="A log to identify from; repeatable.")
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; repeatable.")
-@click.option("--model", type=click.Choice(_MODELS), help="Identification model [default: the robot's own].")
-@click.option("--estimator", help="ols, wls, ...  [default: wls].")
+@click.option("--model", help="inverse, power, ... [default: the robot's own].")
+@click.option("--estimator", help="ols, wls, ... [default: wls].")
 @out_option
 @full_option
 def identify(
@@ -147,7 +146,7 @@ def identify(
     from dynid.report.progress import ProgressBar
 
     job = _experiment(experiment, robot, logs, unseen, model, estimator)
-    with claimed(out or _default_out(str(experiment or robot))) as folder:
+    with claimed(out or job.out or _default_out(job.name)) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_experiment(job, progress)
         _finish(estimate, folder, full=full)
@@ -183,18 +182,24 @@ def _experiment(
     """The experiment of a file or of flags; model and estimator given as flags win over the file."""
     from dataclasses import replace
 
-    from dynid.experiment import Experiment, read_experiment
+    from dynid.experiment import Experiment, LogEntry, read_experiment
 
-    if (file is None) == (robot is None):
-        raise click.UsageError("give either an experiment file, or --robot with --log")
-    if file is not None and (logs or unseen):
-        raise click.UsageError("--log and --validate go with --robot; an experiment file lists its own logs")
-    if robot is not None and not logs:
-        raise click.UsageError("--robot needs at least one --log")
-    chosen = {key: value for key, value in (("model", model), ("estimator", estimator)) if value}
+    chosen: dict[str, Any] = {
+        key: value for key, value in (("model", model), ("estimator", estimator)) if value is not None
+    }
     if file is not None:
+        if robot or logs or unseen:
+            raise click.UsageError("an experiment file names its own robot and logs")
         return replace(read_experiment(file), **chosen)
-    return Experiment(robot=robot, logs=logs, validate=unseen, **chosen)
+    if robot is None or not logs:
+        raise click.UsageError("give an experiment file, or --robot with at least one --log")
+    return Experiment(
+        robot=robot,
+        logs=tuple(LogEntry(log) for log in logs),
+        validate=tuple(LogEntry(log) for log in unseen),
+        name=Path(robot).stem,
+        **chosen,
+    )
 
 
 @contextlib.contextmanager
@@ -224,9 +229,9 @@ def _show_validation(validations: Any, folder: Path) -> None:
     click.echo(f"\nwritten: {_shown(folder / 'validation.json')}")
 
 
-def _default_out(source: str) -> Path:
-    """`results/<name>`: the name of the robot, or of the file without its ending."""
-    return Path("results") / (Path(source).stem or "result")
+def _default_out(name: str) -> Path:
+    """`results/<name>`; a path given for a name counts by its file's name alone."""
+    return Path("results") / (Path(name).name or "result")
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

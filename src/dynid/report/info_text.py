@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynid.report.console import standard_console
 from dynid.report.json_file import plain
+from dynid.report.numbers import grouping_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,28 +17,25 @@ if TYPE_CHECKING:
     from dynid.info import Info
 
 _COUNTS = ("dof", "n_bodies", "n_joints", "n_actuators", "n_closures", "n_standard", "n_base")
+_GLUE = "\N{NO-BREAK SPACE}"
 _FIELDS = ("name", *_COUNTS, "base", "eliminated", "grouped")
 
 
 def info_document(info: Info) -> dict[str, Any]:
     """The content of `info --json`."""
-    document = {field: plain(getattr(info, field)) for field in _FIELDS if field != "base"}
-    base = [{key: _part(entry, key) for key in ("name", "unit", "grouping")} for entry in info.base]
-    return {field: base if field == "base" else document[field] for field in _FIELDS}
+    base = [{"name": e.name, "unit": e.unit, "grouping": e.grouping} for e in info.base]
+    return {field: base if field == "base" else plain(getattr(info, field)) for field in _FIELDS}
 
 
 def print_info(info: Info, console: Console | None = None) -> None:
     """Print counts, base parameters with their grouping, what is eliminated and what is grouped."""
-    from rich.console import Console
     from rich.text import Text
 
-    out = console or Console(highlight=False)
-    for notice in getattr(info, "notices", ()):
+    out = console or standard_console()
+    for notice in info.notices:
         out.print(Text(f"! {notice.code}: {notice.text}", style="yellow"))
     out.print(Text(info.name, style="bold"))
     out.print(Text(_count_line(info)))
-    for closure in getattr(info, "closures", ()):
-        out.print(Text(f"  closure {closure}"))
     out.print(Text(f"{info.n_standard} standard parameters, {info.n_base} base parameters\n"))
     _print_base(out, info)
     _print_names(out, "Eliminated (no effect on the efforts)", info.eliminated)
@@ -58,12 +59,21 @@ def _print_base(out: Console, info: Info) -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for title in ("base parameter", "unit"):
+    for title in ("base parameter", "unit", "grouping"):
         table.add_column(title, no_wrap=True)
-    table.add_column("grouping", overflow="fold")
+    names = max([len("base parameter"), *(len(entry.name) for entry in info.base)])
+    units = max([len("unit"), *(len(entry.unit) for entry in info.base)])
+    room = max(30, out.width - names - units - 6)  # two gaps of three
     for entry in info.base:
-        table.add_row(*(Text(str(_part(entry, key))) for key in ("name", "unit", "grouping")))
+        text = grouping_text(entry.name, entry.grouping)
+        table.add_row(Text(entry.name), Text(entry.unit), Text(_wrapped(text, room)))
     out.print(table)
+
+
+def _wrapped(relation: str, width: int) -> str:
+    """Lines of a sum, broken between its terms only."""
+    glued = re.sub(r"(?<=[^+-]) (?=[^+-])|(?<=[+-]) ", _GLUE, relation)
+    return "\n".join(textwrap.wrap(glued, width, break_on_hyphens=False)).replace(_GLUE, " ")
 
 
 def _print_names(out: Console, title: str, names: Sequence[str]) -> None:
@@ -72,12 +82,4 @@ def _print_names(out: Console, title: str, names: Sequence[str]) -> None:
 
     if names:
         out.print(Text(f"\n{title}: {len(names)}", style="bold"))
-        out.print(Padding(Text(_list(names)), (0, 0, 0, 2)))
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names)
-
-
-def _part(entry: Any, key: str) -> Any:
-    return entry[key] if isinstance(entry, dict) else getattr(entry, key)
+        out.print(Padding(Text(", ".join(names)), (0, 0, 0, 2)))

@@ -6,7 +6,7 @@ import math
 
 from dynid.statistics.estimate import ParameterEstimate
 
-_MOST_DECIMALS = 6  # beyond these, and from a million on, powers of ten read better
+_MOST_DECIMALS = 6  # beyond these, small values read better with a power of ten
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -22,7 +22,8 @@ def value_text(value: float, sigma: float | None) -> str:
         return number(value)
     last_digit = math.floor(math.log10(sigma)) - 1
     decimals = max(0, -last_digit)
-    if decimals <= _MOST_DECIMALS and abs(value) < 1e6:
+    is_plain = decimals <= _MOST_DECIMALS or abs(value) >= 1e-3
+    if is_plain and abs(value) < 1e6 and decimals <= 2 * _MOST_DECIMALS:
         return f"{value:.{decimals}f}"
     size = math.floor(math.log10(abs(value))) if value else last_digit
     return f"{value:.{max(0, size - last_digit)}e}"
@@ -55,6 +56,11 @@ def sigma_text(sigma: float | None) -> str:
 def unit_text(unit: str) -> str:
     """`kg m^2` as it is printed."""
     return unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
+
+
+def grouping_text(name: str, grouping: str) -> str:
+    """The right side of a grouping relation, for places where the name stands beside it."""
+    return grouping.removeprefix(f"{name} = ")
 
 
 def plural(count: int, noun: str) -> str:

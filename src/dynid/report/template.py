@@ -5,7 +5,15 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dynid.report.numbers import interval_text, number, percent, sigma_text, unit_text, value_text
+from dynid.report.numbers import (
+    grouping_text,
+    interval_text,
+    number,
+    percent,
+    sigma_text,
+    unit_text,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,6 +37,7 @@ def _environment() -> Environment:
         "value": value_text,
         "interval": interval_text,
         "sigma": sigma_text,
+        "grouping": lambda text, name: grouping_text(name, text),
         "unit": unit_text,
     }
     return environment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dynid.report.console import standard_console
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, value_text
 from dynid.report.quality import Quality, coverage, holds_truth, owner_of, quality, verdict
 from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
@@ -30,9 +31,7 @@ _LEVELS = {"good": "bold green", "care": "bold yellow", "bad": "bold red"}
 
 def print_summary(estimate: Estimate, *, full: bool = False, console: Console | None = None) -> None:
     """Print the summary; `full` lists every parameter, however many there are."""
-    from rich.console import Console
-
-    out = console or Console(highlight=False)
+    out = console or standard_console()
     _print_warnings(out, estimate)
     _print_verdict(out, estimate)
     _print_fit(out, estimate)
@@ -50,9 +49,7 @@ def print_validation(
     validations: Sequence[Validation], *, console: Console | None = None, title: str = "Validation"
 ) -> None:
     """Print how well other logs are predicted."""
-    from rich.console import Console
-
-    out = console or Console(highlight=False)
+    out = console or standard_console()
     table = _table("log", "independent", "residual %", "effort %", "worst effort")
     for item in validations:
         worst = max(item.groups, key=lambda group: group.residual_percent, default=None)

@@ -30,6 +30,5 @@ def section(estimate: Estimate) -> Section:
         legend=[(kind.value, MEANING[kind]) for kind in Quality if kind.value in found],
         has_prior=any(p.prior is not None for p in estimate.parameters),
         has_truth=bool(truth),
-        has_grouping=any(p.grouping for p in estimate.parameters),
     )
     return Section("parameters", f"Parameters ({len(rows)})", body)
