@@ -150,7 +150,7 @@ def _holds(samples: Samples, terms: Sequence[tuple[Fraction, _Monomial]]) -> boo
 
 def _fraction(value: float) -> Fraction | None:
     """The fraction of small denominator that `value` is, if it is one."""
-    near = Fraction(value).limit_denominator(16)
+    near = Fraction(value).limit_denominator(8)
     close = abs(value - float(near)) <= _INTEGER * 1e-2 * abs(value)
     return near if near != 0 and close and abs(near.numerator) <= 100_000 else None
 
@@ -158,7 +158,8 @@ def _fraction(value: float) -> Fraction | None:
 def _sum_text(terms: Sequence[tuple[Fraction, _Monomial]], labels: Sequence[str]) -> str:
     """`d3^2 + r4^2`, `-d4 r4`, `2 r3`, `d2^2/d3`."""
     text = ""
-    for k, one in terms:
+    ordered = sorted(terms, key=lambda term: term[0] < 0)  # what adds first: d4^2 - a3^2
+    for k, one in ordered:
         sign = "-" if k < 0 else "+"
         body = _term_text(abs(k), one, labels)
         text += f" {sign} {body}" if text else ("-" if k < 0 else "") + body

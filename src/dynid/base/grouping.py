@@ -39,14 +39,14 @@ def grouped_terms(coefficients: Mapping[str, float]) -> dict[str, float]:
 
 
 def signed_term(value: float, name: str, symbol: str | None = None) -> str:
-    """` + 0.31 ZZ_link2`, ` - d4 r4 M_link4`, ` + (d3^2 + r4^2) M_link4`."""
+    """` + 0.31 ZZ_link2`, ` - d4 r4 M_link4`, ` - (d3^2 + r4^2) M_link4`."""
     text = coefficient_text(value) if symbol is None else symbol
-    is_sum = " + " in text or " - " in text
-    sign = "-" if text.startswith("-") and not is_sum else "+"
-    if is_sum:
+    sign = "+"
+    if text.startswith("-") and " + " not in text:  # all of it is subtracted
+        sign, text = "-", text[1:].replace(" - ", " + ")
+    if " + " in text or " - " in text:
         text = f"({text})"
-    factor = text.removeprefix("-") if not is_sum else text
-    return f" {sign} {name}" if factor == "1" else f" {sign} {factor} {name}"
+    return f" {sign} {name}" if text == "1" else f" {sign} {text} {name}"
 
 
 def coefficient_text(value: float) -> str:

@@ -25,6 +25,8 @@ from dynid.projection.projection import System
 # larger weights would only spoil the conditioning of the other groups.
 _SMALLEST_PART = 1e-6
 
+NOT_CONVERGED_CODE = "weights-not-converged"
+
 Solver = Callable[[Factor], LeastSquares]
 
 
@@ -75,7 +77,7 @@ class GroupWeights:
 
     def _not_converged(self, change: float) -> Notice:
         return Notice(
-            "weights-not-converged",
+            NOT_CONVERGED_CODE,
             f"the group weights still change by {change:.1e} after {self.max_iterations} iterations",
             "use more data, or the estimator 'ols'",
         )

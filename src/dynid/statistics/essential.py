@@ -7,7 +7,7 @@ rule asks for it and the residual of the full model grows by less than one perce
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -19,7 +19,7 @@ from dynid.errors import InputError, nearest
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
-from dynid.estimator.wls import Weights
+from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
 from dynid.notices import Notice
 from dynid.projection.projection import Group, System
 from dynid.statistics.uncertainty import uncertainty
@@ -150,9 +150,9 @@ def _reduced(
 ) -> Reduced:
     if not removed:
         return Reduced(tuple(kept), (), full, stopped, 0.0)
-    weights = Weights(full.weights, full.iterations, full.status, full.notices)
+    on_weights = tuple(notice for notice in full.notices if notice.code == NOT_CONVERGED_CODE)
+    weights = Weights(full.weights, full.iterations, full.status, on_weights)
     solution = solve_weighted(_restrict(system, kept), weights)
-    solution = replace(solution, notices=tuple(dict.fromkeys(solution.notices)))
     growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
     notice = _bias_notice([system.parameters[i].name for i in removed], growth)
     return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (notice,))
