@@ -73,6 +73,11 @@ def check_cutoff(cutoff: float, dt: float, place: str = "filter.cutoff") -> None
         )
 
 
+def samples(duration: float, dt: float) -> int:
+    """Samples that cover `duration` [s]; a step that is off by rounding adds none."""
+    return ceil(duration / dt - 1e-6)
+
+
 def extend_odd(x: Float[Array, "n m"], width: int) -> Float[Array, "n2 m"]:
     """`x` continued by `width` samples at both ends, turned by 180 degrees about the end points.
 
@@ -94,13 +99,13 @@ def _butterworth(cutoff: float, order: int, dt: float) -> LowPass:
     slowest = float(np.max(np.abs(poles)))
     # Forwards and backwards the tail decays like k r^k: a tenth more than r^k alone needs.
     reach = ceil(1.1 * log(_FORGOTTEN) / log(slowest)) + 8 if slowest > 0.0 else 8
-    return LowPass("butterworth", sections, reach, ceil(1.0 / (cutoff * dt)))
+    return LowPass("butterworth", sections, reach, samples(1.0 / cutoff, dt))
 
 
 def _fir(cutoff: float, order: int, dt: float) -> LowPass:
     from scipy.signal import firwin
 
     # At order 4 two periods of the cutoff on either side: transition band about 1.2 cutoff wide.
-    half = max(1, ceil(0.5 * order / (cutoff * dt)))
+    half = max(1, samples(0.5 * order / cutoff, dt))
     taps = firwin(2 * half + 1, cutoff, window=("kaiser", _KAISER_BETA), fs=1.0 / dt)
     return LowPass("fir", taps, half, half)

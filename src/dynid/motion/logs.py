@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -24,12 +23,9 @@ from dynid.motion.gather import Gathered, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import read_parquet
 from dynid.motion.record import Record
-from dynid.motion.settings import ColumnLike
+from dynid.motion.settings import ColumnLike, EntryLike
 from dynid.motion.table import Table
 from dynid.notices import Notice
-
-if TYPE_CHECKING:
-    from dynid.motion.settings import EntryLike
 
 READERS: dict[str, Callable[[Path, bool], Table]] = {
     ".csv": read_csv,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +14,7 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.choose import choose_cutoff, choose_velocity, longest, noise_and_peak
 from dynid.motion.differentiate import STENCILS, check_derivative
-from dynid.motion.filters import KINDS, check_cutoff
+from dynid.motion.filters import KINDS, check_cutoff, samples
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterLike, MaskLike
 from dynid.motion.spectrum import spectrum
@@ -110,8 +109,10 @@ def plan_motions(
     - cutoff: see `cutoff_of`, over the spectra of all logs;
     - derivative: 7-point, since the low-pass has removed what longer formulas would amplify;
     - velocity: measured if every log has it and it agrees with the positions;
-    - edge: 1 / cutoff seconds at order 4 (2.4 time constants of the slowest pole, after an odd
-      extension that already continues value and slope), and the derivative's neighbours;
+    - edge: 2 / cutoff seconds at order 4 where accelerations come from positions, 1 / cutoff where
+      from velocities, and the derivative's neighbours. The odd extension continues value and slope
+      but turns the curvature over; one period later 3 % of the acceleration is wrong, two
+      periods later 0.3 % (measured), and the slowest pole's time constant grows with the order;
     - decimation: about 4 rows per period of the cutoff; W and Y are low-passed at 0.8 of half
       that rate (1.6 cutoffs), which keeps the products of coordinates in W whole;
     - reversals: slower than 4 sigma of the velocity's noise, or 0.2 % of the peak speed: there
@@ -179,7 +180,8 @@ def _plan_one(log: Log, filter: FilterLike, mask: MaskLike, common: _Common) -> 
 def _edge(log: Log, filter: FilterLike, common: _Common) -> int:
     """Samples to cut at the ends of segments; refused when nothing would be left."""
     neighbours = 3 if common.derivative == "spline" else 2 * len(STENCILS[common.derivative])
-    settle = 0 if filter.kind == "none" else ceil(0.25 * filter.order / (common.cutoff * log.dt))
+    periods = 0.25 * filter.order * (1.0 if common.velocity == "measured" else 2.0)
+    settle = 0 if filter.kind == "none" else samples(periods / common.cutoff, log.dt)
     edge = settle + neighbours
     size = max(stop - start for start, stop in log.segments)
     if size <= 2 * edge:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class ColumnLike(Protocol):
     """Which column of the file holds a quantity: SI value = scale * (x in unit) + offset."""
 
@@ -27,6 +28,7 @@ class ColumnLike(Protocol):
         """Added in SI units."""
 
 
+@runtime_checkable
 class FilterLike(Protocol):
     """How coordinates are filtered; None leaves the choice to the data."""
 
@@ -59,6 +61,7 @@ class FilterLike(Protocol):
         """`auto`, `measured` or `derived`."""
 
 
+@runtime_checkable
 class MaskLike(Protocol):
     """Which rows are dropped; None leaves the choice to the data."""
 
@@ -75,6 +78,7 @@ class MaskLike(Protocol):
         """Samples at which every coordinate is slower than this are dropped."""
 
 
+@runtime_checkable
 class EntryLike(Protocol):
     """A log of the experiment: its file and the payloads mounted while it was recorded."""
 

@@ -1,0 +1,412 @@
+"""Faults of logs, one test each; the number is the row of the project's fault table."""
+
+import builtins
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.motion.logs import log_from_arrays, read_log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import plan_motion
+from tests.arms import Column, Filter, Mask, arm, motion, recording, write_csv
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def codes(log):
+    return [notice.code for notice in log.notices]
+
+
+def text_log(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return read_log(path, arm(1))
+
+
+def sampled(t, **keywords):
+    q, _, ddq = motion(t)
+    return log_from_arrays(arm(), t, q, ddq, **keywords)
+
+
+def altered(change, seconds=8.0, rate=250.0, velocities=False, **keywords):
+    """A log of arrays after `change(t, q, dq, tau)` spoilt them."""
+    t = np.arange(round(seconds * rate)) / rate
+    q, dq, tau = motion(t)
+    change(t, q, dq, tau)
+    return log_from_arrays(arm(), t, q, tau, dq=dq if velocities else None, **keywords)
+
+
+# 19: delimiter, decimal sign, byte-order mark, encoding
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "name"), [(",", "comma"), (";", "semicolon"), ("\t", "tab"), (" ", "space")]
+)
+def test_19_delimiters_are_sniffed_and_shown(tmp_path, delimiter, name):
+    log = read_log(write_csv(tmp_path / "a.csv", recording(), delimiter), arm())
+    assert f"delimiter {name}, decimal point, encoding utf-8" in log.choices["format"]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", " "])
+def test_19_decimal_commas(tmp_path, delimiter):
+    columns = recording()
+    log = read_log(write_csv(tmp_path / "a.csv", columns, delimiter, ","), arm())
+    assert np.allclose(log.q[:, 0], columns["q_1"], atol=1e-10)  # 12 digits in the file
+    assert "decimal comma" in log.choices["format"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("utf-8-sig", "byte-order mark"), ("latin-1", "latin-1"), ("utf-16", "utf-16")]
+)
+def test_19_encodings(tmp_path, encoding, shown):
+    rows = "\n".join(f"{i / 100},{np.sin(i / 9):.6f},{i % 5},20.5" for i in range(50))
+    log = text_log(tmp_path / "a.csv", f"t,q_1,tau_1,température °C\n{rows}\n", encoding)
+    assert shown in log.choices["format"]
+    assert log.choices["unused columns"] == "température °C"
+
+
+def test_19_one_column_is_refused(tmp_path):
+    with pytest.raises(InputError, match="fewer than 2 columns"):
+        text_log(tmp_path / "a.csv", "t|q_1|tau_1\n0|1|2\n1|2|3\n")
+
+
+def test_19_ambiguous_delimiter_is_refused(tmp_path):
+    # As comma: 0 and "1" per row; as semicolon with decimal comma: other numbers, equally good.
+    with pytest.raises(InputError, match="ambiguous"):
+        text_log(tmp_path / "a.csv", "t\tq_1 tau_1\n0\t 1\n1\t 2\n2\t 3\n".replace("\t ", "\t5 "))
+
+
+def test_19_missing_header_is_refused(tmp_path):
+    with pytest.raises(InputError, match="not column names"):
+        text_log(tmp_path / "a.csv", "0,1,2\n1,2,3\n2,3,4\n")
+
+
+def test_19_binary_and_empty_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="binary"):
+        text_log(tmp_path / "a.csv", "\0\1\2\3")
+    with pytest.raises(InputError, match="no header"):
+        text_log(tmp_path / "b.csv", "")
+    with pytest.raises(InputError, match="no such file"):
+        read_log(tmp_path / "none.csv", arm())
+    with pytest.raises(InputError, match="no reader"):
+        read_log(tmp_path / "a.xlsx", arm())
+
+
+# 20: text, blanks, short and long rows
+
+
+def bad_row(tmp_path, row):
+    lines = ["t,q_1,tau_1"] + [f"{i / 100},{i % 7},{i % 3}" for i in range(100)]
+    lines[57] = row
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("0.56,abc,1", "row 58, column 'q_1': 'abc' is not a number"),
+        ("0.56,,1", "row 58, column 'q_1': the cell is blank"),
+        ("0.56,1", "row 58, 2 cells: the row has 2 cells, the header 3"),
+        ("0.56,1,2,9", "row 58, 4 cells: the row has 4 cells, the header 3"),
+    ],
+)
+def test_20_bad_cells_are_refused_with_row_column_and_text(tmp_path, row, message):
+    path = bad_row(tmp_path, row)
+    with pytest.raises(InputError, match=message):
+        read_log(path, arm(1))
+    log = read_log(path, arm(1), drop_bad_rows=True)
+    assert "bad-rows-dropped" in codes(log)
+    assert "1 rows" in log.notices[0].text
+
+
+# 21: duplicate and unmatched columns
+
+
+def test_21_duplicate_header_is_refused(tmp_path):
+    columns = recording(count=1)
+    path = write_csv(tmp_path / "a.csv", columns, header=["t", "q_1", "q_1"])
+    with pytest.raises(InputError, match="'q_1' occurs 2 times"):
+        read_log(path, arm(1))
+
+
+def test_21_two_columns_for_one_joint_are_refused_unless_mapped(tmp_path):
+    columns = recording()
+    columns["q_motor1"] = columns["q_1"] + 1.0
+    path = write_csv(tmp_path / "a.csv", columns)
+    with pytest.raises(InputError, match="'q_1' and 'q_motor1' both fit the position of 'motor1'"):
+        read_log(path, arm())
+    log = read_log(path, arm(), columns={"q_1": Column("q_motor1")})
+    assert log.mapping["q_1"] == "q_motor1"
+
+
+def test_21_unmatched_joints_efforts_and_time_are_refused(tmp_path):
+    columns = recording()
+    for lost, message in (("q_2", "position of 'motor2'"), ("t", "no time column")):
+        path = write_csv(tmp_path / "a.csv", {k: v for k, v in columns.items() if k != lost})
+        with pytest.raises(InputError, match=message):
+            read_log(path, arm())
+    path = write_csv(tmp_path / "a.csv", {k: v for k, v in columns.items() if not k.startswith("tau")})
+    with pytest.raises(InputError, match="no effort column"):
+        read_log(path, arm())
+
+
+def test_21_wrong_mapping_is_refused_with_the_nearest_name(tmp_path):
+    path = write_csv(tmp_path / "a.csv", recording())
+    with pytest.raises(InputError, match="'q_l' names no quantity"):
+        read_log(path, arm(), columns={"q_l": Column("q_1")})
+    with pytest.raises(InputError, match="did you mean 'tau_"):
+        read_log(path, arm(), columns={"q_1": Column("tau_l")})
+    with pytest.raises(InputError, match="claim the same column"):
+        read_log(path, arm(), columns={"q_1": Column("q_2"), "q_2": Column("q_2")})
+
+
+# 24: NaN and infinite samples
+
+
+def test_24_bad_samples_split_the_log_and_never_reach_the_states():
+    def spoil(t, q, dq, tau):
+        q[700, 1] = np.nan
+        tau[1400:1403, 0] = np.inf
+
+    log = altered(spoil)
+    assert log.segments == ((0, 700), (701, 1400), (1403, 2000))
+    assert (~log.valid).sum() == 4
+    assert codes(log) == ["not-finite"]
+    assert "4 samples" in log.notices[0].text
+    mover = Motion(log, plan_motion([log], arm(), Filter(cutoff=10.0), Mask()))
+    edge = mover.plan.edge
+    assert edge >= 25  # at least a period of the cutoff: nothing near the bad samples is used
+    for start, stop in mover.usable():
+        assert all(np.isfinite(x).all() for x in mover.states(start, stop))
+        assert not (700 - edge < start < 700 + edge)
+
+
+def test_24_a_log_of_bad_samples_only_is_refused():
+    def spoil(t, q, dq, tau):
+        q[::5, 0] = np.nan
+
+    with pytest.raises(InputError, match="good samples in a row"):
+        altered(spoil)
+
+
+# 25: gaps
+
+
+def test_25_gaps_split_according_to_the_cutoff():
+    t = np.arange(2000) / 250.0
+    t[1000:] += 4 * 0.004  # a gap of 5 steps, 20 ms
+    assert len(sampled(t, cutoff=5.0).segments) == 1  # 0.25 / 5 Hz = 50 ms
+    split = sampled(t, cutoff=50.0)  # 5 ms
+    assert split.segments == ((0, 1000), (1000, 2000))
+    assert codes(split) == ["gap"]
+
+
+def test_25_without_a_cutoff_five_steps_or_what_the_data_choose():
+    t = np.arange(2000) / 250.0
+    t[1000:] += 0.5  # far beyond everything
+    assert len(sampled(t).segments) == 2
+    t = np.arange(2000) / 250.0
+    t[1000:] += 7 * 0.004  # 8 steps: the data choose about 7 Hz, 0.25 / 7 Hz = 36 ms
+    assert len(sampled(t).segments) == 1
+    t = np.arange(100) / 250.0
+    t[50:] += 7 * 0.004  # too short to choose from
+    assert len(sampled(t).segments) == 2
+
+
+def test_25_short_gaps_are_filled_and_reported():
+    full = np.arange(2000) / 250.0
+    keep = np.ones(2000, dtype=bool)
+    keep[[500, 900, 901]] = False
+    log = sampled(full[keep])
+    assert "3 lost samples filled" in log.choices["clock"]
+    assert codes(log) == ["samples-filled"]
+    q = motion(full)[0]
+    # A cubic over 12 ms of a 0.6 Hz motion: (2 pi 0.6 x 0.012)^4 / 100.
+    assert np.allclose(log.q, q, atol=1e-6)
+
+
+# 26 to 28: order, doubles, jumps
+
+
+def test_26_a_few_samples_out_of_order_are_sorted_and_flagged():
+    def spoil(t, q, dq, tau):
+        for x in (t, q, tau):
+            x[[100, 101]] = x[[101, 100]]
+
+    log = altered(spoil)
+    assert codes(log) == ["time-unsorted"]
+    assert np.all(np.diff(log.t) > 0)
+    assert np.array_equal(log.q, motion(log.t)[0])
+
+
+def test_26_many_samples_out_of_order_are_refused():
+    def spoil(t, q, dq, tau):
+        t[::20], t[1::20] = t[1::20].copy(), t[::20].copy()
+
+    with pytest.raises(InputError, match="out of order"):
+        altered(spoil)
+
+
+def test_27_equal_doubles_are_dropped_conflicting_ones_refused():
+    t = np.arange(1000) / 250.0
+    index = np.sort(np.append(np.arange(1000), [300, 600]))
+    q, _, tau = motion(t)
+    log = log_from_arrays(arm(), t[index], q[index], tau[index])
+    assert codes(log) == ["time-doubled"]
+    assert np.array_equal(log.q, q)
+    other = q[index].copy()
+    other[301] += 0.1
+    with pytest.raises(InputError, match="twice with different values"):
+        log_from_arrays(arm(), t[index], other, tau[index])
+
+
+def test_28_clock_reset_and_jump_split_with_a_warning():
+    t = np.arange(2000) / 250.0
+    t[1200:] -= t[1200]
+    log = sampled(t)
+    assert log.segments == ((0, 1200), (1200, 2000))
+    assert codes(log) == ["clock-reset"]
+    t = np.arange(2000) / 250.0
+    t[1200:] += 3600.0
+    log = sampled(t, cutoff=0.01)  # a quarter period of 25 s would bridge anything: a jump still splits
+    assert log.segments == ((0, 1200), (1200, 2000))
+    assert "jumps of the clock" in log.notices[0].text
+
+
+# 29: jitter
+
+
+@pytest.mark.parametrize(("jitter", "told"), [(0.1, []), (0.45, ["clock-jitter"])])
+def test_29_jitter_is_resampled_and_stated(jitter, told):
+    rng = np.random.default_rng(5)
+    t = np.arange(4000) / 500.0 + jitter / 500.0 * rng.uniform(-1, 1, 4000)
+    log = sampled(t)
+    assert codes(log) == told
+    assert "resampled to the mean step" in log.choices["clock"]
+    assert "cubic spline" in log.choices["clock"]
+    assert np.allclose(np.diff(log.t), log.dt, rtol=1e-6)  # rounding of t
+    # A cubic at 2 ms of a motion below 1 Hz: far below any encoder.
+    assert np.allclose(log.q, motion(log.t)[0], atol=1e-7)
+
+
+def test_29_rounded_time_stamps_are_no_jitter():
+    t = np.round(np.arange(3000) / 240.0, 3)  # 4.1667 ms written as 4 and 5 ms: not a fifth of a step
+    assert "resampled" in sampled(t).choices["clock"]
+    t = np.round(np.arange(3000) / 240.0, 4)
+    log = sampled(t)
+    assert log.choices["clock"].startswith("uniform, 240")
+    single = (np.arange(3000) / 250.0).astype(np.float32).astype(float)
+    assert sampled(single).choices["clock"] == "uniform, 250 Hz"
+
+
+def test_29_panda_with_its_jitter_works_with_defaults():
+    file = DATA / "panda_gaz" / "ident.parquet"
+    if not file.exists():
+        pytest.skip("the real logs are not beside the project")
+    log = read_log(file, arm(7))
+    assert len(log.segments) == 1
+    assert codes(log) == ["clock-jitter"]
+    assert log.dt == pytest.approx(1.016e-3, rel=1e-3)
+
+
+# 30: unit of time
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
+@pytest.mark.parametrize("rate", [100.0, 1000.0])
+def test_30_time_unit_is_inferred_and_told(tmp_path, unit, factor, rate):
+    columns = recording(rate=rate)
+    columns["t"] = columns["t"] * factor
+    log = read_log(write_csv(tmp_path / "a.csv", columns), arm())
+    assert log.dt == pytest.approx(1 / rate, rel=1e-6)
+    assert log.choices["time unit"].startswith(f"{unit}, inferred from the median step")
+
+
+def test_30_seconds_need_no_word(tmp_path):
+    assert "time unit" not in read_log(write_csv(tmp_path / "a.csv", recording()), arm()).choices
+
+
+def test_30_impossible_rates_are_refused(tmp_path):
+    columns = recording()
+    columns["t"] = np.arange(1000) * 5.0
+    path = write_csv(tmp_path / "a.csv", columns)
+    with pytest.raises(InputError, match=r"0\.2 samples a second"):
+        read_log(path, arm(), columns={"t": Column("t", "s")})
+    columns["t"] = np.arange(1000) * 1e-6
+    with pytest.raises(InputError, match="outside 1 Hz to 100 kHz"):
+        read_log(write_csv(tmp_path / "b.csv", columns), arm())
+    with pytest.raises(InputError, match="never increases"):
+        sampled(np.zeros(100))
+
+
+# 32 and 36: velocities against positions
+
+
+def test_32_velocity_in_degrees_is_refused_with_the_likely_cause():
+    def spoil(t, q, dq, tau):
+        dq[:, 1] = np.degrees(dq[:, 1])
+
+    log = altered(spoil, velocities=True)
+    with pytest.raises(InputError, match="velocity in degrees"):
+        plan_motion([log], arm(), Filter(), Mask())
+    assert plan_motion([log], arm(), Filter(velocity="derived"), Mask()).velocity == "derived"
+
+
+def test_32_a_coordinate_that_hardly_moves_is_not_judged():
+    def spoil(t, q, dq, tau):
+        rng = np.random.default_rng(2)
+        q[:, 1] = 1e-6 * rng.standard_normal(len(t))
+        dq[:, 1] = 1e-4 * rng.standard_normal(len(t))
+
+    assert plan_motion([altered(spoil, velocities=True)], arm(), Filter(), Mask()).velocity == "measured"
+
+
+def test_36_inconsistent_velocity_warns_then_refuses():
+    def late(samples):
+        def spoil(t, q, dq, tau):
+            wave = 2 * np.pi * 0.3
+            extra = samples * np.cos(3.1 * wave * t)  # motion that the positions do not show
+            dq += extra[:, None]
+
+        return altered(spoil, velocities=True)
+
+    consistent = plan_motion([late(0.0)], arm(), Filter(cutoff=10.0), Mask())
+    assert consistent.velocity == "measured"
+    assert consistent.notices == ()
+    plan = plan_motion([late(0.45)], arm(), Filter(cutoff=10.0), Mask())
+    assert plan.velocity == "derived"
+    assert [notice.code for notice in plan.notices] == ["velocity-differs"]
+    asked = plan_motion([late(0.45)], arm(), Filter(cutoff=10.0, velocity="measured"), Mask())
+    assert asked.velocity == "measured"
+    assert asked.notices
+    with pytest.raises(InputError, match="rms difference"):
+        plan_motion([late(1.5)], arm(), Filter(cutoff=10.0), Mask())
+
+
+# Parquet
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest, **keywords):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *rest, **keywords)
+
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"pip install 'dynid\[parquet\]'"):
+        read_log(path, arm())
+
+
+def test_broken_parquet_is_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1 this is no parquet file PAR1")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_log(path, arm())

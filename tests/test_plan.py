@@ -1,0 +1,144 @@
+"""What the data choose, and that the settings win where they speak."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.motion.logs import log_from_arrays, read_log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import plan_motion, plan_motions
+from dynid.motion.spectrum import spectrum
+from tests.arms import Column, Filter, Mask, arm, motion, platform
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def noisy(rate=500.0, seconds=16.0, noise=1e-4, seed=0, velocities=False):
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(rate * seconds)) / rate
+    q, dq, ddq = motion(t)
+    q = q + noise * rng.standard_normal(q.shape)
+    return log_from_arrays(arm(), t, q, ddq, dq=dq if velocities else None)
+
+
+def test_noise_floor_and_bandwidth_are_found():
+    log = noisy(noise=2e-4)
+    found = spectrum(log.q, log.dt)
+    # A median over thousands of periodogram bins, averaged over few windows: within 10 %.
+    assert found.sigma == pytest.approx([2e-4, 2e-4], rel=0.1)
+    # Sines up to 0.65 Hz, seen through a Hann window of 8 s (main lobe +- 0.25 Hz).
+    assert np.all((found.bandwidth > 0.5) & (found.bandwidth < 1.0))
+    assert found.moving.all()
+
+
+def test_cutoff_follows_the_motion_and_is_told():
+    plan = plan_motion([noisy()], arm(), Filter(), Mask())
+    assert plan.cutoff is not None
+    assert 3.0 <= plan.cutoff <= 10.0
+    assert "chosen: motion bandwidth" in plan.choices["low-pass on coordinates"]
+    kept = 500.0 / plan.decimate
+    assert 2.5 * plan.cutoff <= kept <= 5.5 * plan.cutoff
+    assert plan.rows_cutoff == pytest.approx(0.8 * kept / 2)
+    assert plan.edge * plan.dt == pytest.approx(2.0 / plan.cutoff, rel=0.1)
+    assert set(plan.choices) >= {"derivative", "velocity", "edges", "decimation", "rest", "reversals"}
+
+
+def test_settings_win():
+    settings = Filter(cutoff=60.0, decimate=3, rows=30.0, kind="fir", derivative="central3")
+    plan = plan_motion([noisy()], arm(), settings, Mask(speed=0.02, around=10, rest=0.0))
+    assert (plan.cutoff, plan.decimate, plan.rows_cutoff, plan.kind) == (60.0, 3, 30.0, "fir")
+    assert plan.derivative == "central3"
+    assert plan.reversal_speed == (0.02, 0.02)
+    assert plan.reversal_around == 10
+    assert plan.rest_speed == (0.0, 0.0)
+    assert "chosen" not in " ".join(plan.choices.values())
+
+
+def test_rows_default_is_the_documented_low_pass():
+    plan = plan_motion([noisy()], arm(), Filter(cutoff=60.0, decimate=5), Mask())
+    assert plan.rows_cutoff == pytest.approx(0.8 * 500.0 / (2 * 5))
+
+
+def test_the_same_data_choose_the_same_plan():
+    assert plan_motion([noisy()], arm(), Filter(), Mask()) == plan_motion([noisy()], arm(), Filter(), Mask())
+
+
+def test_more_noise_means_wider_reversal_masks():
+    quiet, loud = (plan_motion([noisy(noise=n)], arm(), Filter(), Mask()) for n in (1e-6, 3e-3))
+    assert np.all(np.array(loud.reversal_speed) > np.array(quiet.reversal_speed))
+
+
+def test_velocity_auto_takes_measured_when_it_agrees():
+    assert plan_motion([noisy(velocities=True)], arm(), Filter(), Mask()).velocity == "measured"
+    assert plan_motion([noisy()], arm(), Filter(), Mask()).velocity == "derived"
+    mixed = [noisy(velocities=True), noisy(seed=1)]
+    assert plan_motion(mixed, arm(), Filter(), Mask()).velocity == "derived"
+    with pytest.raises(InputError, match="no complete set of dq"):
+        plan_motion(mixed, arm(), Filter(velocity="measured"), Mask())
+
+
+def test_logs_of_different_rates_get_their_own_plans():
+    logs = [noisy(rate=500.0), noisy(rate=200.0)]
+    plans = plan_motions(logs, arm(), Filter(), Mask())
+    assert plans[0].cutoff == plans[1].cutoff
+    assert plans[0].decimate > plans[1].decimate
+    with pytest.raises(InputError, match="different rates"):
+        plan_motion(logs, arm(), Filter(), Mask())
+    with pytest.raises(InputError, match="its plan"):
+        Motion(logs[1], plans[0])
+
+
+def test_too_short_a_log_is_refused():
+    with pytest.raises(InputError, match="cut at each end"):
+        plan_motion([noisy(seconds=1.0)], arm(), Filter(cutoff=1.0), Mask())
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(InputError, match="half the sampling rate"):
+        plan_motion([noisy()], arm(), Filter(cutoff=300.0), Mask())
+    with pytest.raises(InputError, match="did you mean 'derived'"):
+        plan_motion([noisy()], arm(), Filter(velocity="derive"), Mask())
+    with pytest.raises(InputError, match="negative"):
+        plan_motion([noisy()], arm(), Filter(), Mask(speed=-1.0))
+
+
+def test_quaternion_entries_have_no_reversals():
+    t = np.arange(1000) / 100.0
+    q = np.zeros((1000, 7))
+    q[:, 0] = np.sin(2 * np.pi * 0.5 * t)
+    q[:, 3], q[:, 6] = np.cos(0.4 * np.sin(t)), np.sin(0.4 * np.sin(t))
+    log = log_from_arrays(platform(), t, q, q[:, :1])
+    mover = Motion(log, plan_motion([log], platform(), Filter(cutoff=5.0), Mask(speed=0.1, rest=0.0)))
+    (a, b), *_ = mover.usable()
+    assert mover.weights(a, b, mover.states(a, b)[1])[:, 3:].all()
+
+
+REAL = {  # folder: log, effort columns, joints, range of a sane cutoff [Hz] around the baseline's
+    "panda_gaz": ("ident", "tau", 7, (4, 15)),
+    "staubli_tx40": ("ident", "tau", 6, (30, 80)),
+    "ur10_unisa": ("ident", "tau", 6, (2.5, 8)),
+    "kuka_kr300": ("ident_A", "tau", 6, (4, 15)),
+    "tiago": ("ident", "effort", 8, (3, 15)),
+    "unitree_go2": ("traj_0", "tau_pd", 12, (10, 30)),
+}
+
+
+@pytest.mark.parametrize("folder", REAL)
+def test_choices_on_real_logs_are_sane(folder):
+    name, effort, count, (low, high) = REAL[folder]
+    file = DATA / folder / f"{name}.parquet"
+    if not file.exists():
+        pytest.skip("the real logs are not beside the project")
+    robot = arm(count)
+    columns = {f"tau_{i + 1}": Column(f"{effort}_{i + 1}") for i in range(count)}
+    log = read_log(file, robot, columns=columns)
+    assert len(log.segments) == 1
+    plan = plan_motion([log], robot, Filter(), Mask())
+    assert low <= plan.cutoff <= high
+    assert 2.5 * plan.cutoff <= 1 / (log.dt * plan.decimate) <= 8 * plan.cutoff
+    mover = Motion(log, plan)
+    (a, b), *_ = mover.usable()
+    weights = mover.weights(a, b, mover.states(a, b)[1])
+    assert weights.mean() > 0.6  # most of an exciting motion is neither rest nor reversal
