@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,7 @@ class Experiment:
 
     Attributes:
         robot: Built-in name, path of a description, or a mechanism.
+        logs, validate: Logs to fit and logs to predict; bare paths become entries.
         model: Identification model; None is the robot's own.
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
@@ -138,6 +139,9 @@ class Experiment:
     file: str | None = None
 
     def __post_init__(self) -> None:
+        # Bare paths are welcome where a script or a command line has nothing more to say.
+        object.__setattr__(self, "logs", _entries(self.logs))
+        object.__setattr__(self, "validate", _entries(self.validate))
         if self.model is not None:
             _check_choice("model", self.model, MODELS)
         _check_choice("estimator", self.estimator, ESTIMATORS)
@@ -147,6 +151,10 @@ class Experiment:
                 raise InputError(
                     f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
                 )
+
+
+def _entries(logs: Iterable[LogEntry | str | os.PathLike[str]]) -> tuple[LogEntry, ...]:
+    return tuple(log if isinstance(log, LogEntry) else LogEntry(os.fspath(log)) for log in logs)
 
 
 def _check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
