@@ -155,6 +155,13 @@ def test_without_warnings_signals_truth_or_validation():
     assert "true value" not in "".join(page.text)
 
 
+def test_an_effort_masked_throughout_is_drawn_empty():
+    signals = estimate().signals[0]
+    masked = signals.measured.copy()
+    masked[:, 2] = np.nan
+    assert "rms 0" in report_html(replace(estimate(), signals=(replace(signals, measured=masked),)))
+
+
 def test_without_parameters():
     empty = replace(estimate(), parameters=(), covariance=np.zeros((0, 0)), truth=None)
     assert "no parameter could be determined" in report_html(empty)

@@ -77,6 +77,8 @@ def test_validation_says_when_it_is_not_independent(capsys):
 def test_summary_of_the_estimate_prints(capsys):
     estimate().summary()
     assert "Usable with care" in capsys.readouterr().out
+    estimate().summary(full=True)
+    assert "XY_link2_R" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def identify(
     full: bool,
 ) -> None:
     """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
-    from dynid.identify import run_experiment
+    from dynid.identification import run_experiment
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
 
@@ -160,13 +160,14 @@ def identify(
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of validation.json [default: that of RESULT].",
 )
-def validate(result: Path, logs: tuple[str, ...], out: Path | None) -> None:
+@click.option("--robot", help="Instead of the robot named in the result.")
+def validate(result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None) -> None:
     """Predict other logs with a result (result.json or its folder); writes validation.json."""
-    from dynid.identify import validate_result
+    from dynid.identification import validate_result
     from dynid.report.validation_file import validation_document, write_validation
 
     folder = out or (result if result.is_dir() else result.parent)
-    validations, _ = validate_result(result, logs)
+    validations, _ = validate_result(result, logs, robot)
     write_validation(validation_document(result, validations), folder)
     _show_validation(validations, folder)
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.arrays import Array
 from dynid.errors import InputError, NoResultError
 from dynid.notices import Notice
 from dynid.statistics.estimate import (
@@ -178,7 +180,7 @@ def _restored(value: Any) -> Any:
     return {key: _restored(entry) for key, entry in value.items()} | absent
 
 
-def _covariance(document: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+def _covariance(document: Mapping[str, Any]) -> Float[Array, "p p"]:
     stored = document.get("covariance") or {"names": [], "matrix": []}
     matrix = np.array(_shaped(stored["matrix"], list[list[float]]), dtype=float)
     n = len(stored["names"])

@@ -102,7 +102,7 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
 def _group_table(groups: Sequence[GroupFit]) -> Table:
     table = _table("rows of", "rms", "unit", "residual %", "R2", left=("rows of", "unit"))
     for group in groups:
-        cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), f"{group.r2:.4f}")
+        cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), f"{group.r2:.5f}")
         table.add_row(*map(_text, (group.name, *cells)))
     return table
 

@@ -126,8 +126,8 @@ class Estimate:
                 return parameter
         raise DynidError(f"no parameter '{name}'" + nearest(name, (p.name for p in self.parameters)))
 
-    def summary(self) -> None:
-        """Print the terminal summary: warnings first, then fit and parameters."""
+    def summary(self, *, full: bool = False) -> None:
+        """Print the terminal summary: warnings first, then fit and parameters (`full`: all of them)."""
         from dynid.report.text import print_summary
 
-        print_summary(self)
+        print_summary(self, full=full)

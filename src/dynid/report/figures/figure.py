@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-INK, GRID, MUTED, PALE = "#1f2933", "#e3e8ee", "#52606d", "#9fb3c8"
+INK, GRID, MUTED, PALE = "#1f2933", "#e3e8ee", "#52606d", "#b4c6d8"
 # Okabe and Ito's palette: told apart with any colour vision, and in print by shape or weight.
 BLUE, ORANGE, RED, GREEN, GREY = "#0072b2", "#e69f00", "#d55e00", "#009e73", "#8a94a0"
 

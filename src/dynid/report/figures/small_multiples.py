@@ -35,7 +35,7 @@ def effort_figure(signals: Signals, anchor: str, most: int) -> Markup:
     t = packed(_since_start(signals.t)[rows])
     data = []
     for i in range(len(signals.names)):
-        measured = _line("measured", t, signals.measured[rows, i], i, PALE, 3.0)
+        measured = _line("measured", t, signals.measured[rows, i], i, PALE, 4.0)
         predicted = _line("predicted", t, signals.predicted[rows, i], i, RED, 1.2)
         data += [measured, predicted]
     return figure(
@@ -52,7 +52,8 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
     rows = _thinned(signals.t, most)
     t = packed(_since_start(signals.t)[rows])
     left = signals.measured - signals.predicted
-    rms = np.sqrt(np.nanmean(np.square(left), axis=0)) if len(left) else np.zeros(len(signals.names))
+    n_finite = np.maximum(1, np.isfinite(left).sum(axis=0))  # an effort may be masked throughout
+    rms = np.sqrt(np.nansum(np.square(left), axis=0) / n_finite)
     data = [_line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
     titles = [f"{_title(signals, i)}, rms {number(float(rms[i]), 3)}" for i in range(len(signals.names))]
     layout = _layout(signals, titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
