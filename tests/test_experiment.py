@@ -69,7 +69,7 @@ def test_every_section(read, tmp_path):
         "tau_1": ColumnMap("tau_1", None, 13.6),
     }
     assert run.efforts == (1, 2, "joint_5")
-    assert run.filter == FilterSettings(60, 20, 40, "fir", 2, "central5", "measured")
+    assert run.filter == FilterSettings(60.0, 20, 40.0, "fir", 2, "central5", "measured")
     assert run.mask == MaskSettings(0.02, 10, 0.05)
     assert run.ties == (TieChoice("legs"), TieChoice("proximals", "regrouped"))
     assert run.essential == {"ratio": 10}

@@ -5,6 +5,7 @@ import pytest
 
 from dynid.mechanism.frame import rpy_matrix
 from dynid.mechanism.inertia import (
+    SYMBOLS,
     from_cable_paper,
     from_centre_of_mass,
     from_pinocchio,
@@ -37,9 +38,10 @@ def test_orders_round_trip():
     numbers = np.arange(10.0)
     np.testing.assert_array_equal(from_pinocchio(to_pinocchio(numbers)), numbers)
     np.testing.assert_array_equal(from_cable_paper(to_cable_paper(numbers)), numbers)
-    ours = np.array(["XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M"])
-    assert " ".join(to_pinocchio(ours)) == "M MX MY MZ XX XY YY XZ YZ ZZ"
-    assert " ".join(to_cable_paper(ours)) == "M MX MY MZ XX YY ZZ XY XZ YZ"
+    pinocchio = [SYMBOLS[int(i)] for i in to_pinocchio(numbers)]
+    assert " ".join(pinocchio) == "M MX MY MZ XX XY YY XZ YZ ZZ"
+    cable_paper = [SYMBOLS[int(i)] for i in to_cable_paper(numbers)]
+    assert " ".join(cable_paper) == "M MX MY MZ XX YY ZZ XY XZ YZ"
     mass, moment, inertia = unpack(numbers)
     np.testing.assert_array_equal(pack(mass, moment, inertia), numbers)
 

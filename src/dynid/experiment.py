@@ -164,7 +164,7 @@ def _check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
         )
 
 
-def _check_positive(what: str, **values: float | None) -> None:
+def _check_positive(what: str, **values: float | int | None) -> None:
     for name, value in values.items():
         if value is not None and not 0 < value < float("inf"):
             raise InputError(f"{what} {name} {value} is not positive", remedy="give a positive number")
