@@ -1,0 +1,141 @@
+"""Random exciting motions: the best of some tens of draws by the condition of the base regressor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.rank import independent_columns
+from dynid.errors import InputError
+from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
+from dynid.kinematics.coordinates import coordinate_map, measured_positions
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.projection.inverse import inverse_directions
+from dynid.regressor.regressor import tree_matrix
+
+# Few rows are enough to compare motions, and keep the linear algebra below the size at which BLAS starts
+# threads (which on a busy machine cost more than they give).
+_SAMPLES = 64
+_STATES = 64
+_STATES_SEED = 7
+
+
+def random_fourier(
+    mechanism: Mechanism,
+    limits: Limits | None = None,
+    seed: int = 0,
+    *,
+    harmonics: int = 5,
+    frequency: float = 0.1,
+    draws: int = 30,
+    margin: float = 0.02,
+) -> FourierMotion:
+    """A random motion within the limits, the best conditioned of `draws`.
+
+    Args:
+        limits: Per measured coordinate; default those of the robot file.
+        seed: Of the draws; the same seed gives the same motion.
+        harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
+        frequency: Of the first harmonic, in [Hz].
+        margin: Share of every limit that stays unused, dimensionless.
+    """
+    _check(mechanism, harmonics, frequency, draws)
+    bounds = robot_limits(mechanism) if limits is None else limits
+    shape = (harmonics, len(bounds.low))
+    rng = np.random.default_rng(seed)
+    candidates = [
+        scaled_into(at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape)), bounds, margin)
+        for _ in range(draws)
+    ]
+    if draws == 1:
+        return candidates[0]
+    condition = regressor_condition(mechanism)
+    return min(candidates, key=condition)
+
+
+def regressor_condition(mechanism: Mechanism) -> Callable[[FourierMotion], float]:
+    """A function from a motion to the condition number of its base regressor, columns scaled.
+
+    The base columns are chosen once, at random states, in the order that names them everywhere.
+    """
+    coordinates = coordinate_map(mechanism)
+    N = inverse_directions(mechanism).N
+
+    def regressor(*state: Float[Array, "n m"]) -> Float[Array, "r p"]:
+        W = tree_matrix(mechanism, *coordinates.states(*state), N)
+        return W.reshape(-1, W.shape[-1])
+
+    rng = np.random.default_rng(_STATES_SEED)
+    m = len(measured_positions(mechanism))
+    states = [scale * rng.uniform(-1, 1, (_STATES, m)) for scale in (2.0, 2.0, 5.0)]
+    order = considered_order(mechanism, parameter_table(mechanism))
+    kept = list(independent_columns(regressor(*states), order).kept)
+
+    def condition(motion: FourierMotion) -> float:
+        t = np.arange(_SAMPLES) / _SAMPLES * motion.period
+        return scaled_condition(regressor(motion.q(t), motion.dq(t), motion.ddq(t))[:, kept])
+
+    return condition
+
+
+def scaled_condition(W: Float[Array, "r p"]) -> float:
+    """Condition number of W with columns of length one; infinite beyond 1e7.
+
+    From the eigenvalues of the columns' inner products. That halves the digits, which would be
+    wrong for solving, but is plenty for telling a good motion from a bad one, and a fraction of
+    the work of singular values.
+    """
+    norms = np.linalg.norm(W, axis=0)
+    if not norms.all():
+        return float("inf")
+    unit = W / norms
+    squares = np.linalg.eigvalsh(unit.T @ unit)
+    return float(np.sqrt(squares[-1] / squares[0])) if squares[0] > 1e-14 * squares[-1] else float("inf")
+
+
+def robot_limits(mechanism: Mechanism) -> Limits:
+    """Limits of the robot file for the measured coordinates; no position range is refused."""
+    names = measured_positions(mechanism)
+    ranges, speeds, accelerations = [], [], []
+    for name in names:
+        own = mechanism.limits.get(name, {})
+        if "q" not in own:
+            raise InputError(
+                f"joint '{name}' has no position limits, so no motion can be scaled to it",
+                file=mechanism.file,
+                place="limits",
+                remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}  or give limits",
+            )
+        ranges.append(_range(own["q"]))
+        speeds.append(_largest(own.get("dq", np.inf)))
+        accelerations.append(_largest(own.get("ddq", np.inf)))
+    low, high = np.array(ranges, float).T
+    return Limits(low, high, np.array(speeds, float), np.array(accelerations, float))
+
+
+def _range(bound: float | tuple[float, float]) -> tuple[float, float]:
+    """[low, high]; a single bound is meant on both sides."""
+    return bound if isinstance(bound, tuple) else (-bound, bound)
+
+
+def _largest(bound: float | tuple[float, float]) -> float:
+    """The symmetric bound that keeps within an unsymmetric one."""
+    return min(-bound[0], bound[1]) if isinstance(bound, tuple) else bound
+
+
+def _check(mechanism: Mechanism, harmonics: int, frequency: float, draws: int) -> None:
+    if harmonics < 3:
+        raise InputError(f"{harmonics} harmonics cannot begin and end at rest", remedy="use 3 or more")
+    if not frequency > 0.0 or draws < 1:
+        raise InputError(f"frequency {frequency} Hz and {draws} draws: both must be positive")
+    turning = [joint.name for joint in mechanism.joints if joint.has_quaternion]
+    if turning:
+        raise InputError(
+            f"joint '{turning[0]}' turns by a quaternion, which no Fourier series per coordinate can move",
+            file=mechanism.file,
+            remedy="move a robot of revolute, prismatic and universal joints",
+        )

@@ -1,0 +1,104 @@
+"""FourierMotion: a finite Fourier series per coordinate that starts and ends at rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Inexact
+
+from dynid.arrays import Array
+
+_GRID_PER_HARMONIC = 200  # a peak between two grid points is missed by 1.3e-4 of itself at most
+_GRID_ALLOWANCE = 1.0 - 2e-4
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMotion:
+    """q(t) = q_0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w), one series per coordinate.
+
+    Attributes:
+        frequency: Base frequency w / (2 pi), in [Hz].
+        sine, cosine: a and b, velocity amplitudes, shape (h, j), in [rad/s] or [m/s].
+        centre: q_0, shape (j,), in [rad] or [m].
+    """
+
+    frequency: float
+    sine: Float[Array, "h j"]
+    cosine: Float[Array, "h j"]
+    centre: Float[Array, "j"]
+
+    @property
+    def period(self) -> float:
+        """Time after which the motion repeats, in [s]."""
+        return 1.0 / self.frequency
+
+    def q(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
+        """Positions at the times t [s], shape (n, j), in [rad] or [m]."""
+        s, c, w = self._waves(t)
+        return self.centre + (s / w) @ self.sine - (c / w) @ self.cosine
+
+    def dq(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
+        """Velocities, shape (n, j), in [rad/s] or [m/s]."""
+        s, c, _ = self._waves(t)
+        return c @ self.sine + s @ self.cosine
+
+    def ddq(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
+        """Accelerations, shape (n, j), in [rad/s^2] or [m/s^2]."""
+        s, c, w = self._waves(t)
+        return (c * w) @ self.cosine - (s * w) @ self.sine
+
+    def _waves(
+        self, t: Inexact[Array, "n"]
+    ) -> tuple[Inexact[Array, "n h"], Inexact[Array, "n h"], Float[Array, "h"]]:
+        w = 2.0 * np.pi * self.frequency * np.arange(1, len(self.sine) + 1)
+        angle = np.asarray(t)[:, None] * w
+        return np.sin(angle), np.cos(angle), w
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What a motion must keep within, per coordinate.
+
+    Attributes:
+        low, high: Positions, shape (j,), in [rad] or [m].
+        dq, ddq: Largest speed and acceleration, shape (j,), per s and per s^2; infinity: none.
+    """
+
+    low: Float[Array, "j"]
+    high: Float[Array, "j"]
+    dq: Float[Array, "j"]
+    ddq: Float[Array, "j"]
+
+
+def at_rest(
+    frequency: float, sine: Float[Array, "h j"], cosine: Float[Array, "h j"]
+) -> FourierMotion:
+    """The motion nearest to these amplitudes whose velocity and acceleration vanish at t = 0.
+
+    dq(0) = sum a_l and ddq(0) = w sum l b_l: one linear condition on each, by projection.
+    """
+    order = np.arange(1.0, len(sine) + 1)[:, None]
+    a = sine - sine.mean(axis=0)
+    b = cosine - order * (order * cosine).sum(axis=0) / (order**2).sum()
+    return FourierMotion(frequency, a, b, np.zeros(sine.shape[1]))
+
+
+def scaled_into(motion: FourierMotion, limits: Limits, margin: float = 0.02) -> FourierMotion:
+    """The same shape as large as the limits allow, in the middle of the position range.
+
+    Args:
+        margin: Share of every limit that stays unused, dimensionless.
+    """
+    n = _GRID_PER_HARMONIC * len(motion.sine)
+    t = np.arange(n) / n * motion.period
+    q = motion.q(t)
+    swing, middle = np.ptp(q, axis=0), (q.max(axis=0) + q.min(axis=0)) / 2
+    sizes = [
+        (limits.high - limits.low) / swing,
+        limits.dq / np.abs(motion.dq(t)).max(axis=0),
+        limits.ddq / np.abs(motion.ddq(t)).max(axis=0),
+    ]
+    scale = (1.0 - margin) * _GRID_ALLOWANCE * np.min(sizes, axis=0)
+    centre = (limits.low + limits.high) / 2 + scale * (motion.centre - middle)
+    return FourierMotion(motion.frequency, scale * motion.sine, scale * motion.cosine, centre)

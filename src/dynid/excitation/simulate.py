@@ -1,0 +1,167 @@
+"""Simulated logs: efforts of the inverse model along a motion, then encoders and noise.
+
+    effort_map tau = N^T W_tree(q, dq, ddq) chi_true
+
+What is written down is what a real recorder would get: positions in encoder steps, efforts
+with noise. Friction, rotor inertia and offsets act through their columns of W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.projection.inverse import inverse_directions
+from dynid.regressor.regressor import tree_matrix
+
+if TYPE_CHECKING:
+    from dynid.motion.log import Log
+
+Per = float | Float[Array, "c"]
+_BLOCK = 4096  # samples: the dense regressor of a block stays below some tens of megabytes
+_IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
+
+
+class Trajectory(Protocol):
+    """Positions and exact rates of the measured coordinates at any time."""
+
+    def q(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
+        """Positions."""
+
+    def dq(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
+        """Their rates."""
+
+    def ddq(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
+        """Their second rates."""
+
+
+def inverse_efforts(
+    mechanism: Mechanism,
+    chi_true: Float[Array, "p"] | Mapping[str, float],
+    q: Float[Array, "n m"],
+    dq: Float[Array, "n m"],
+    ddq: Float[Array, "n m"],
+    mounted: tuple[str, ...] = (),
+) -> Float[Array, "n a"]:
+    """Efforts of all actuators at measured positions and their rates, least norm if redundant.
+
+    Args:
+        chi_true: All standard parameters, in the order of the table or by name, SI.
+        mounted: Payloads on the robot.
+
+    Returns:
+        In the order of the actuators, shape (n, a), in [N m] or [N].
+    """
+    chi = parameter_vector(mechanism, chi_true)
+    directions = inverse_directions(mechanism)
+    states = coordinate_map(mechanism).states(q, dq, ddq)
+    blocks = [
+        tree_matrix(mechanism, *(x[i : i + _BLOCK] for x in states), directions.N, mounted) @ chi
+        for i in range(0, len(q), _BLOCK)
+    ]
+    rows = np.concatenate(blocks)
+    tau = rows @ np.linalg.pinv(directions.effort_map).T
+    left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
+    if np.any(left > _IDLE_RTOL * np.abs(rows).max()):
+        idle = directions.names[int(np.argmax(left))]
+        raise InputError(
+            f"nothing drives '{idle}', so it would not follow a prescribed motion",
+            file=mechanism.file,
+            remedy="add an actuator, or simulate a robot whose joints are all driven",
+        )
+    return np.asarray(tau)
+
+
+def parameter_vector(
+    mechanism: Mechanism, values: Float[Array, "p"] | Mapping[str, float]
+) -> Float[Array, "p"]:
+    """All standard parameters in the order of the table, from a vector or from names."""
+    names = [parameter.name for parameter in parameter_table(mechanism)]
+    if not isinstance(values, Mapping):
+        chi = np.asarray(values, float)
+        if chi.shape != (len(names),):
+            raise InputError(f"{chi.shape} values do not fit {len(names)} standard parameters")
+        return chi
+    for name in values:
+        if name not in names:
+            raise InputError(f"no parameter '{name}'" + nearest(name, names))
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise InputError(f"{len(missing)} parameters have no value: {', '.join(missing[:8])}")
+    return np.array([values[name] for name in names], float)
+
+
+def simulate_log(
+    mechanism: Mechanism,
+    chi_true: Float[Array, "p"] | Mapping[str, float],
+    motion: Trajectory,
+    *,
+    rate: float,
+    duration: float,
+    encoder_resolution: Per = 0.0,
+    torque_sigma: Per = 0.0,
+    seed: int = 0,
+    velocity: bool = False,
+    tau_coloured: float | None = None,
+    payloads: tuple[str, ...] = (),
+    name: str = "simulated",
+) -> Log:
+    """The log a robot with `chi_true` would leave along a motion of its measured coordinates.
+
+    Args:
+        rate: Samples a second, in [Hz].
+        duration: In [s]; both ends are sampled.
+        encoder_resolution: Step of the positions, one or per coordinate, in [rad] or [m]; 0: none.
+        torque_sigma: Deviation of the effort noise, one or per actuator, in [N m] or [N].
+        seed: Of the noise.
+        velocity: Whether the exact velocities are logged too.
+        tau_coloured: Correlation of the noise from one sample to the next, 0 to 1; None: white.
+        payloads: Mounted during the recording.
+    """
+    from dynid.motion.logs import log_from_arrays
+
+    t = np.arange(round(duration * rate) + 1) / rate
+    q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
+    tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)
+    noise = effort_noise(np.random.default_rng(seed), *tau.shape, tau_coloured)
+    return log_from_arrays(
+        mechanism,
+        t,
+        quantised(q, encoder_resolution),
+        tau + noise * np.asarray(torque_sigma),
+        dq=dq if velocity else None,
+        payloads=payloads,
+        name=name,
+    )
+
+
+def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:
+    """Positions rounded to whole encoder steps; a resolution of 0 leaves them as they are."""
+    step = np.broadcast_to(np.asarray(resolution, float), q.shape[1:])
+    if np.any(step < 0):
+        raise InputError(f"encoder resolution {step.min():g} is negative")
+    whole = np.where(step > 0, step, 1.0)
+    return np.where(step > 0, np.rint(q / whole) * whole, q)
+
+
+def effort_noise(
+    rng: np.random.Generator, n: int, a: int, correlation: float | None = None
+) -> Float[Array, "n a"]:
+    """Noise of deviation 1: white, or e_k = c e_(k-1) + sqrt(1 - c^2) w_k, stationary from the start."""
+    white = rng.normal(size=(n, a))
+    if correlation is None:
+        return white
+    if not 0.0 <= correlation < 1.0:
+        raise InputError(f"noise correlation {correlation} is not between 0 and 1", remedy="e.g. 0.95")
+    from scipy.signal import lfilter
+
+    white[1:] *= np.sqrt(1.0 - correlation**2)
+    return np.asarray(lfilter([1.0], [1.0, -correlation], white, axis=0))

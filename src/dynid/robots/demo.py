@@ -1,0 +1,110 @@
+"""Built-in experiments: simulated logs of a built-in robot whose true parameters are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.excitation.design import random_fourier
+from dynid.excitation.simulate import simulate_log
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.robots.demo_file import demo_file, read_demo
+
+if TYPE_CHECKING:
+    from dynid.experiment import Experiment
+    from dynid.motion.log import Log
+    from dynid.statistics.estimate import Estimate
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltInExperiment:
+    """What a demo identifies.
+
+    Attributes:
+        logs: For identification.
+        validation: Another motion, with other noise.
+        truth: Standard parameter -> true value, SI.
+        seed: Of motions and noise.
+    """
+
+    mechanism: Mechanism
+    logs: tuple[Log, ...]
+    validation: Log
+    truth: Mapping[str, float]
+    seed: int
+
+
+def built_in_experiment(
+    name: str, seed: int | None = None, progress: Progress | None = None
+) -> BuiltInExperiment:
+    """Simulate the experiment of a built-in robot: every run has its own motion and noise.
+
+    Args:
+        name: As `dynid robots` lists it.
+        seed: Of motions and noise; default that of the robot's experiment file.
+    """
+    path = demo_file(name)
+    mechanism = load_robot(name)
+    demo = read_demo(path, mechanism)
+    chosen = demo.seed if seed is None else seed
+    # Spawned seeds: neighbouring seeds of the caller share no stream, and neither do the runs.
+    states = np.random.SeedSequence(chosen).generate_state(2 * (demo.runs + 1))
+    names = [f"{name} run {i + 1}" for i in range(demo.runs)] + [f"{name} validation"]
+    logs = []
+    for i, log_name in enumerate(names):
+        if progress is not None:
+            progress("simulating", i / len(names))
+        motion = random_fourier(
+            mechanism,
+            seed=int(states[2 * i]),
+            harmonics=demo.harmonics,
+            frequency=demo.frequency,
+            draws=demo.draws,
+        )
+        log = simulate_log(
+            mechanism,
+            demo.truth,
+            motion,
+            rate=demo.rate,
+            duration=demo.periods * motion.period,
+            encoder_resolution=demo.encoder,
+            torque_sigma=demo.torque_sigma,
+            seed=int(states[2 * i + 1]),
+            name=log_name,
+        )
+        logs.append(log)
+    if progress is not None:
+        progress("simulating", 1.0)
+    return BuiltInExperiment(mechanism, tuple(logs[:-1]), logs[-1], demo.truth, chosen)
+
+
+def run_demo(name: str, progress: Progress | None = None, seed: int | None = None) -> Estimate:
+    """Simulate a built-in robot, identify it, and put the true base values beside the estimates."""
+    from dynid.experiment import Experiment
+    from dynid.identification import identify_logs
+
+    demo = built_in_experiment(name, seed, progress)
+    experiment = Experiment(robot=name, name=f"demo {name}")
+    estimate = identify_logs(demo.mechanism, demo.logs, (demo.validation,), experiment, progress)
+    truth = base_truth(demo.mechanism, demo.logs, experiment, demo.truth)
+    return replace(estimate, truth=truth, provenance={**estimate.provenance, "seed": demo.seed})
+
+
+def base_truth(
+    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, truth: Mapping[str, float]
+) -> dict[str, float]:
+    """True values of the base parameters that these logs see: standard ones through the grouping."""
+    from dynid.base.system import base_system
+    from dynid.identification import build_system, prepare
+    from dynid.info import structural_base
+
+    job = prepare(mechanism, logs, experiment)
+    base = structural_base(job.mechanism, job.parameters, job.directions)
+    values = base_system(build_system(job), base).values_of(truth)
+    return {name: value for name, value in values.items() if value is not None}
