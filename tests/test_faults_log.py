@@ -72,9 +72,16 @@ def test_19_one_column_is_refused(tmp_path):
 
 
 def test_19_ambiguous_delimiter_is_refused(tmp_path):
-    # As comma: 0 and "1" per row; as semicolon with decimal comma: other numbers, equally good.
+    # Comma and semicolon cut header and rows alike, and half of the cells are numbers each time.
     with pytest.raises(InputError, match="ambiguous"):
-        text_log(tmp_path / "a.csv", "t\tq_1 tau_1\n0\t 1\n1\t 2\n2\t 3\n".replace("\t ", "\t5 "))
+        text_log(tmp_path / "a.csv", "t,q_1;tau_1\n1.5,2;3\n2.5,3;4\n")
+
+
+def test_19_blanks_after_commas_are_no_delimiter(tmp_path):
+    rows = "\n".join(f"{i}, {i % 5}, {i % 3}" for i in range(40))
+    log = text_log(tmp_path / "a.csv", f"t, q_1, tau_1\n{rows}\n")
+    assert "delimiter comma" in log.choices["format"]
+    assert log.q[3, 0] == 3.0
 
 
 def test_19_missing_header_is_refused(tmp_path):

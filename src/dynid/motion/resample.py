@@ -46,7 +46,8 @@ def continuous(
     filter across such a jump would invent motion.
     """
     q = record.q
-    turned = angles & np.any(np.abs(np.abs(np.diff(q, axis=0)) - 2 * np.pi) < 0.3, axis=0)
+    # Column by column: a long log has no room for copies of all its positions.
+    turned = np.array([bool(a and _turns(q[:, i : i + 1]).any()) for i, a in enumerate(angles)], dtype=bool)
     flips = any(np.any(np.sum(q[1:, w : w + 4] * q[:-1, w : w + 4], axis=1) < 0.0) for w in quaternions)
     if not turned.any() and not flips:
         return record, []
@@ -66,10 +67,13 @@ def continuous(
 
 def _unwrap(q: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """Remove steps within 0.3 rad of a full turn; no joint moves so far in one sample."""
-    steps = np.diff(q, axis=0)
-    turns = np.where(np.abs(np.abs(steps) - 2 * np.pi) < 0.3, np.sign(steps) * 2 * np.pi, 0.0)
-    q[1:] -= np.cumsum(turns, axis=0)
+    q[1:] -= 2 * np.pi * np.cumsum(np.where(_turns(q), np.sign(np.diff(q, axis=0)), 0.0), axis=0)
     return q
+
+
+def _turns(q: Float[Array, "n k"]) -> Bool[Array, "n1 k"]:
+    """Steps that are a full turn."""
+    return np.asarray(np.abs(np.abs(np.diff(q, axis=0)) - 2 * np.pi) < 0.3)
 
 
 def _piece(record: Record, start: int, stop: int, grid: Float[Array, "k"]) -> Record:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from dynid.errors import InputError
 
@@ -56,7 +55,8 @@ def split(line: str, delimiter: str) -> list[str]:
 
 def is_number(cell: str, decimal: str) -> bool:
     """Whether a cell reads as a number with this decimal sign."""
-    if decimal == "," and "." in cell:
+    # A comma at the end of a cell is the delimiter of "0, 5", not a decimal sign.
+    if decimal == "," and ("." in cell or cell.startswith(",") or cell.endswith(",")):
         return False
     try:
         float(cell.replace(",", ".") if decimal == "," else cell)
@@ -123,20 +123,22 @@ def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> floa
 
 
 def _refuse_tie(scored: list[tuple[float, str, str]], sample: list[str], file: object) -> None:
-    """Refuse when the two best candidates read different numbers equally well."""
-    for (best, *_), (second, *_) in list(pairwise(scored))[:1]:
-        readings = [
-            [[cell.replace(",", ".") if decimal == "," else cell for cell in split(line, delimiter)]
-             for line in sample[:_SAMPLE_LINES]]
-            for _, delimiter, decimal in scored[:2]
-        ]  # fmt: skip
-        if best - second < 1e-9 and readings[0] != readings[1]:
-            options = " or ".join(f"{_DELIMITERS[d]} with decimal '{p}'" for _, d, p in scored[:2])
+    """Refuse when a candidate as good as the best one reads other numbers."""
+    best, *others = scored
+    for other in others:
+        if best[0] - other[0] < 1e-9 and _reading(sample, *best[1:]) != _reading(sample, *other[1:]):
+            options = " or ".join(f"{_DELIMITERS[d]} with decimal '{p}'" for _, d, p in (best, other))
             raise InputError(
                 f"the delimiter is ambiguous: {options} read the rows equally well",
                 file=file,
                 remedy="write the file with one delimiter that occurs nowhere else",
             )
+
+
+def _reading(sample: list[str], delimiter: str, decimal: str) -> list[list[str]]:
+    """Cells with decimal points."""
+    rows = [split(line, delimiter) for line in sample[:_SAMPLE_LINES]]
+    return [[cell.replace(",", ".") if decimal == "," else cell for cell in row] for row in rows]
 
 
 def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int, ...]:
