@@ -71,7 +71,7 @@ def test_many_groups_show_the_worst():
 
 def test_validation_says_when_it_is_not_independent(capsys):
     print_validation((replace(estimate().validation[0], independent=False),))
-    assert "NO" in capsys.readouterr().out
+    assert "also used for identification" in capsys.readouterr().out
 
 
 def test_summary_of_the_estimate_prints(capsys):
@@ -89,6 +89,7 @@ def test_summary_of_the_estimate_prints(capsys):
         (3.21e-9, 1.0e-10, "3.21e-09"),
         (0.5, None, "0.5"),
         (0.0, 0.02, "0.000"),
+        (-5e-20, 0.0009, "0.00000"),
         (2.5e7, 1e5, "2.500e+07"),
     ],
 )

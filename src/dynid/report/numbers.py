@@ -24,7 +24,7 @@ def value_text(value: float, sigma: float | None) -> str:
     decimals = max(0, -last_digit)
     is_plain = decimals <= _MOST_DECIMALS or abs(value) >= 1e-3
     if is_plain and abs(value) < 1e6 and decimals <= 2 * _MOST_DECIMALS:
-        return f"{value:.{decimals}f}"
+        return f"{value:z.{decimals}f}"
     size = math.floor(math.log10(abs(value))) if value else last_digit
     return f"{value:.{max(0, size - last_digit)}e}"
 

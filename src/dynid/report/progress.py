@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 _PATIENCE = 1.0  # seconds of work before a bar is worth showing
 
@@ -23,16 +23,13 @@ class ProgressBar:
         self._start = time.monotonic()
         self._shows = sys.stderr.isatty()
         self._bar: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
         """Show that `fraction` (0 to 1) of `stage` is done."""
         if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
             return
         bar = self._open()
-        if stage not in self._tasks:
-            self._tasks[stage] = bar.add_task(stage, total=1.0)
-        bar.update(self._tasks[stage], completed=fraction)
+        bar.update(bar.task_ids[0], description=stage, completed=fraction)
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -49,5 +46,6 @@ class ProgressBar:
             from rich.progress import Progress
 
             self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.add_task("", total=1.0)
             self._bar.start()
         return self._bar

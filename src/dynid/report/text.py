@@ -57,6 +57,8 @@ def print_validation(
         cells = (percent(item.residual_percent), percent(item.effort_percent), shown)
         table.add_row(*map(_text, (item.log, "yes" if item.independent else "NO", *cells)))
     _titled(out, title, table)
+    if not all(item.independent for item in validations):
+        out.print(_text("NO: this log was also used for identification, its figures prove nothing", "yellow"))
 
 
 def _print_warnings(out: Console, estimate: Estimate) -> None:
@@ -130,7 +132,7 @@ def _columns(estimate: Estimate, width: int) -> dict[str, Callable[[ParameterEst
     columns["95 % interval"] = interval_text
     columns["unit"] = lambda p: p.unit
     if has_prior and (width >= _WIDE or not truth):
-        columns["prior"] = lambda p: number(p.prior)
+        columns["prior"] = lambda p: "-" if p.prior is None else value_text(p.prior, p.sigma)
     if truth:
         columns["truth"] = lambda p: _truth_cell(p, truth.get(p.name))
     return columns
