@@ -221,6 +221,7 @@ def test_couplings_are_put_together(load):
         ("terms: [{name: k, joint: j9, expression: '1'}]", "unknown joint 'j9'", "line 7"),
         ("terms: [{name: k, joint: j1, expression: 'dq(j9)'}]", "unknown joint 'j9'", "line 7"),
         ("terms: [{name: k, joint: j1, expression: 'eval(1)'}]", "unknown function", "line 7"),
+        ("terms: [{name: ZZ_b1, joint: j1, expression: '1'}]", "a parameter of its own", "line 7"),
         ("couplings: [{joint: j2, of: {j3: 1}}, {joint: j3, of: {j2: 1}}]", "follows itself", "line 7"),
         ("couplings: [{joint: j2, of: {j2: 1}}]", "follows itself: j2 -> j2", "line 7"),
         ("ties: {legs: [[b1]]}", "two members", "line 7"),
@@ -282,6 +283,12 @@ def test_refusals_name_the_line(load, addition, said, place):
 def test_broken_joints_are_refused(load, old, new, said):
     assert old in ARM
     refused(load, ARM.replace(old, new), said, "line")
+
+
+def test_two_joints_never_share_a_coordinate(load):
+    hip = "{name: hip, kind: universal, parent: base, child: a, axes: [[1, 0, 0], [0, 1, 0]]}"
+    text = f"joints: [{hip}, {{name: hip_1, kind: revolute, parent: a, child: b}}]"
+    refused(load, text, "coordinate 'hip_1' belongs to joints 'hip' and 'hip_1'", "line 1")
 
 
 def test_frozen_mechanism_can_be_replaced(load):

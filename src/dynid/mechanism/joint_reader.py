@@ -13,6 +13,7 @@ from dynid.errors import nearest
 from dynid.mechanism.frame import Frame, frame_from_axes, mdh_frame, rpy_matrix, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
+from dynid.mechanism.parts import coordinate_clash
 from dynid.mechanism.scope import Scope
 from dynid.notices import Notice
 
@@ -48,6 +49,11 @@ def read_joints(entry: Entry, scope: Scope, earlier: Iterable[Joint] = (), root:
         names.add(joint.name)
         bodies.add(joint.child)
         added.append(joint)
+    clash = coordinate_clash([*joints, *added])
+    if clash:
+        raise entry.error(
+            "coordinate '{}' belongs to joints '{}' and '{}'".format(*clash), "rename one of the joints"
+        )
     return added
 
 

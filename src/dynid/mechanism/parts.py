@@ -46,6 +46,17 @@ def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -
     )
 
 
+def coordinate_clash(joints: Iterable[Joint]) -> tuple[str, str, str] | None:
+    """A coordinate's name that two joints share, with them: `hip_1` of universal `hip` and joint `hip_1`."""
+    owners: dict[str, str] = {}
+    for joint in joints:
+        for name in dict.fromkeys((*joint.positions, *joint.coordinates)):
+            if name in owners:
+                return name, owners[name], joint.name
+            owners[name] = joint.name
+    return None
+
+
 def default_actuators(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[Actuator, ...]:
     """One motor on every driven coordinate, under its name."""
     return tuple(Actuator(name, {name: 1.0}) for name in driven_coordinates(joints, couplings))

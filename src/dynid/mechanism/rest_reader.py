@@ -36,6 +36,17 @@ def read_terms(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple[Ter
     return tuple(terms)
 
 
+def check_term_names(entry: Entry, robot: Mechanism) -> None:
+    """Refuse a term whose name is that of another parameter: one name, one column."""
+    others = {parameter.name for parameter in parameter_table(robot) if parameter.kind != "term"}
+    for item in entry.items():
+        name = item.mapping()["name"]
+        if name.text() in others:
+            raise name.error(
+                f"'{name.text()}' is a parameter of its own already", "give the term its own name"
+            )
+
+
 def read_ties(entry: Entry, robot: Mechanism) -> dict[str, Tie]:
     """`ties:`, lists of bodies or joints whose parameters are equal, entry by entry."""
     bodies, joints = set(robot.bodies), {joint.name for joint in robot.joints}

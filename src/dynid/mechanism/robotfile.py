@@ -24,6 +24,7 @@ from dynid.mechanism.loop_reader import check_cables, check_loops, refuse_closed
 from dynid.mechanism.mechanism import Actuator, Body, Mechanism
 from dynid.mechanism.parts import GRAVITY, Parts, default_actuators, default_drive, default_measured
 from dynid.mechanism.rest_reader import (
+    check_term_names,
     read_known,
     read_limits,
     read_order,
@@ -163,6 +164,8 @@ def _drive(
 def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) -> dict[str, Any]:
     """What refers to the names of the finished mechanism and its parameters."""
     later: dict[str, Any] = {}
+    if "terms" in fields:
+        check_term_names(fields["terms"], robot)
     if "ties" in fields:
         later["ties"] = read_ties(fields["ties"], robot)
     if "known" in fields:

@@ -18,6 +18,7 @@ from dynid.mechanism.mechanism import Body, Coupling, Mechanism
 from dynid.mechanism.parts import (
     GRAVITY,
     Parts,
+    coordinate_clash,
     default_actuators,
     default_drive,
     default_measured,
@@ -80,6 +81,11 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
             Body(joint.child, parameters=()) if massless else Body(joint.child, prior=prior or {})
         )
     by_name = {joint.name: joint for joint in joints}
+    clash = coordinate_clash(joints)
+    if clash:
+        raise model.joints[joints.index(by_name[clash[2]])].error(
+            "coordinate '{}' belongs to joints '{}' and '{}'".format(*clash), "rename one of the joints"
+        )
     limits = {
         joint.name: _limits(element, joint) for joint, element in zip(joints, model.joints, strict=True)
     }
