@@ -41,6 +41,7 @@ from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.statistics.estimate import Estimate, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
+from dynid.threads import single_threaded_blas
 
 Progress = Callable[[str, float], None]
 MODELS = ("inverse",)
@@ -93,6 +94,17 @@ def identify_logs(
 ) -> Estimate:
     """Identify from logs already read; the other entrances end here."""
     experiment = experiment or Experiment(robot=mechanism)
+    with single_threaded_blas():
+        return _identify(mechanism, logs, validate, experiment, progress)
+
+
+def _identify(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    validate: Sequence[Log],
+    experiment: Experiment,
+    progress: Progress | None,
+) -> Estimate:
     job = prepare(mechanism, logs, experiment)
     system = build_system(job, progress)
     base = _base(job, experiment)
@@ -156,7 +168,7 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
             remedy="map the effort columns under `columns:`",
         )
     plans = plan_motions(logs, robot, experiment.filter, experiment.mask)
-    return _join(robot, model, parameters, directions, plans, logs)
+    return _join(robot, model, parameters, directions, plans, logs, experiment.filter)
 
 
 def build_system(job: Job, progress: Progress | None = None, threads: int | None = None) -> System:
@@ -252,10 +264,14 @@ def _join(
     directions: Directions,
     plans: Sequence[MotionPlan],
     logs: Sequence[Log],
+    settings: FilterSettings,
 ) -> Job:
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
     sources = tuple(TreeRows(robot, parameters, directions, motion) for motion in motions)
-    filters = tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff) for plan in plans)
+    # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
+    # guards the decimation, and a sharp sinc does that better.
+    order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
+    filters = tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
     return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
 
 
@@ -311,14 +327,12 @@ def _validations(
         return (), ()
     plan = job.plans[0]
     settings = replace(
-        experiment.filter,
-        cutoff=plan.cutoff,
-        decimate=plan.decimate,
-        rows=plan.rows_cutoff,
-        derivative=plan.derivative,
+        experiment.filter, cutoff=plan.cutoff, decimate=plan.decimate, derivative=plan.derivative
     )
     plans = plan_motions(validate, job.mechanism, settings, experiment.mask)
-    held_out = _join(job.mechanism, job.model, job.parameters, job.directions, plans, validate)
+    held_out = _join(
+        job.mechanism, job.model, job.parameters, job.directions, plans, validate, experiment.filter
+    )
     return _predict(held_out, chi, validate, {log.sha256 for log in logs if log.sha256})
 
 

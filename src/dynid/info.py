@@ -18,6 +18,7 @@ from dynid.notices import Notice
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.projection import Directions
 from dynid.projection.structure import structural_factor
+from dynid.threads import single_threaded_blas
 
 # A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.
 _CLEAR_GAP = 1e6
@@ -73,8 +74,9 @@ def describe(
     robot = variant(mechanism, drive=drive, payloads=payloads, bodies=bodies)
     parameters = parameter_table(robot)
     directions = inverse_directions(robot)
-    base = structural_base(robot, parameters, directions, ties=ties)
-    symbols = grouping_symbols(robot, ties=ties)
+    with single_threaded_blas():
+        base = structural_base(robot, parameters, directions, ties=ties)
+        symbols = grouping_symbols(robot, ties=ties)
     groupings = base.groupings(symbols)
     return Info(
         name=robot.name,

@@ -33,8 +33,7 @@ def provenance(
 
 
 def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:
-    used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "rows": plan.rows_cutoff}
-    used |= {"derivative": plan.derivative}
+    used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "derivative": plan.derivative}
     return {
         "robot": _robot_reference(mechanism, experiment),
         "model": experiment.model or mechanism.model,

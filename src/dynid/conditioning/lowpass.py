@@ -12,6 +12,7 @@ from dynid.arrays import Array
 # Half length in periods of the cutoff: a Hamming window of this length falls from pass to stop
 # within 0.4 of the cutoff, so that 0.8 of the Nyquist frequency aliases below -40 dB.
 _PERIODS = 4.0
+_DECAYED = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,18 +45,37 @@ class RowFilter:
         return max(1.0, float(1.0 / (self.decimate * np.sum(self.kernel**2))))
 
 
-def row_filter(dt: float, decimate: int, cutoff: float | None = None) -> RowFilter:
-    """Windowed-sinc low-pass for a sampling step `dt` [s].
+def row_filter(
+    dt: float, decimate: int, cutoff: float | None = None, *, butterworth: int | None = None
+) -> RowFilter:
+    """Low-pass for a sampling step `dt` [s]: windowed sinc, or a zero-phase Butterworth.
 
     Args:
         decimate: Keep one row in so many; 1 without a cutoff leaves the rows alone.
         cutoff: In [Hz]; default 0.8 of the Nyquist frequency of the kept rows.
+        butterworth: Order of a Butterworth run forwards and backwards, as a symmetric kernel; the
+            sinc is sharper, which is what decimation wants.
     """
     if cutoff is None and decimate > 1:
         cutoff = 0.8 / (2.0 * decimate * dt)
     if cutoff is None or cutoff >= 0.5 / dt:
         return RowFilter(np.ones(1), decimate, None)
-    half = int(np.ceil(_PERIODS / (cutoff * dt)))
-    at = np.arange(-half, half + 1)
-    kernel = np.sinc(2.0 * cutoff * dt * at) * np.hamming(2 * half + 1)
+    kernel = _sinc(cutoff * dt) if butterworth is None else _butterworth(cutoff * dt, butterworth)
     return RowFilter(kernel / kernel.sum(), decimate, cutoff)
+
+
+def _sinc(frequency: float) -> Float[Array, "h"]:
+    """Hamming-windowed sinc; `frequency` in cycles per sample."""
+    half = int(np.ceil(_PERIODS / frequency))
+    return np.asarray(np.sinc(2.0 * frequency * np.arange(-half, half + 1)) * np.hamming(2 * half + 1))
+
+
+def _butterworth(frequency: float, order: int) -> Float[Array, "h"]:
+    """Impulse response of |H|^2, cut where it has decayed; `frequency` in cycles per sample."""
+    n = 1 << int(np.ceil(np.log2(64.0 * order / frequency)))
+    warped = np.tan(np.pi * np.arange(n // 2 + 1) / n) / np.tan(np.pi * frequency)
+    with np.errstate(over="ignore"):
+        gain = 1.0 / (1.0 + warped ** (2 * order))
+    response = np.fft.irfft(gain, n)
+    half = int(np.flatnonzero(np.abs(response[: n // 2]) > _DECAYED * response[0])[-1])
+    return np.concatenate([response[half:0:-1], response[: half + 1]])
