@@ -180,6 +180,14 @@ def test_verdict_levels():
     assert verdict(replace(clean, fit=replace(clean.fit, residual_percent=float("nan")))).level == "bad"
 
 
+def test_verdict_tells_when_intervals_promise_too_much():
+    whole = estimate()
+    assert not any("true value" in reason for reason in verdict(whole).reasons)
+    off = {name: value + 10.0 for name, value in list(whole.truth.items())[:6]}
+    broken = replace(whole, truth={**whole.truth, **off})
+    assert any("intervals hold the true value" in reason for reason in verdict(broken).reasons)
+
+
 def test_quality_and_owner():
     by_name = {p.name: p for p in estimate().parameters}
     assert quality(by_name["XY_link6"]) is Quality.REMOVED

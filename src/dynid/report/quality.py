@@ -32,6 +32,7 @@ MEANING = {
     Quality.REMOVED: "removed, set to zero",
 }
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
+_PROMISED = 0.95  # of the intervals hold the truth
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
 _POOR_PREDICTION = 3.0  # times the residual of the fit
 
@@ -73,10 +74,16 @@ def holds_truth(parameter: ParameterEstimate, truth: float) -> bool | None:
 
 def coverage(estimate: Estimate) -> str:
     """How many 95 % intervals hold the truth, beside how many should."""
+    held, n = _held(estimate)
+    return f"{held} of {n} intervals hold the true value (about {_PROMISED * n:.0f} expected)"
+
+
+def _held(estimate: Estimate) -> tuple[int, int]:
+    """Number of intervals that hold the truth, and of those that could."""
     truth = estimate.truth or {}
     found = [holds_truth(p, truth[p.name]) for p in estimate.parameters if p.name in truth]
-    held = [mark for mark in found if mark is not None]
-    return f"{sum(held)} of {len(held)} intervals hold the true value (about {0.95 * len(held):.0f} expected)"
+    marks = [mark for mark in found if mark is not None]
+    return sum(marks), len(marks)
 
 
 def verdict(estimate: Estimate) -> Verdict:
@@ -121,6 +128,10 @@ def _cares(estimate: Estimate) -> Iterable[str]:
         yield f"{plural(len(estimate.not_identifiable), 'parameter')} not identifiable"
     if not _independent(estimate.validation):
         yield "no independent validation log"
+    held, n = _held(estimate)
+    # Three deviations of a binomial count below what is promised: that is no bad luck.
+    if held < _PROMISED * n - 3.0 * math.sqrt(n * _PROMISED * (1.0 - _PROMISED)):
+        yield f"only {held} of {n} intervals hold the true value"
 
 
 def _independent(validations: Iterable[Validation]) -> list[Validation]:
