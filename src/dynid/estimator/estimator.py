@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.conditioning.factor import Factor
 from dynid.errors import InputError, nearest
-from dynid.estimator.ols import LeastSquares, least_squares
+from dynid.estimator.ols import conditions, least_squares
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.wls import GroupWeights, Solver, Weights, weighted
 from dynid.notices import Notice
@@ -53,6 +53,7 @@ def solve_weighted(system: System, weights: Weights, solver: Solver = least_squa
     factors = group_factors(system)
     factor = weighted(factors, weights.values)
     fit = solver(factor)
+    condition, condition_scaled = conditions(factor.W)
     dof = factor.n_rows - len(fit.chi)
     sigma_rho = fit.residual_norm / float(np.sqrt(dof))
     return Solution(
@@ -63,15 +64,15 @@ def solve_weighted(system: System, weights: Weights, solver: Solver = least_squa
         sigma_rho=sigma_rho,
         dof=dof,
         rank=len(fit.chi),
-        condition=fit.condition,
-        condition_scaled=fit.condition_scaled,
+        condition=condition,
+        condition_scaled=condition_scaled,
         residual_norms=np.array([np.linalg.norm(one.Y - one.W @ fit.chi) for one in factors]),
         residual_norm=fit.residual_norm,
         measured_norm=float(np.linalg.norm(factor.Y)),
         normal_residual=_normal_residual(factor, fit.chi),
         iterations=weights.iterations,
         status=weights.status,
-        notices=weights.notices + _conditioning(fit),
+        notices=weights.notices + _conditioning(condition_scaled),
     )
 
 
@@ -98,14 +99,14 @@ def _normal_residual(factor: Factor, chi: Float[Array, "p"]) -> float:
     return float(np.max(np.abs(factor.W.T @ rho) / np.where(size > 0, size, 1.0), initial=0.0))
 
 
-def _conditioning(fit: LeastSquares) -> tuple[Notice, ...]:
-    if fit.condition_scaled < _ILL_CONDITIONED:
+def _conditioning(condition_scaled: float) -> tuple[Notice, ...]:
+    if condition_scaled < _ILL_CONDITIONED:
         return ()
     return (
         Notice(
             "ill-conditioned",
-            f"the condition number of the scaled regressor is {fit.condition_scaled:.1e}: about"
-            f" {np.log10(fit.condition_scaled):.0f} of 16 digits are lost",
+            f"the condition number of the scaled regressor is {condition_scaled:.1e}: about"
+            f" {np.log10(condition_scaled):.0f} of 16 digits are lost",
             "excite the robot more, or fix parameters that are known",
         ),
     )

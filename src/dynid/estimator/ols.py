@@ -26,38 +26,43 @@ class LeastSquares:
         chi: Shape (p,), SI.
         root: chi's covariance is sigma_rho^2 root @ root.T, shape (p, p).
         residual_norm: ||Y - W chi||.
-        condition, condition_scaled: Of W, as it is and with unit columns.
     """
 
     chi: Float[Array, "p"]
     root: Float[Array, "p p"]
     residual_norm: float
-    condition: float
-    condition_scaled: float
 
 
 def least_squares(factor: Factor) -> LeastSquares:
     """The chi that minimises ||Y - W chi||; refuses columns that are not independent."""
     import scipy.linalg
+    import scipy.linalg.blas
 
     p = factor.W.shape[1]
     scale = column_scale(factor.W)
     Q, R, pivot = scipy.linalg.qr(factor.W / scale, mode="economic", pivoting=True, check_finite=False)
     _check_rank(np.abs(np.diag(R)), pivot, p)
-    inverse = scipy.linalg.solve_triangular(R, np.eye(p), check_finite=False)
-    chi, root = np.empty(p), np.empty((p, p))
-    chi[pivot] = scipy.linalg.solve_triangular(R, Q.T @ factor.Y, check_finite=False)
-    root[pivot] = inverse
-    chi, root = chi / scale, root / scale[:, None]
-    singular = scipy.linalg.svdvals(R / np.linalg.norm(R, axis=0), check_finite=False)
-    raw = scipy.linalg.svdvals(factor.W, check_finite=False)
+    # BLAS' own triangular solve: LAPACK's starts threads for a 5 x 5 triangle too.
+    right = np.column_stack([np.eye(p), Q.T @ factor.Y])
+    solved = np.empty((p, p + 1))
+    solved[pivot] = scipy.linalg.blas.dtrsm(1.0, R, right)
+    solved /= scale[:, None]
     return LeastSquares(
-        chi=chi,
-        root=root,
+        chi=solved[:, -1].copy(),
+        root=solved[:, :-1],
         residual_norm=float(np.linalg.norm(factor.Y - Q @ (Q.T @ factor.Y))),
-        condition=float(raw[0] / max(raw[-1], np.finfo(float).tiny)),
-        condition_scaled=float(singular[0] / singular[-1]),
     )
+
+
+def conditions(W: Float[Array, "k p"]) -> tuple[float, float]:
+    """Condition number of W as it is, and with unit columns."""
+    import scipy.linalg
+
+    found = []
+    for one in (W, W / np.linalg.norm(W, axis=0)):
+        singular = scipy.linalg.svdvals(one, check_finite=False)
+        found.append(float(singular[0] / max(singular[-1], np.finfo(float).tiny)))
+    return found[0], found[1]
 
 
 def column_scale(W: Float[Array, "k p"]) -> Float[Array, "p"]:
