@@ -371,6 +371,17 @@ def test_32_a_coordinate_that_hardly_moves_is_not_judged():
     assert plan_motion([altered(spoil, velocities=True)], arm(), Filter(), Mask()).velocity == "measured"
 
 
+def test_32_noise_is_not_taken_for_a_wrong_unit():
+    def spoil(t, q, dq, tau):
+        # Slow ripple in the positions only: the derivative is 25 % larger than the true velocity.
+        q += 0.1 * np.sin(2 * np.pi * 1.2 * t)[:, None]
+
+    log = altered(spoil, velocities=True)
+    plan = plan_motion([log], arm(), Filter(cutoff=10.0), Mask())
+    assert plan.velocity == "derived"
+    assert [notice.code for notice in plan.notices] == ["velocity-differs"]
+
+
 def test_36_inconsistent_velocity_warns_then_refuses():
     def late(samples):
         def spoil(t, q, dq, tau):

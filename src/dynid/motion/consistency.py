@@ -29,6 +29,9 @@ def check_velocity(
 ) -> list[Notice]:
     """Compare low-passed measured rates with the derivative of equally low-passed positions.
 
+    Noise of the derivative makes <own, measured> / <own, own> too small, noise of the measured
+    rates makes <measured, measured> / <own, measured> too large: the true ratio lies between them.
+
     Raises:
         InputError: The ratio of an excited coordinate is not 1 within 5 %, or the difference
             exceeds half of the motion.
@@ -42,7 +45,8 @@ def check_velocity(
     size = np.sqrt(np.mean(own**2, axis=0))
     other = np.sqrt(np.mean(measured**2, axis=0))
     reference = np.maximum(size, 1e-300)
-    ratio = np.mean(own * measured, axis=0) / reference**2
+    common = np.mean(own * measured, axis=0)
+    ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-300, common))
     difference = np.sqrt(np.mean((measured - own) ** 2, axis=0)) / reference
     excited = (size > _EXCITED * np.max(size)) | (other > _EXCITED * np.max(other))
     doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))
@@ -54,6 +58,11 @@ def check_velocity(
     shown = ", ".join(f"{log.position_names[i]} {100 * difference[i]:.0f} %" for i in doubtful)
     text = f"log '{log.name}': measured velocity differs from the derivative of the position by {shown}"
     return [Notice("velocity-differs", text, "check filters and delays inside the controller")]
+
+
+def _nearest_ratio(one: Float[Array, "m"], two: Float[Array, "m"]) -> Float[Array, "m"]:
+    """The value between both bounds that is nearest to 1."""
+    return np.asarray(np.clip(1.0, np.minimum(one, two), np.maximum(one, two)))
 
 
 def _refusal(log: Log, i: int, ratio: float, difference: float) -> InputError:

@@ -93,15 +93,16 @@ def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
 
     Acceleration and reversals reach far beyond the band that holds the velocity's power, and
     the zero-phase Butterworth of order 4 takes 0.4 % at half its cutoff: ten times leaves
-    them whole. Nothing is gained beyond 1.5 times the frequency at which the spectrum of the best
-    coordinate sinks into noise (but 2.5 bandwidths always pass, 0.1 % lost at the band's edge),
+    them whole. Nothing is gained beyond 1.5 times the frequency at which the spectrum of the median
+    coordinate sinks into noise (but two bandwidths always pass, 0.4 % lost at the band's edge),
     nor beyond 0.2 of the sampling rate, where central formulas fail.
     """
     bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
     if not bands:
         return 0.1 / dt
-    sink = max(float(np.max(s.sink[s.moving])) for s in spectra if s.moving.any())
-    cutoff = min(10.0 * max(bands), max(1.5 * sink, 2.5 * max(bands)), 0.2 / dt)
+    band = max(bands)
+    sink = max(float(np.median(s.sink[s.moving])) for s in spectra if s.moving.any())
+    cutoff = min(10.0 * band, max(1.5 * sink, 2.0 * band), 0.2 / dt)
     return float(f"{cutoff:.2g}")
 
 
