@@ -326,8 +326,13 @@ def _validations(
     if not validate:
         return (), ()
     plan = job.plans[0]
+    has_velocity = all(log.dq is not None for log in validate)
     settings = replace(
-        experiment.filter, cutoff=plan.cutoff, decimate=plan.decimate, derivative=plan.derivative
+        experiment.filter,
+        cutoff=plan.cutoff,
+        decimate=plan.decimate,
+        derivative=plan.derivative,
+        velocity=plan.velocity if has_velocity else "derived",
     )
     plans = plan_motions(validate, job.mechanism, settings, experiment.mask)
     held_out = _join(

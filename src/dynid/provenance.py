@@ -34,6 +34,7 @@ def provenance(
 
 def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:
     used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "derivative": plan.derivative}
+    used["velocity"] = plan.velocity
     return {
         "robot": _robot_reference(mechanism, experiment),
         "model": experiment.model or mechanism.model,

@@ -188,7 +188,7 @@ def _mapped(
         own = S[group.columns]
         columns = np.flatnonzero(np.any(own != 0, axis=0))
         factor = merge(group.blocks).mapped(_affine(own[:, columns], c[group.columns]))
-        groups.append(Group(group.name, group.log, group.unit, columns, (factor,)))
+        groups.append(replace(group, columns=columns, blocks=(factor,)))
     return System(parameters, tuple(groups))
 
 

@@ -151,6 +151,6 @@ def _filtered(
 
 def _bounded(factors: list[Factor]) -> list[Factor]:
     """Neighbours merged in pairs once there are many: memory does not grow with the log."""
-    if len(factors) <= MOST_BLOCKS:
-        return factors
-    return [merge(factors[i : i + 2]) for i in range(0, len(factors), 2)]
+    while len(factors) > MOST_BLOCKS:
+        factors = [merge(factors[i : i + 2]) for i in range(0, len(factors), 2)]
+    return factors

@@ -59,10 +59,10 @@ def solve_weighted(system: System, weights: Weights, solver: Solver = least_squa
     return Solution(
         names=tuple(parameter.name for parameter in system.parameters),
         chi=fit.chi,
-        covariance=sigma_rho**2 * (fit.root @ fit.root.T),
+        covariance=sigma_rho**2 * _inflated(system, factors, weights, fit),
         weights=weights.values,
         sigma_rho=sigma_rho,
-        dof=dof,
+        dof=_effective_dof(system, dof),
         rank=len(fit.chi),
         condition=condition,
         condition_scaled=condition_scaled,
@@ -74,6 +74,23 @@ def solve_weighted(system: System, weights: Weights, solver: Solver = least_squa
         status=weights.status,
         notices=weights.notices + _conditioning(condition_scaled),
     )
+
+
+def _inflated(
+    system: System, factors: list[Factor], weights: Weights, fit: LeastSquares
+) -> Float[Array, "p p"]:
+    """(W^T W)^-1, each group counted with the correlation its row filter brought."""
+    spread = np.zeros_like(fit.root)
+    for group, one, weight in zip(system.groups, factors, weights.values, strict=True):
+        seen = weight * (one.W @ fit.root)
+        spread += group.inflation * (seen.T @ seen)
+    return fit.root @ spread @ fit.root.T
+
+
+def _effective_dof(system: System, dof: int) -> int:
+    """Degrees of freedom of as many independent rows as the correlated ones are worth."""
+    lost = sum(group.n_rows * (1.0 - 1.0 / group.inflation) for group in system.groups)
+    return max(1, dof - int(lost))
 
 
 def group_factors(system: System) -> list[Factor]:

@@ -22,10 +22,11 @@ class Solution:
 
     Attributes:
         chi: Shape (p,), SI, in the order of the system's parameters.
-        covariance: C_chi = sigma_rho^2 (W^T W)^-1 of the weighted rows, shape (p, p), SI.
+        covariance: C_chi = sigma_rho^2 (W^T W)^-1 of the weighted rows, times the inflation of each
+            group, shape (p, p), SI.
         weights: Factor on the rows of each group (1 over its deviation), shape (g,).
         sigma_rho: Deviation of a weighted row.
-        dof: Rows less parameters.
+        dof: Independent rows (as many as the correlated ones are worth) less parameters.
         condition, condition_scaled: Of the weighted W, as it is and with unit columns.
         residual_norms: ||Y - W chi|| of each group, not weighted, shape (g,), unit of the group.
         residual_norm, measured_norm: Of all weighted rows.

@@ -21,7 +21,7 @@ from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
 from dynid.notices import Notice
-from dynid.projection.projection import Group, System
+from dynid.projection.projection import System
 from dynid.statistics.uncertainty import uncertainty
 
 # Residuals below this part of the measured norm are rounding: their growth says nothing.
@@ -165,7 +165,7 @@ def _restrict(system: System, kept: Sequence[int]) -> System:
         own = [k for k, i in enumerate(group.columns) if int(i) in place]
         columns = np.array([place[int(group.columns[k])] for k in own], dtype=int)
         blocks = tuple(_select(block, own) for block in group.blocks)
-        groups.append(Group(group.name, group.log, group.unit, columns, blocks))
+        groups.append(replace(group, columns=columns, blocks=blocks))
     return System(tuple(system.parameters[i] for i in kept), tuple(groups))
 
 

@@ -1,0 +1,125 @@
+"""Streaming: filtered, decimated rows equal the dense computation, whatever the blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.conditioning import stream as stream_module
+from dynid.conditioning.factor import merge
+from dynid.conditioning.lowpass import row_filter
+from dynid.conditioning.stream import series, stream
+from dynid.regressor.layout import ABSENT, Layout
+
+
+class RandomRows:
+    """Two rows with two and one parameters, made of fixed random signals; some samples masked."""
+
+    dt = 0.01
+
+    def __init__(self, n: int, pieces: list[tuple[int, int]], masked: slice | None = None) -> None:
+        rng = np.random.default_rng(1)
+        self.layout = Layout(np.array([0, 3, 5]), np.array([0, 2, ABSENT, 1, ABSENT]))
+        self.entries = rng.normal(size=(5, n))
+        self.weights = np.ones((2, n))
+        if masked is not None:
+            self.weights[1, masked] = 0.0
+        self._pieces = pieces
+
+    def pieces(self) -> list[tuple[int, int]]:
+        return self._pieces
+
+    def rows(self, start: int, stop: int, tile: int):
+        for at in range(start, stop, tile):
+            part = slice(at, min(at + tile, stop))
+            yield at, self.entries[:, part].copy(), np.ascontiguousarray(self.weights[:, part])
+
+
+def dense(source: RandomRows, rows, piece: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Every output by its definition: weighted kernel, rescaled by the weight it caught."""
+    start, stop = piece
+    count = (stop - start + rows.decimate - 1) // rows.decimate
+    first = start + ((stop - start - 1) - (count - 1) * rows.decimate) // 2
+    out, caught = np.zeros((5, count)), np.zeros((2, count))
+    for k in range(count):
+        centre = first + k * rows.decimate
+        at = np.arange(max(start, centre - rows.half), min(stop, centre + rows.half + 1))
+        h = rows.kernel[at - centre + rows.half]
+        for row, (lo, hi) in enumerate(((0, 3), (3, 5))):
+            w = h * source.weights[row, at]
+            caught[row, k] = w.sum()
+            out[lo:hi, k] = source.entries[lo:hi, at] @ w / (w.sum() if abs(w.sum()) > 1e-9 else 1.0)
+    return out, caught > 0.5
+
+
+@pytest.mark.parametrize("decimate", [1, 3, 10])
+@pytest.mark.parametrize("masked", [None, slice(300, 340)])
+def test_filtered_rows_equal_the_definition(decimate: int, masked: slice | None) -> None:
+    source = RandomRows(1000, [(5, 400), (450, 990)], masked)
+    rows = row_filter(source.dt, decimate, None if decimate > 1 else 12.0)
+    parts = list(series(source, rows, lambda entries: entries))
+    found = np.concatenate([entries for _, entries, _ in parts], axis=1)
+    valid = np.concatenate([ok for _, _, ok in parts], axis=1)
+    expected = [dense(source, rows, piece) for piece in source.pieces()]
+    values = np.concatenate([one[0] for one in expected], axis=1)
+    ok = np.concatenate([one[1] for one in expected], axis=1)
+    np.testing.assert_array_equal(valid, ok)
+    where = np.repeat(ok, [3, 2], axis=0)
+    # Only the order of summation differs.
+    np.testing.assert_allclose(found[where], values[where], atol=1e-12)
+
+
+def test_factors_hold_all_inner_products_of_the_rows() -> None:
+    source = RandomRows(3000, [(0, 3000)], slice(100, 150))
+    rows = row_filter(source.dt, 5)
+    blocks = stream(source, rows)
+    parts = list(series(source, rows, lambda entries: entries))
+    entries = np.concatenate([one for _, one, _ in parts], axis=1)
+    valid = np.concatenate([ok for _, _, ok in parts], axis=1)
+    for row, (lo, hi) in enumerate(((0, 3), (3, 5))):
+        A = entries[lo:hi, valid[row]].T
+        factor = merge(blocks[row])
+        assert factor.n_rows == len(A)
+        # R^T R = A^T A up to rounding of sums over 600 rows.
+        np.testing.assert_allclose(factor.R.T @ factor.R, A.T @ A, atol=1e-10)
+
+
+def test_threads_and_many_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = RandomRows(40_000, [(0, 40_000)])
+    rows = row_filter(source.dt, 4)
+    one = stream(source, rows, threads=1)
+    two = stream(source, rows, threads=2)
+    for a, b in zip(one, two, strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x.R, y.R)
+    monkeypatch.setattr(stream_module, "MOST_BLOCKS", 16)
+    few = stream(source, rows)
+    assert all(len(blocks) <= 16 for blocks in few)
+    for a, b in zip(one, few, strict=True):
+        R, S = merge(a).R, merge(b).R
+        # The same rows merged in another order: rounding only.
+        np.testing.assert_allclose(R.T @ R, S.T @ S, rtol=1e-11, atol=1e-8)
+
+
+def test_inflation_is_that_of_filtered_white_noise() -> None:
+    rng = np.random.default_rng(2)
+    for rows in (row_filter(0.001, 10), row_filter(0.001, 10, 20.0), row_filter(0.001, 10, 20.0, butterworth=4)):
+        noise = rng.normal(size=400_000)
+        filtered = np.convolve(noise, rows.kernel, mode="valid")[:: rows.decimate]
+        # Sums over 100 neighbours against independent ones: the ratio of variances is the inflation.
+        sums = filtered[: len(filtered) // 100 * 100].reshape(-1, 100).sum(axis=1)
+        measured = sums.var() / (100 * filtered.var())
+        # 400 sums: their variance is known to 7 %, two of these and the window's edge make 20 %.
+        assert measured == pytest.approx(rows.inflation, rel=0.2)
+
+
+def test_butterworth_rows_have_the_response_of_a_forward_backward_filter() -> None:
+    from scipy.signal import butter, sosfiltfilt
+
+    rows = row_filter(0.002, 1, 15.0, butterworth=4)
+    x = np.random.default_rng(3).normal(size=3000)
+    sections = butter(4, 15.0, fs=500.0, output="sos")
+    expected = sosfiltfilt(sections, x)[500:-500]
+    found = np.convolve(x, rows.kernel, mode="same")[500:-500]
+    # The kernel is cut at 1e-5 of its peak.
+    np.testing.assert_allclose(found, expected, atol=1e-4)
