@@ -37,10 +37,12 @@ def random_fourier(
     """A random motion within the limits, the best conditioned of `draws`.
 
     Args:
+        mechanism: Its measured joints move.
         limits: Per measured coordinate; default those of the robot file.
         seed: Of the draws; the same seed gives the same motion.
         harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
         frequency: Of the first harmonic, in [Hz].
+        draws: Motions drawn and compared.
         margin: Share of every limit that stays unused, dimensionless.
     """
     _check(mechanism, harmonics, frequency, draws)

@@ -41,12 +41,12 @@ class FourierMotion:
     def dq(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
         """Velocities, shape (n, j), in [rad/s] or [m/s]."""
         s, c, _ = self._waves(t)
-        return c @ self.sine + s @ self.cosine
+        return np.asarray(c @ self.sine + s @ self.cosine)
 
     def ddq(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
         """Accelerations, shape (n, j), in [rad/s^2] or [m/s^2]."""
         s, c, w = self._waves(t)
-        return (c * w) @ self.cosine - (s * w) @ self.sine
+        return np.asarray((c * w) @ self.cosine - (s * w) @ self.sine)
 
     def _waves(
         self, t: Inexact[Array, "n"]
@@ -71,9 +71,7 @@ class Limits:
     ddq: Float[Array, "j"]
 
 
-def at_rest(
-    frequency: float, sine: Float[Array, "h j"], cosine: Float[Array, "h j"]
-) -> FourierMotion:
+def at_rest(frequency: float, sine: Float[Array, "h j"], cosine: Float[Array, "h j"]) -> FourierMotion:
     """The motion nearest to these amplitudes whose velocity and acceleration vanish at t = 0.
 
     dq(0) = sum a_l and ddq(0) = w sum l b_l: one linear condition on each, by projection.
@@ -88,6 +86,8 @@ def scaled_into(motion: FourierMotion, limits: Limits, margin: float = 0.02) -> 
     """The same shape as large as the limits allow, in the middle of the position range.
 
     Args:
+        motion: Whose shape is kept.
+        limits: Per coordinate.
         margin: Share of every limit that stays unused, dimensionless.
     """
     n = _GRID_PER_HARMONIC * len(motion.sine)

@@ -9,7 +9,7 @@ with noise. Friction, rotor inertia and offsets act through their columns of W.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -19,17 +19,17 @@ from dynid.errors import InputError, nearest
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.log import Log
+from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
 from dynid.regressor.regressor import tree_matrix
-
-if TYPE_CHECKING:
-    from dynid.motion.log import Log
 
 Per = float | Float[Array, "c"]
 _BLOCK = 4096  # samples: the dense regressor of a block stays below some tens of megabytes
 _IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
 
 
+@runtime_checkable
 class Trajectory(Protocol):
     """Positions and exact rates of the measured coordinates at any time."""
 
@@ -54,7 +54,11 @@ def inverse_efforts(
     """Efforts of all actuators at measured positions and their rates, least norm if redundant.
 
     Args:
+        mechanism: Whose actuators do the work.
         chi_true: All standard parameters, in the order of the table or by name, SI.
+        q: Measured positions, shape (n, m), in [rad] or [m].
+        dq: Their rates, shape (n, m), per s.
+        ddq: Their second rates, shape (n, m), per s^2.
         mounted: Payloads on the robot.
 
     Returns:
@@ -63,10 +67,10 @@ def inverse_efforts(
     chi = parameter_vector(mechanism, chi_true)
     directions = inverse_directions(mechanism)
     states = coordinate_map(mechanism).states(q, dq, ddq)
-    blocks = [
-        tree_matrix(mechanism, *(x[i : i + _BLOCK] for x in states), directions.N, mounted) @ chi
-        for i in range(0, len(q), _BLOCK)
-    ]
+    blocks = []
+    for i in range(0, len(q), _BLOCK):
+        q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)
+        blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted) @ chi)
     rows = np.concatenate(blocks)
     tau = rows @ np.linalg.pinv(directions.effort_map).T
     left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
@@ -117,6 +121,9 @@ def simulate_log(
     """The log a robot with `chi_true` would leave along a motion of its measured coordinates.
 
     Args:
+        mechanism: The robot.
+        chi_true: All standard parameters, in the order of the table or by name, SI.
+        motion: Of the measured coordinates, e.g. a `FourierMotion`.
         rate: Samples a second, in [Hz].
         duration: In [s]; both ends are sampled.
         encoder_resolution: Step of the positions, one or per coordinate, in [rad] or [m]; 0: none.
@@ -125,13 +132,12 @@ def simulate_log(
         velocity: Whether the exact velocities are logged too.
         tau_coloured: Correlation of the noise from one sample to the next, 0 to 1; None: white.
         payloads: Mounted during the recording.
+        name: Of the log.
     """
-    from dynid.motion.logs import log_from_arrays
-
     t = np.arange(round(duration * rate) + 1) / rate
     q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
     tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)
-    noise = effort_noise(np.random.default_rng(seed), *tau.shape, tau_coloured)
+    noise = effort_noise(np.random.default_rng(seed), len(t), tau.shape[1], tau_coloured)
     return log_from_arrays(
         mechanism,
         t,

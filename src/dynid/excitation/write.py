@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Shaped
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-
-if TYPE_CHECKING:
-    from dynid.motion.log import Log
+from dynid.motion.log import Log
 
 
 def write_log(log: Log, path: str | os.PathLike[str]) -> Path:

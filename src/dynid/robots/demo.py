@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.excitation.design import random_fourier
 from dynid.excitation.simulate import simulate_log
+from dynid.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
 from dynid.robots.demo_file import demo_file, read_demo
-
-if TYPE_CHECKING:
-    from dynid.experiment import Experiment
-    from dynid.motion.log import Log
-    from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate
 
 Progress = Callable[[str, float], None]
 
@@ -48,6 +45,7 @@ def built_in_experiment(
     Args:
         name: As `dynid robots` lists it.
         seed: Of motions and noise; default that of the robot's experiment file.
+        progress: Told the stage and how much of it is done, 0 to 1.
     """
     path = demo_file(name)
     mechanism = load_robot(name)
@@ -86,7 +84,6 @@ def built_in_experiment(
 
 def run_demo(name: str, progress: Progress | None = None, seed: int | None = None) -> Estimate:
     """Simulate a built-in robot, identify it, and put the true base values beside the estimates."""
-    from dynid.experiment import Experiment
     from dynid.identification import identify_logs
 
     demo = built_in_experiment(name, seed, progress)

@@ -98,7 +98,7 @@ def _bodies(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float
             for name, body in mechanism.bodies.items()
             for symbol, value in body.prior.items()
         }
-    values = {}
+    values: dict[str, float] = {}
     for name, item in entry.mapping().items():
         if name not in mechanism.bodies:
             raise item.error(f"unknown body '{name}'" + nearest(name, mechanism.bodies))

@@ -1,0 +1,180 @@
+"""Simulated logs: efforts equal independent dynamics, and the imperfections are those asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.design import random_fourier
+from dynid.excitation.simulate import (
+    effort_noise,
+    inverse_efforts,
+    parameter_vector,
+    quantised,
+    simulate_log,
+)
+from dynid.excitation.write import write_log
+from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Actuator
+from dynid.motion.logs import read_log
+from dynid.robots.demo_file import demo_file, read_demo
+from tests.oracle import pinocchio_model
+
+
+def truth_of(name: str):
+    robot = load_robot(name)
+    return robot, dict(read_demo(demo_file(name), robot).truth)
+
+
+def pinocchio_efforts(robot, truth, q, dq, ddq) -> np.ndarray:
+    """Newton-Euler by Pinocchio, drives added by hand in the signs of the formats."""
+    model, where = pinocchio_model(robot)
+    for body, (joint, frame) in where.items():
+        if body == "base":
+            continue
+        chi = np.array([truth[f"{symbol}_{body}"] for symbol in SYMBOLS])
+        mass, moment, inertia = unpack(in_parent_frame(chi, frame.rotation, frame.translation))
+        com = moment / mass
+        central = inertia + mass * pin.skew(com) @ pin.skew(com)
+        model.inertias[joint] = pin.Inertia(mass, com, central)
+    data = model.createData()
+    tau = np.array([pin.rnea(model, data, *state) for state in zip(q, dq, ddq, strict=True)])
+    for i, name in enumerate(robot.coordinates):
+        ia, fv, fs, off = (truth.get(f"{symbol}_{name}", 0.0) for symbol in ("Ia", "Fv", "Fs", "Off"))
+        tau[:, i] += ia * ddq[:, i] + fv * dq[:, i] + fs * np.sign(dq[:, i]) + off
+    return tau
+
+
+@pytest.mark.parametrize("name", ["ur5", "puma560", "serial6", "scara", "panda"])
+def test_simulated_efforts_equal_pinocchio(name: str) -> None:
+    robot, truth = truth_of(name)
+    motion = random_fourier(robot, seed=3, draws=1)
+    log = simulate_log(robot, truth, motion, rate=20.0, duration=motion.period)
+    t = log.t
+    expected = pinocchio_efforts(robot, truth, motion.q(t), motion.dq(t), motion.ddq(t))
+    # At rest (both ends) sign(dq) is that of rounding: those two samples say nothing.
+    error = np.abs(log.tau - expected)[1:-1]
+    # Rounding of a chain of seven bodies.
+    assert error.max() < 1e-10 * np.abs(expected).max()
+    np.testing.assert_array_equal(log.q, motion.q(t))
+
+
+def test_quantisation_has_the_right_step() -> None:
+    robot, truth = truth_of("scara")
+    motion = random_fourier(robot, seed=1, draws=1)
+    step = np.array([1e-3, 2e-3, 1e-4, 0.0])
+    log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, encoder_resolution=step)
+    exact = motion.q(log.t)
+    counts = log.q[:, :3] / step[:3]
+    # Whole steps up to rounding of the product, and never further off than half a step.
+    np.testing.assert_allclose(counts, np.rint(counts), rtol=0, atol=1e-9)
+    assert np.all(np.abs(log.q - exact)[:, :3] <= step[:3] * (0.5 + 1e-9))
+    # 1000 samples of a slow motion visit neighbouring counts: the step is no multiple of the one asked for.
+    assert np.diff(np.unique(np.rint(counts[:, 0]))).min() == 1
+    np.testing.assert_array_equal(log.q[:, 3], exact[:, 3])
+    with pytest.raises(InputError, match="negative"):
+        quantised(exact, -1.0)
+
+
+def test_noise_has_the_asked_deviation_and_colour() -> None:
+    n = 200_000
+    white = effort_noise(np.random.default_rng(0), n, 2)
+    coloured = effort_noise(np.random.default_rng(0), n, 2, 0.9)
+    for noise, correlation in ((white, 0.0), (coloured, 0.9)):
+        neighbours = np.mean(noise[1:] * noise[:-1], axis=0) / np.mean(noise**2, axis=0)
+        # Deviations of these averages: 1/sqrt(n) = 0.002, for the coloured variance about 0.007.
+        np.testing.assert_allclose(neighbours, correlation, atol=0.01)
+        np.testing.assert_allclose(noise.std(axis=0), 1.0, atol=0.03)
+    first = [effort_noise(np.random.default_rng(s), 2, 1, 0.99)[0, 0] for s in range(400)]
+    assert np.std(first) == pytest.approx(1.0, abs=0.15)  # stationary from the first sample
+    with pytest.raises(InputError, match="between 0 and 1"):
+        effort_noise(np.random.default_rng(0), 3, 1, 1.0)
+
+
+def test_logged_noise_is_per_actuator_and_seeded() -> None:
+    robot, truth = truth_of("scara")
+    motion = random_fourier(robot, seed=1, draws=1)
+    sigma = np.array([0.5, 0.0, 2.0, 0.1])
+
+    def log(seed: int, torque_sigma):
+        return simulate_log(
+            robot, truth, motion, rate=500.0, duration=motion.period, torque_sigma=torque_sigma, seed=seed
+        )
+
+    noise = log(7, sigma).tau - log(7, 0.0).tau
+    np.testing.assert_allclose(noise.std(axis=0), sigma, rtol=0.05)  # 5000 samples: 1 % each
+    np.testing.assert_array_equal(log(7, sigma).tau, log(7, sigma).tau)
+    assert not np.array_equal(log(8, sigma).tau, log(7, sigma).tau)
+
+
+def test_velocities_are_logged_on_request() -> None:
+    robot, truth = truth_of("scara")
+    motion = random_fourier(robot, seed=1, draws=1)
+    plain, with_rates = (
+        simulate_log(robot, truth, motion, rate=50.0, duration=2.0, velocity=flag) for flag in (False, True)
+    )
+    assert plain.dq is None
+    np.testing.assert_array_equal(with_rates.dq, motion.dq(with_rates.t))
+
+
+def test_coupled_actuators_do_the_same_work() -> None:
+    robot, truth = truth_of("scara")
+    geared = replace(
+        robot,
+        actuators=(
+            Actuator("m1", {"shoulder": 80.0}),
+            Actuator("m2", {"shoulder": 1.0, "elbow": 50.0}),
+            Actuator("quill", {"quill": 1.0}),
+            Actuator("m4", {"quill": -3.0, "wrist": 10.0}),
+        ),
+    )
+    rng = np.random.default_rng(0)
+    q, dq, ddq = (rng.normal(size=(30, 4)) for _ in range(3))
+    tau, tau_geared = (inverse_efforts(one, truth, q, dq, ddq) for one in (robot, geared))
+    power = np.sum(tau * dq, axis=1)
+    power_geared = np.sum(tau_geared * (dq @ geared.actuator_map.T), axis=1)
+    np.testing.assert_allclose(power, power_geared, rtol=1e-12)  # rounding
+
+
+def test_an_undriven_joint_is_refused() -> None:
+    robot, truth = truth_of("scara")
+    passive = replace(robot, actuators=robot.actuators[:3])
+    with pytest.raises(InputError, match="nothing drives 'wrist'"):
+        inverse_efforts(passive, truth, *(np.ones((4, 4)) for _ in range(3)))
+
+
+def test_true_parameters_are_checked_by_name() -> None:
+    robot, truth = truth_of("scara")
+    chi = parameter_vector(robot, truth)
+    np.testing.assert_array_equal(parameter_vector(robot, chi), chi)
+    with pytest.raises(InputError, match="did you mean 'M_tool'"):
+        parameter_vector(robot, {**truth, "M_tol": 1.0})
+    del truth["M_tool"]
+    with pytest.raises(InputError, match="no value: M_tool"):
+        parameter_vector(robot, truth)
+    with pytest.raises(InputError, match="do not fit"):
+        parameter_vector(robot, chi[1:])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_written_logs_read_back_exactly(tmp_path: Path, ending: str) -> None:
+    robot, truth = truth_of("scara")
+    motion = random_fourier(robot, seed=1, draws=1)
+    log = simulate_log(robot, truth, motion, rate=100.0, duration=3.0, torque_sigma=0.1, velocity=True)
+    again = read_log(write_log(log, tmp_path / f"log.{ending}"), robot)
+    for name in ("t", "q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
+
+
+def test_other_log_formats_are_refused(tmp_path: Path) -> None:
+    robot, truth = truth_of("scara")
+    log = simulate_log(robot, truth, random_fourier(robot, draws=1), rate=50.0, duration=1.0)
+    with pytest.raises(InputError, match="neither"):
+        write_log(log, tmp_path / "log.xlsx")
+    assert list(tmp_path.iterdir()) == []
