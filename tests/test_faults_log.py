@@ -216,7 +216,7 @@ def test_25_without_a_cutoff_five_steps_or_what_the_data_choose():
     t[1000:] += 0.5  # far beyond everything
     assert len(sampled(t).segments) == 2
     t = np.arange(2000) / 250.0
-    t[1000:] += 7 * 0.004  # 8 steps: the data choose about 7 Hz, 0.25 / 7 Hz = 36 ms
+    t[1000:] += 4.4 * 0.004  # 5.4 steps: the data choose about 10 Hz, 0.25 / 10 Hz = 25 ms
     assert len(sampled(t).segments) == 1
     t = np.arange(100) / 250.0
     t[50:] += 7 * 0.004  # too short to choose from

@@ -66,7 +66,7 @@ def test_the_same_data_choose_the_same_plan():
 
 
 def test_more_noise_means_wider_reversal_masks():
-    quiet, loud = (plan_motion([noisy(noise=n)], arm(), Filter(), Mask()) for n in (1e-6, 3e-3))
+    quiet, loud = (plan_motion([noisy(noise=n)], arm(), Filter(), Mask()) for n in (1e-6, 3e-2))
     assert np.all(np.array(loud.reversal_speed) > np.array(quiet.reversal_speed))
 
 

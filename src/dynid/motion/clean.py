@@ -12,7 +12,7 @@ from dynid.errors import InputError
 from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
 from dynid.motion.record import Record
 from dynid.motion.resample import METHOD, continuous, resample
-from dynid.motion.spectrum import chosen_cutoff
+from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
 from dynid.notices import Notice
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
@@ -165,7 +165,7 @@ def _gap_limit(
         pieces = _runs(record.breaks, good, ordinary & (steps > jump))
         start, stop = pieces[np.argmax(pieces[:, 1] - pieces[:, 0])]
         if stop - start >= 8 * MIN_SEGMENT:
-            part = record.rows(np.arange(start, min(stop, start + 200_000)))
+            part = record.rows(np.arange(start, min(stop, start + MOST_SAMPLES)))
             dt = float((part.t[-1] - part.t[0]) / (len(part.t) - 1))
             grid, _ = resample(part, np.array([[0, len(part.t)]]), dt)
             cutoff = chosen_cutoff(grid.q, dt)

@@ -7,7 +7,7 @@ rule asks for it and the residual of the full model grows by less than one perce
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
