@@ -55,7 +55,7 @@ def random_tree(
         bodies={joint.child: Body(joint.child) for joint in joints},
         actuators=tuple(Actuator(name, {name: 1.0}) for name in coordinates),
         measured=tuple(joint.name for joint in joints if joint.positions),
-        drive={name: drive for name in coordinates} if drive else {},
+        drive=dict.fromkeys(coordinates, drive) if drive else {},
     )
 
 

@@ -103,7 +103,11 @@ def test_threads_and_many_blocks_do_not_change_the_answer(monkeypatch: pytest.Mo
 
 def test_inflation_is_that_of_filtered_white_noise() -> None:
     rng = np.random.default_rng(2)
-    for rows in (row_filter(0.001, 10), row_filter(0.001, 10, 20.0), row_filter(0.001, 10, 20.0, butterworth=4)):
+    for rows in (
+        row_filter(0.001, 10),
+        row_filter(0.001, 10, 20.0),
+        row_filter(0.001, 10, 20.0, butterworth=4),
+    ):
         noise = rng.normal(size=400_000)
         filtered = np.convolve(noise, rows.kernel, mode="valid")[:: rows.decimate]
         # Sums over 100 neighbours against independent ones: the ratio of variances is the inflation.

@@ -36,7 +36,9 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     wrong = [
         one
         for one in parameters
-        if one.ci95 is not None and one.ci95[1] < 0 and one.name.split("_")[0].rstrip("+-") in _POSITIVE
+        if one.ci95 is not None
+        and one.ci95[1] < 0
+        and one.name.split("_")[0].rstrip("+-") in _POSITIVE
         # Something grouped into it may rightly be negative.
         and not one.grouping
     ]

@@ -26,7 +26,7 @@ from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.experiment import Experiment, FilterSettings, LogEntry
 from dynid.info import grouping_symbols, known_columns, structural_base, tie_groups, variant
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
@@ -131,7 +131,9 @@ def _identify(
         provenance=provenance(mechanism, (*logs, *validate), experiment, job.plans[0]),
         signals=signals + more,
     )
-    return replace(estimate, warnings=estimate.warnings + check_estimate(estimate) + check_validation(estimate))
+    return replace(
+        estimate, warnings=estimate.warnings + check_estimate(estimate) + check_validation(estimate)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +222,7 @@ def validate_result(
     """
     from dynid.report.json_file import read_result
 
-    estimate = result if isinstance(result, Estimate) else read_result(result)
+    estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
     options = estimate.provenance.get("options", {})
     experiment = _recorded_experiment(options)
     mechanism = load_robot(robot or options.get("robot", estimate.robot))
@@ -231,7 +233,9 @@ def validate_result(
     return _predict(job, chi, read, used)
 
 
-def _as_log(source: str | os.PathLike[str] | LogEntry | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
+def _as_log(
+    source: str | os.PathLike[str] | LogEntry | Log, mechanism: Mechanism, experiment: Experiment
+) -> Log:
     if isinstance(source, Log):
         return source
     entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
@@ -297,26 +301,13 @@ def _reduced(experiment: Experiment, data: BaseSystem, solution: Any) -> Reduced
 
 
 def _priors(mechanism: Mechanism) -> dict[str, float]:
-    return {
-        f"{symbol}_{owner.name}": value
-        for owner in (*mechanism.bodies.values(), *mechanism.payloads.values())
-        for symbol, value in owner.prior.items()
-    }
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    return {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
 
 
 def _fit_signals(job: Job, k: int, chi: Float[Array, "p"]) -> Signals:
     """Measured against predicted efforts of one log, as the filtered rows that were fitted."""
-    source = job.sources[k]
-    log = source.motion.log
-    return predict_rows(
-        source,
-        chi,
-        job.filters[k],
-        t=log.t,
-        log=log.name,
-        names=job.directions.names,
-        units=job.directions.units,
-    ).signals
+    return predict_rows(job.sources[k], chi, job.filters[k]).signals
 
 
 def _validations(
@@ -346,10 +337,8 @@ def _predict(
 ) -> tuple[tuple[Validation, ...], tuple[Signals, ...]]:
     found, shown = [], []
     for source, rows, log in zip(job.sources, job.filters, logs, strict=True):
-        names, units = job.directions.names, job.directions.units
-        given = {"t": log.t, "log": log.name, "names": names, "units": units, "validation": True}
-        filtered = predict_rows(source, chi, rows, **given)
-        logged = predict_rows(source, chi, unfiltered(log.dt), **given)
+        filtered = predict_rows(source, chi, rows, validation=True)
+        logged = predict_rows(source, chi, unfiltered(log.dt), validation=True)
         independent = log.sha256 is None or log.sha256 not in used
         found.append(Validation(log.name, independent, filtered.percent, logged.percent, logged.groups()))
         shown.append(filtered.signals)

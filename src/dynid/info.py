@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from dynid.base.base import BaseSet, base_set
 from dynid.base.grouping import Symbols
-from dynid.base.rank import ColumnRank
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.errors import InputError, nearest
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
 from dynid.notices import Notice
 from dynid.projection.inverse import inverse_directions
@@ -108,7 +107,9 @@ def variant(
     """The mechanism with other drive terms, with only these payloads, or a sub-chain of it."""
     for name in payloads:
         if name not in mechanism.payloads:
-            raise InputError(f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads))
+            raise InputError(
+                f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads)
+            )
     changes: dict[str, object] = {"payloads": {name: mechanism.payloads[name] for name in payloads}}
     if drive is not None:
         changes["drive"] = _drive_everywhere(mechanism, drive)
@@ -132,27 +133,21 @@ def structural_base(
     known = known_columns(mechanism, parameters)
     groups = tie_groups(mechanism, parameters, ties)
     order = considered_order(mechanism, parameters)
-    best: BaseSet | None = None
+    found: list[BaseSet] = []
     for stretch in _STRETCHES:
         factor = structural_factor(mechanism, parameters, directions, stretch=stretch)
-        base = base_set(parameters, factor, order, known, ties=groups)
-        if best is None or _gap(base.rank) > _gap(best.rank):
-            best = base
-        if _gap(best.rank) >= _CLEAR_GAP:
-            break
-    assert best is not None  # noqa: S101  (there is at least one stretch)
-    return best
-
-
-def _gap(rank: ColumnRank) -> float:
-    return rank.gap
+        found.append(base_set(parameters, factor, order, known, ties=groups))
+        if found[-1].rank.gap >= _CLEAR_GAP:
+            return found[-1]
+    # None is clear: the clearest one is returned, with its own notice when it is undecided.
+    return max(found, key=lambda base: base.rank.gap)
 
 
 def known_columns(mechanism: Mechanism, parameters: Sequence[Parameter]) -> dict[int, float]:
     """Column -> value of everything the description takes as known."""
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     values: dict[str, float] = dict(mechanism.known)
-    owners = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
     for owner in owners:
         values |= {f"{symbol}_{owner.name}": value for symbol, value in owner.known.items()}
     return {index[name]: value for name, value in values.items() if name in index}
@@ -204,7 +199,9 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
     """Only the joints that carry `bodies`; each must hang on the base or on another of them."""
     for name in bodies:
         if name not in mechanism.bodies:
-            raise InputError(f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies))
+            raise InputError(
+                f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies)
+            )
     wanted = set(bodies)
     joints = tuple(joint for joint in mechanism.joints if joint.child in wanted)
     for joint in joints:

@@ -66,7 +66,8 @@ def _position_rates(mechanism, q, dq):
             w, x, y, z = q[:, iq + nq - 4 : iq + nq].T
             a, b, c = rate[:, -3:].T
             spin = 0.5 * np.stack(
-                [-x * a - y * b - z * c, w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a], 1
+                [-x * a - y * b - z * c, w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a],
+                1,
             )
             rate = np.concatenate([rate[:, :-3], spin], axis=1)
         rates.append(rate)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from dynid.compiled import summing
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@summing
 def decimate(packed, kernel, at, first, step, out):
     """Add what samples at .. at + n contribute to outputs centred at first + k step.
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -28,6 +28,7 @@ _TILE_BYTES = 1 << 20
 Progress = Callable[[float], None]
 
 
+@runtime_checkable
 class RowSource(Protocol):
     """Rows of one log by one model, computed for any range of samples on demand."""
 
@@ -88,9 +89,7 @@ def series(
         yield task.first + row_filter.decimate * np.arange(task.count), reduce(filtered), valid
 
 
-def _tasks(
-    pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: int
-) -> Iterator[_Task]:
+def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: int) -> Iterator[_Task]:
     """Whole blocks of outputs, about `_TASK_SAMPLES` samples each."""
     step = row_filter.decimate
     most = per_block * max(1, _TASK_SAMPLES // (step * per_block))
@@ -102,9 +101,7 @@ def _tasks(
             yield _Task((start, stop), offset + at * step, min(most, outputs - at))
 
 
-def _condense(
-    source: RowSource, row_filter: RowFilter, task: _Task, per_block: int
-) -> list[list[Factor]]:
+def _condense(source: RowSource, row_filter: RowFilter, task: _Task, per_block: int) -> list[list[Factor]]:
     """Factors per row of one task, one per block."""
     filtered, valid = _filtered(source, row_filter, task)
     layout, result = source.layout, []
@@ -121,9 +118,7 @@ def _condense(
     return result
 
 
-def _filtered(
-    source: RowSource, row_filter: RowFilter, task: _Task
-) -> tuple[Float[Array, "e k"], Array]:
+def _filtered(source: RowSource, row_filter: RowFilter, task: _Task) -> tuple[Float[Array, "e k"], Array]:
     """Filtered entries at the task's outputs, and which of them rest on enough samples.
 
     A sample with weight 0 is left out and the kernel rescaled: the same linear map acts on Y and
@@ -144,8 +139,8 @@ def _filtered(
         decimate(weights, row_filter.kernel, at, task.first, step, weight)
     valid = weight > 0.5
     scale = np.where(valid, 1.0 / np.where(valid, weight, 1.0), 0.0)
-    for row in range(len(weight)):
-        sums[layout.start[row] : layout.start[row + 1]] *= scale[row]
+    for k in range(len(weight)):
+        sums[layout.start[k] : layout.start[k + 1]] *= scale[k]
     return sums, valid
 
 

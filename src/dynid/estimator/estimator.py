@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.conditioning.factor import Factor
 from dynid.errors import InputError, nearest
-from dynid.estimator.ols import conditions, least_squares
+from dynid.estimator.ols import LeastSquares, conditions, least_squares
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.wls import GroupWeights, Solver, Weights, weighted
 from dynid.notices import Notice
@@ -84,7 +84,7 @@ def _inflated(
     for group, one, weight in zip(system.groups, factors, weights.values, strict=True):
         seen = weight * (one.W @ fit.root)
         spread += group.inflation * (seen.T @ seen)
-    return fit.root @ spread @ fit.root.T
+    return np.asarray(fit.root @ spread @ fit.root.T)
 
 
 def _effective_dof(system: System, dof: int) -> int:

@@ -76,9 +76,7 @@ def _is_coupled(mechanism: Mechanism, coordinate: str) -> bool:
     return any(coupling.joint == coordinate for coupling in mechanism.couplings)
 
 
-def _expand(
-    mechanism: Mechanism, names: Sequence[str]
-) -> tuple[Float[Array, "c u"], Float[Array, "c"]]:
+def _expand(mechanism: Mechanism, names: Sequence[str]) -> tuple[Float[Array, "c u"], Float[Array, "c"]]:
     """Every coordinate of `names` by the uncoupled ones among them, chains of couplings resolved."""
     index = {name: i for i, name in enumerate(names)}
     direct, offset = np.zeros((len(names), len(names))), np.zeros(len(names))

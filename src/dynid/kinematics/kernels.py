@@ -8,7 +8,8 @@ Works for float64 and complex128: derivatives by the complex step come for free.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dynid.compiled import inlined, kernel
 
 LANES = 64
 # Fields of a link's state, base frame: R (9, by rows), p, v, w (angular), a (minus gravity), dw.
@@ -16,7 +17,7 @@ LINK = 24
 _P, _V, _W, _A, _DW = 9, 12, 15, 18, 21
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state):
     """State of every link for samples at .. at + LANES (short tiles repeat the last sample).
 
@@ -55,7 +56,7 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
             _orient(own, qs, vs)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _carry(up, own, frame):
     """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
     f0, f1, f2, f3, f4, f5, f6, f7, f8, px, py, pz = frame
@@ -93,7 +94,7 @@ def _carry(up, own, frame):
         own[23 * LANES + k] = bz
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _turn(own, qs, vs):
     """A revolute joint about the frame's z."""
     for k in range(LANES):
@@ -116,7 +117,7 @@ def _turn(own, qs, vs):
         own[23 * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _slide(own, qs, vs):
     """A prismatic joint along the frame's z."""
     for k in range(LANES):
@@ -132,12 +133,18 @@ def _slide(own, qs, vs):
         own[12 * LANES + k] += cx + zx * rate
         own[13 * LANES + k] += cy + zy * rate
         own[14 * LANES + k] += cz + zz * rate
-        own[18 * LANES + k] += by * z - bz * y + wy * cz - wz * cy + zx * accel + 2.0 * rate * (wy * zz - wz * zy)
-        own[19 * LANES + k] += bz * x - bx * z + wz * cx - wx * cz + zy * accel + 2.0 * rate * (wz * zx - wx * zz)
-        own[20 * LANES + k] += bx * y - by * x + wx * cy - wy * cx + zz * accel + 2.0 * rate * (wx * zy - wy * zx)
+        own[18 * LANES + k] += (
+            by * z - bz * y + wy * cz - wz * cy + zx * accel + 2.0 * rate * (wy * zz - wz * zy)
+        )
+        own[19 * LANES + k] += (
+            bz * x - bx * z + wz * cx - wx * cz + zy * accel + 2.0 * rate * (wz * zx - wx * zz)
+        )
+        own[20 * LANES + k] += (
+            bx * y - by * x + wx * cy - wy * cx + zz * accel + 2.0 * rate * (wx * zy - wy * zx)
+        )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _orient(own, qs, vs):
     """A spherical joint: unit quaternion, angular velocity and acceleration in the moving frame."""
     for k in range(LANES):
@@ -161,7 +168,7 @@ def _orient(own, qs, vs):
         own[23 * LANES + k] += az + wx * oy - wy * ox
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def _rotate(own, k, x, y, z):
     """R (x, y, z) of one lane."""
     return (
@@ -171,7 +178,7 @@ def _rotate(own, k, x, y, z):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@inlined
 def unrotate(own, k, x, y, z):
     """R^T (x, y, z) of one lane: base frame to the state's own axes."""
     return (
@@ -181,7 +188,7 @@ def unrotate(own, k, x, y, z):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def body_state(state, link, frame, body):
     """State of a body fixed to `link` at `frame`, its v, w, a, dw turned into body axes."""
     _carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)
@@ -195,7 +202,7 @@ def body_state(state, link, frame, body):
             body[(field + 2) * LANES + k] = z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def move_bodies(parent, kind, q_start, v_start, placement, body_link, body_frame, gravity, q, dq, ddq):
     """Samples first: R, p (base frame), V and dV (body axes, linear first), shape (n, b, 24)."""
     n = q.shape[1]

@@ -100,9 +100,14 @@ class _Builder:
         return len(self.links) - 1
 
     def tree(self, gravity: Float[Array, "3"]) -> Tree:
-        columns = [np.array([link[k] for link in self.links], dtype=np.int64) for k in range(4)]
+        parent, kind, q_start, v_start = (
+            np.array([link[k] for link in self.links], dtype=np.int64) for k in range(4)
+        )
         return Tree(
-            *columns,
+            parent=parent,
+            kind=kind,
+            q_start=q_start,
+            v_start=v_start,
             placement=_flat([link[4] for link in self.links]),
             body_link=np.array([body[1] for body in self.bodies], dtype=np.int64),
             body_frame=_flat([body[2] for body in self.bodies]),
@@ -243,4 +248,4 @@ def _quaternion_rates(
 
 def _conjugate_product(a: Inexact[Array, "n 4"], b: Inexact[Array, "n 4"]) -> Inexact[Array, "n 3"]:
     """Vector part of conj(a) b."""
-    return a[:, :1] * b[:, 1:] - b[:, :1] * a[:, 1:] - np.cross(a[:, 1:], b[:, 1:])
+    return np.asarray(a[:, :1] * b[:, 1:] - b[:, :1] * a[:, 1:] - np.cross(a[:, 1:], b[:, 1:]))

@@ -84,9 +84,7 @@ def _row_index(names: Sequence[str], effort: int | str) -> int:
     return list(names).index(effort)
 
 
-def _passive(
-    CG: Float[Array, "a u"], names: Sequence[str]
-) -> tuple[tuple[str, ...], Float[Array, "u n"]]:
+def _passive(CG: Float[Array, "a u"], names: Sequence[str]) -> tuple[tuple[str, ...], Float[Array, "u n"]]:
     """Directions no motor feels: joints nobody drives, else an orthonormal basis."""
     idle = [i for i in range(CG.shape[1]) if not np.any(CG[:, i])]
     dimension = CG.shape[1] - CG.shape[0]

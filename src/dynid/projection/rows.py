@@ -77,9 +77,7 @@ class TreeRows:
         return weights
 
 
-def _watched(
-    mechanism: Mechanism, directions: Directions, measured: Sequence[str]
-) -> list[list[int]]:
+def _watched(mechanism: Mechanism, directions: Directions, measured: Sequence[str]) -> list[list[int]]:
     """Measured columns whose sign matters in each row: those with friction that jumps.
 
     A row without such friction watches nothing: at rest it still weighs the robot.

@@ -7,15 +7,14 @@ the base. They are packed row by row (see `layout.py`); a tile holds `LANES` sam
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dynid.compiled import kernel
 from dynid.kinematics.kernels import LANES, LINK, body_state, link_states, unrotate
 
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy"}
 ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
 
 
-@njit(**_OPTIONS)
+@kernel
 def wrench_row(body, joint, slides, axis, out):
     """Ten entries of the row of one joint axis: virtual power of the body's wrench.
 
@@ -49,7 +48,7 @@ def wrench_row(body, joint, slides, axis, out):
         out[9 * LANES + k] = ux * ax + uy * ay + uz * az
 
 
-@njit(**_OPTIONS)
+@kernel
 def _inertial_entries(links, bodies, pairs, state, body, tile):
     """All inertial entries of a tile, from link states already computed."""
     kind = links[1]
@@ -66,7 +65,7 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
             wrench_row(body, joint, kind[link] == 2, pair_axis[pair], out)
 
 
-@njit(**_OPTIONS)
+@kernel
 def _drive_entries(drives, dq, ddq, at, tile):
     """Friction, rotor inertia and offset entries of a tile."""
     entries, symbols, sources, factors = drives
@@ -97,7 +96,7 @@ def _drive_entries(drives, dq, ddq, at, tile):
             out[lane] = factor * value
 
 
-@njit(**_OPTIONS)
+@kernel
 def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile):
     """Entries of W (and given columns, such as Y) for samples at .. at + LANES.
 
@@ -116,7 +115,7 @@ def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, b
             tile[entries[g] * LANES + lane] = values[g, min(at + lane, n - 1)]
 
 
-@njit(**_OPTIONS)
+@kernel
 def combine(tile, combination, out):
     """Entries of projected rows, N^T W: sparse sums of entries of the tree's rows."""
     start, entries, factors = combination
@@ -130,7 +129,7 @@ def combine(tile, combination, out):
                 row[lane] += factor * source[lane]
 
 
-@njit(**_OPTIONS)
+@kernel
 def packed_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination):
     """Entries of all rows for every sample, shape (entries, n): for tests, plots and prediction."""
     n = motion[0].shape[1]

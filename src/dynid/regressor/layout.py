@@ -89,16 +89,18 @@ class TreeRegressor:
             given[i] = self._term(term, q, dq, ddq)
         given[len(self.terms) :] = Y.T
         tree = self.tree
-        return packed_rows(
-            (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
-            (tree.body_link, tree.body_frame),
-            tree.gravity,
-            self.pairs,
-            self.drives,
-            (self.given_entries, given),
-            (q, dq, ddq, source_dq, source_ddq),
-            self.n_tree,
-            self.combination,
+        return np.asarray(
+            packed_rows(
+                (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
+                (tree.body_link, tree.body_frame),
+                tree.gravity,
+                self.pairs,
+                self.drives,
+                (self.given_entries, given),
+                (q, dq, ddq, source_dq, source_ddq),
+                self.n_tree,
+                self.combination,
+            )
         )
 
     def _term(
@@ -180,7 +182,6 @@ class _Builder:
                     self.drives.append((entry, DRIVE_SYMBOLS.index(symbol), source, factor))
 
     def finish(self, rows: Sequence[int], N: Float[Array, "v k"]) -> TreeRegressor:
-        y_entries = []
         if _is_selection(N) and len(rows) == N.shape[1]:
             layout, order, y_entries = self._selected(N)
             combination = _csr([])
@@ -206,7 +207,9 @@ class _Builder:
     def _selected(self, N: Float[Array, "v k"]) -> tuple[Layout, Int[Array, "t"], list[int]]:
         """Rows are tree rows: renumber the entries row after row, with Y behind each."""
         order = np.zeros(len(self.columns), dtype=np.int64)
-        start, columns, y_entries = [0], [], []
+        start: list[int] = [0]
+        columns: list[int] = []
+        y_entries: list[int] = []
         for k in range(N.shape[1]):
             for entry in self.row_entries[int(np.argmax(N[:, k]))]:
                 order[entry] = len(columns)
@@ -220,7 +223,8 @@ class _Builder:
         self, rows: Sequence[int], N: Float[Array, "v k"], y_entries: Sequence[int]
     ) -> tuple[Layout, tuple[Array, ...]]:
         """Rows are sums of tree rows: each entry gathers those of one parameter."""
-        start, columns = [0], []
+        start: list[int] = [0]
+        columns: list[int] = []
         sums: list[list[tuple[int, float]]] = []
         for k in range(N.shape[1]):
             gathered: dict[int, list[tuple[int, float]]] = {}
@@ -275,9 +279,7 @@ def _pair_arrays(
     return start, link, axis, entry
 
 
-def _drive_arrays(
-    drives: Sequence[tuple[int, int, int, float]], order: Int[Array, "t"]
-) -> tuple[Array, ...]:
+def _drive_arrays(drives: Sequence[tuple[int, int, int, float]], order: Int[Array, "t"]) -> tuple[Array, ...]:
     entry = np.array([order[drive[0]] for drive in drives], dtype=np.int64)
     symbol, source = (np.array([drive[k] for drive in drives], dtype=np.int64) for k in (1, 2))
     return entry, symbol, source, np.array([drive[3] for drive in drives], dtype=float)

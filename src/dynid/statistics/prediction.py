@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,8 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.conditioning.stream import RowSource, series
+from dynid.conditioning.stream import series
+from dynid.projection.rows import TreeRows
 from dynid.regressor.layout import ABSENT
 from dynid.statistics.estimate import GroupFit, Signals
 from dynid.statistics.fit import percent
@@ -61,14 +61,10 @@ class Prediction:
 
 
 def predict_rows(
-    source: RowSource,
+    source: TreeRows,
     chi: Float[Array, "p"],
     rows: RowFilter,
     *,
-    t: Float[Array, "n"],
-    log: str,
-    names: Sequence[str],
-    units: Sequence[str],
     validation: bool = False,
 ) -> Prediction:
     """Compare W chi with Y along a log, in a second pass over it.
@@ -76,10 +72,10 @@ def predict_rows(
     Args:
         chi: Standard parameters that give the same efforts as the estimate, shape (p,), SI.
         rows: The filter of the rows; see `unfiltered` for efforts as logged.
-        t: Times of the log's samples, shape (n,), in [s].
         validation: Marks the signals for the report.
     """
-    layout, k = source.layout, len(names)
+    layout, names, units = source.layout, source.directions.names, source.directions.units
+    log, k = source.motion.log, len(names)
     weights = np.where(layout.columns == ABSENT, 0.0, chi[np.maximum(layout.columns, 0)])
 
     def compare(entries: Float[Array, "e n"]) -> Float[Array, "2 k n"]:
@@ -100,10 +96,10 @@ def predict_rows(
             use.sum(axis=1),
         ]
         hidden = np.where(valid, 1.0, np.nan)
-        times.append(t[at[::thin]])
+        times.append(log.t[at[::thin]])
         shown.append((np.stack([measured, predicted]) * hidden)[:, :, ::thin])
     series_t, series_y = _joined(times, shown, k)
-    signals = Signals(log, tuple(names), tuple(units), series_t, series_y[0].T, series_y[1].T, validation)
+    signals = Signals(log.name, names, units, series_t, series_y[0].T, series_y[1].T, validation)
     return Prediction(sums[0], sums[1], sums[2] / np.maximum(sums[3], 1.0), sums[3], signals)
 
 

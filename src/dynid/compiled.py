@@ -1,0 +1,30 @@
+"""How dynid compiles its few hot loops; imported by the `kernels` modules only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+Kernel = Callable[..., Any]
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile for every argument type it meets, without the interpreter lock, kept on disk."""
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def inlined(function: Kernel) -> Kernel:
+    """As `kernel`, copied into its callers so that loops around it stay vectors."""
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+    return compiled
+
+
+def summing(function: Kernel) -> Kernel:
+    """As `kernel`, free to reorder sums: it fills the vector units and changes rounding only."""
+    compiled: Kernel = njit(
+        cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+    )(function)
+    return compiled
