@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dynid.notices import Notice
-from dynid.statistics.estimate import Estimate, ParameterEstimate
+from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Ia", "M")
 _WEAK_PERCENT = 100.0
@@ -13,22 +13,23 @@ _WEAK_PERCENT = 100.0
 
 def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
     """Warnings a reader must see before the numbers."""
-    return (*_negative(estimate.parameters), *_weak(estimate.parameters))
-
-
-def check_validation(estimate: Estimate) -> tuple[Notice, ...]:
-    """Logs that were used for the fit prove nothing when predicted."""
-    reused = [one.log for one in estimate.validation if not one.independent]
-    if not reused:
-        return ()
     return (
-        Notice(
+        *_negative(estimate.parameters),
+        *_weak(estimate.parameters),
+        *_reused(estimate.validation),
+    )
+
+
+def _reused(validation: Iterable[Validation]) -> Iterable[Notice]:
+    """Logs that were used for the fit prove nothing when predicted."""
+    reused = [one.log for one in validation if not one.independent]
+    if reused:
+        yield Notice(
             "validation-not-independent",
             f"{', '.join(reused)} was also used for identification: its figures say nothing about"
             " other motions",
             "validate on a log that was not used",
-        ),
-    )
+        )
 
 
 def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:

@@ -128,6 +128,7 @@ def info(
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; repeatable.")
 @click.option("--model", help="inverse, power, ... [default: the robot's own].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
+@click.option("--drop-bad-rows", is_flag=True, help="Leave out rows of text logs that are no numbers.")
 @out_option
 @full_option
 def identify(
@@ -137,6 +138,7 @@ def identify(
     unseen: tuple[str, ...],
     model: str | None,
     estimator: str | None,
+    drop_bad_rows: bool,
     out: Path | None,
     full: bool,
 ) -> None:
@@ -145,7 +147,8 @@ def identify(
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
 
-    job = _experiment(experiment, robot, logs, unseen, model, estimator)
+    chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
+    job = _experiment(experiment, robot, logs, unseen, chosen)
     with claimed(out or job.out or _default_out(job.name)) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_experiment(job, progress)
@@ -177,17 +180,14 @@ def _experiment(
     robot: str | None,
     logs: tuple[str, ...],
     unseen: tuple[str, ...],
-    model: str | None,
-    estimator: str | None,
+    flags: dict[str, Any],
 ) -> Experiment:
-    """The experiment of a file or of flags; model and estimator given as flags win over the file."""
+    """The experiment of a file or of flags; settings given as flags win over the file."""
     from dataclasses import replace
 
     from dynid.experiment import Experiment, LogEntry, read_experiment
 
-    chosen: dict[str, Any] = {
-        key: value for key, value in (("model", model), ("estimator", estimator)) if value is not None
-    }
+    chosen = {key: value for key, value in flags.items() if value is not None}
     if file is not None:
         if robot or logs or unseen:
             raise click.UsageError("an experiment file names its own robot and logs")
@@ -209,9 +209,8 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
     try:
         yield
     except NoResultError as error:
-        found = getattr(error, "estimate", None)
-        if found is not None:
-            folder.write(found)
+        if error.estimate is not None:
+            folder.write(error.estimate)
         raise
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynid.statistics.estimate import Estimate
 
 
 class DynidError(Exception):
@@ -35,9 +39,18 @@ class InputError(DynidError):
 
 
 class NoResultError(DynidError):
-    """The input is fine, but no trustworthy result came out of it."""
+    """The input is fine, but no trustworthy result came out of it.
+
+    Args:
+        text: What went wrong.
+        estimate: What was found all the same; it is saved, marked by its warnings.
+    """
 
     exit_code = 3
+
+    def __init__(self, text: str, estimate: Estimate | None = None) -> None:
+        super().__init__(text)
+        self.estimate = estimate
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

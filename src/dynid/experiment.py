@@ -114,6 +114,7 @@ class Experiment:
         payloads: Bodies mounted in some logs, beside those of the robot.
         energy, internal, wrench: Options of these models.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
+        drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
     """
 
@@ -134,6 +135,7 @@ class Experiment:
     internal: Mapping[str, Any] = field(default_factory=dict)
     wrench: Mapping[str, Any] = field(default_factory=dict)
     angles: str = "xyz"
+    drop_bad_rows: bool = False
     out: str | None = None
     name: str = "experiment"
     file: str | None = None

@@ -23,6 +23,8 @@ from dynid.threads import single_threaded_blas
 _CLEAR_GAP = 1e6
 _STRETCHES = (1.0, 2.0, 4.0, 0.5)
 
+Loads = Sequence[tuple[str, ...]]
+
 
 @dataclass(frozen=True)
 class BaseParameter:
@@ -74,8 +76,9 @@ def describe(
     parameters = parameter_table(robot)
     directions = inverse_directions(robot)
     with single_threaded_blas():
-        base = structural_base(robot, parameters, directions, ties=ties)
-        symbols = grouping_symbols(robot, ties=ties)
+        loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
+        base = structural_base(robot, parameters, directions, ties=ties, loads=loads)
+        symbols = grouping_symbols(robot, ties=ties, loads=loads)
     groupings = base.groupings(symbols)
     return Info(
         name=robot.name,
@@ -128,6 +131,7 @@ def structural_base(
     directions: Directions,
     *,
     ties: Sequence[str] = (),
+    loads: Loads = ((),),
 ) -> BaseSet:
     """Base set at random feasible states, drawn wider until the rank decision is clear."""
     known = known_columns(mechanism, parameters)
@@ -135,7 +139,7 @@ def structural_base(
     order = considered_order(mechanism, parameters)
     found: list[BaseSet] = []
     for stretch in _STRETCHES:
-        factor = structural_factor(mechanism, parameters, directions, stretch=stretch)
+        factor = structural_factor(mechanism, parameters, directions, loads=loads, stretch=stretch)
         found.append(base_set(parameters, factor, order, known, ties=groups))
         if found[-1].rank.gap >= _CLEAR_GAP:
             return found[-1]
@@ -166,7 +170,11 @@ def tie_groups(
 
 
 def grouping_symbols(
-    mechanism: Mechanism, *, ties: Sequence[str] = (), rows: Sequence[str] | None = None
+    mechanism: Mechanism,
+    *,
+    ties: Sequence[str] = (),
+    rows: Sequence[str] | None = None,
+    loads: Loads = ((),),
 ) -> Symbols:
     """Named dimensions in the coefficients of the structural grouping, where they match.
 
@@ -181,7 +189,8 @@ def grouping_symbols(
             from dynid.projection.inverse import choose_rows
 
             directions = choose_rows(directions, rows)
-        return structural_base(robot, parameters, directions, ties=ties).coefficients()
+        base = structural_base(robot, parameters, directions, ties=ties, loads=loads)
+        return base.coefficients()
 
     units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}
     return recover_symbols(mechanism, coefficients, units=units)

@@ -13,15 +13,24 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
+IDENTIFIED, VALIDATED = "identify", "validate"
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
 
 
 def provenance(
-    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, plan: MotionPlan
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    validate: Sequence[Log],
+    experiment: Experiment,
+    plan: MotionPlan,
 ) -> dict[str, Any]:
     """Inputs with their hashes, versions, platform, and the options as they were used."""
     return {
-        "inputs": [{"file": log.file or log.name, "sha256": log.sha256} for log in logs],
+        "inputs": [
+            {"file": log.file or log.name, "sha256": log.sha256, "use": use}
+            for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
+            for log in group
+        ],
         "versions": {
             "python": platform.python_version(),
             **{package: version(package) for package in _PACKAGES},

@@ -65,10 +65,9 @@ def _position_rates(mechanism, q, dq):
         if joint.has_quaternion:
             w, x, y, z = q[:, iq + nq - 4 : iq + nq].T
             a, b, c = rate[:, -3:].T
-            spin = 0.5 * np.stack(
-                [-x * a - y * b - z * c, w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a],
-                1,
-            )
+            scalar = -x * a - y * b - z * c
+            vector = [w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a]
+            spin = 0.5 * np.stack([scalar, *vector], axis=1)
             rate = np.concatenate([rate[:, :-3], spin], axis=1)
         rates.append(rate)
         iq, iv = iq + nq, iv + nv

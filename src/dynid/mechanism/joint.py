@@ -9,7 +9,7 @@ Positions and velocities of a joint differ in number where a quaternion is used:
 | fixed      | -                        | -                                            |
 | universal  | angle about a, then b    | their rates                                  |
 | spherical  | qw qx qy qz              | angular velocity, moving frame               |
-| free       | x y z qw qx qy qz        | velocity of the origin in the parent's axes, then angular velocity in the moving frame |
+| free       | x y z qw qx qy qz        | rates of x y z, then as spherical            |
 """
 
 from __future__ import annotations

@@ -44,9 +44,10 @@ def check_velocity(
     measured = dq[inner]
     size = np.sqrt(np.mean(own**2, axis=0))
     other = np.sqrt(np.mean(measured**2, axis=0))
-    reference = np.maximum(size, 1e-300)
+    # A coordinate that stands still is not judged: any small number keeps its ratios finite.
+    reference = np.maximum(size, 1e-30)
     common = np.mean(own * measured, axis=0)
-    ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-300, common))
+    ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common))
     difference = np.sqrt(np.mean((measured - own) ** 2, axis=0)) / reference
     excited = (size > _EXCITED * np.max(size)) | (other > _EXCITED * np.max(other))
     doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))

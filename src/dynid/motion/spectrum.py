@@ -94,7 +94,8 @@ def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
 
     Acceleration and reversals reach far beyond the band that holds the velocity's power, and
     the zero-phase Butterworth of order 4 takes 0.4 % at half its cutoff. On real arms held-out
-    prediction was best between ten and twenty times; white noise in simulation does not mind. Nothing is gained beyond 1.5 times the frequency at which the spectrum of the median
+    prediction was best between ten and twenty times; white noise in simulation does not mind.
+    Nothing is gained beyond 1.5 times the frequency at which the spectrum of the median
     coordinate sinks into noise (but two bandwidths always pass, 0.4 % lost at the band's edge),
     nor beyond 0.2 of the sampling rate, where central formulas fail.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor, factor_rows
+from dynid.conditioning.factor import Factor, factor_rows, merge
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -25,23 +25,29 @@ def structural_factor(
     parameters: Sequence[Parameter],
     directions: Directions,
     *,
+    loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
     seed: int = _SEED,
 ) -> Factor:
     """Factor of rows at random states that the couplings allow; Y is zero.
 
     Args:
+        loads: Payloads mounted in each kind of run: only runs with and without a payload tell it
+            from its carrier.
         stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
             second squared times three.
     """
     rng = np.random.default_rng(seed)
-    regressor = tree_regressor(mechanism, parameters, directions.N, tuple(mechanism.payloads))
-    k = max(len(directions.names), 1)
-    n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // k))
-    q, dq, ddq = random_states(coordinate_map(mechanism), rng, n, stretch)
-    packed = regressor.packed(q, dq, ddq, np.zeros((n, len(directions.names))))
-    W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
-    return factor_rows(W, np.zeros(len(W)))
+    k = len(directions.names)
+    n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // max(k, 1)))
+    factors = []
+    for mounted in dict.fromkeys(loads):
+        regressor = tree_regressor(mechanism, parameters, directions.N, mounted)
+        q, dq, ddq = random_states(coordinate_map(mechanism), rng, n, stretch)
+        packed = regressor.packed(q, dq, ddq, np.zeros((n, k)))
+        W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
+        factors.append(factor_rows(W, np.zeros(len(W))))
+    return merge(factors)
 
 
 def random_states(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,20 +88,7 @@ def run_demo(name: str, progress: Progress | None = None, seed: int | None = Non
 
     demo = built_in_experiment(name, seed, progress)
     experiment = Experiment(robot=name, name=f"demo {name}")
-    estimate = identify_logs(demo.mechanism, demo.logs, (demo.validation,), experiment, progress)
-    truth = base_truth(demo.mechanism, demo.logs, experiment, demo.truth)
-    return replace(estimate, truth=truth, provenance={**estimate.provenance, "seed": demo.seed})
-
-
-def base_truth(
-    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, truth: Mapping[str, float]
-) -> dict[str, float]:
-    """True values of the base parameters that these logs see: standard ones through the grouping."""
-    from dynid.base.system import base_system
-    from dynid.identification import build_system, prepare
-    from dynid.info import structural_base
-
-    job = prepare(mechanism, logs, experiment)
-    base = structural_base(job.mechanism, job.parameters, job.directions)
-    values = base_system(build_system(job), base).values_of(truth)
-    return {name: value for name, value in values.items() if value is not None}
+    estimate = identify_logs(
+        demo.mechanism, demo.logs, (demo.validation,), experiment, progress, truth=demo.truth
+    )
+    return replace(estimate, provenance={**estimate.provenance, "seed": demo.seed})

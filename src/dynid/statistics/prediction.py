@@ -62,8 +62,8 @@ class Prediction:
 
 def predict_rows(
     source: TreeRows,
-    chi: Float[Array, "p"],
     rows: RowFilter,
+    chi: Float[Array, "p"],
     *,
     validation: bool = False,
 ) -> Prediction:

@@ -1,0 +1,153 @@
+"""Job: a mechanism joined with its logs, and its condensation into a system."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.conditioning.stream import stream
+from dynid.errors import InputError
+from dynid.estimator.estimator import ESTIMATORS
+from dynid.experiment import Experiment, FilterSettings, LogEntry
+from dynid.info import known_columns, variant
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.motion.log import Log
+from dynid.motion.logs import read_log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.projection.inverse import choose_rows, inverse_directions
+from dynid.projection.projection import Directions, Group, System
+from dynid.projection.rows import TreeRows
+from dynid.regressor.layout import ABSENT
+
+Progress = Callable[[str, float], None]
+LogSource = str | os.PathLike[str] | LogEntry | Log
+MODELS = ("inverse",)
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A mechanism with its logs, ready to be condensed into a system.
+
+    Attributes:
+        sources: Rows of the model along each log.
+        filters: The row filter of each log.
+    """
+
+    mechanism: Mechanism
+    model: str
+    parameters: tuple[Parameter, ...]
+    directions: Directions
+    plans: tuple[MotionPlan, ...]
+    sources: tuple[TreeRows, ...]
+    filters: tuple[RowFilter, ...]
+
+    @property
+    def logs(self) -> tuple[Log, ...]:
+        """The logs, in the order of the sources."""
+        return tuple(source.motion.log for source in self.sources)
+
+    @property
+    def loads(self) -> tuple[tuple[str, ...], ...]:
+        """Payloads mounted in each log."""
+        return tuple(log.payloads for log in self.logs)
+
+    def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], settings: FilterSettings) -> Job:
+        """The same equations along other logs."""
+        return join(self.mechanism, self.model, self.parameters, self.directions, plans, logs, settings)
+
+
+def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Job:
+    """Choose rows and filters, and join mechanism and motion; nothing is computed yet."""
+    if not logs:
+        raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
+    model = _supported(experiment.model or mechanism.model, experiment)
+    robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
+    parameters = parameter_table(robot)
+    present = np.all([log.effort_present for log in logs], axis=0)
+    directions = choose_rows(inverse_directions(robot), experiment.efforts, present)
+    if not directions.names:
+        raise InputError(
+            "no equation can be used: the logs share no effort",
+            file=experiment.file,
+            remedy="map the effort columns under `columns:`",
+        )
+    plans = plan_motions(logs, robot, experiment.filter, experiment.mask)
+    return join(robot, model, parameters, directions, plans, logs, experiment.filter)
+
+
+def join(
+    robot: Mechanism,
+    model: str,
+    parameters: tuple[Parameter, ...],
+    directions: Directions,
+    plans: Sequence[MotionPlan],
+    logs: Sequence[Log],
+    settings: FilterSettings,
+) -> Job:
+    """A job whose every choice has been made."""
+    motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
+    sources = tuple(TreeRows(robot, parameters, directions, motion) for motion in motions)
+    # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
+    # guards the decimation, and a sharp sinc does that better.
+    order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
+    filters = tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
+    return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+
+
+def build_system(job: Job, progress: Progress | None = None, threads: int | None = None) -> System:
+    """Stream every log into triangular factors: W chi = Y over the standard parameters."""
+    groups = []
+    for source, rows in zip(job.sources, job.filters, strict=True):
+        log = source.motion.log
+        blocks = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
+        for k, factors in enumerate(blocks):
+            entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
+            columns = entries[entries != ABSENT]
+            name, unit = job.directions.names[k], job.directions.units[k]
+            if factors:
+                groups.append(Group(name, log.name, unit, columns, tuple(factors), rows.inflation))
+    if not groups:
+        raise InputError(
+            "every row is masked: the robot stands still in these logs",
+            remedy="check the speeds, or lower `mask: {rest: ...}`",
+        )
+    return System(job.parameters, tuple(groups), known_columns(job.mechanism, job.parameters))
+
+
+def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
+    """A log that is one already, or read from a file with the experiment's columns."""
+    if isinstance(source, Log):
+        return source
+    entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+    return read_log(
+        entry,
+        mechanism,
+        columns=experiment.columns,
+        angles=experiment.angles,
+        cutoff=experiment.filter.cutoff,
+        drop_bad_rows=experiment.drop_bad_rows,
+    )
+
+
+def _supported(model: str, experiment: Experiment) -> str:
+    for what, name, valid in (
+        ("model", model, MODELS),
+        ("estimator", experiment.estimator, tuple(ESTIMATORS)),
+    ):
+        if name not in valid:
+            raise InputError(
+                f"{what} '{name}' is not in this version",
+                file=experiment.file,
+                remedy=f"use one of {', '.join(valid)}",
+            )
+    return model
+
+
+def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:
+    return None if progress is None else lambda fraction: progress(stage, fraction)

@@ -1,0 +1,122 @@
+"""Prediction of logs that were not used: by the identification itself, or later from its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.experiment import Experiment, FilterSettings
+from dynid.info import known_columns
+from dynid.job import Job, LogSource, as_log, prepare
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.motion.log import Log
+from dynid.motion.plan import plan_motions
+from dynid.provenance import VALIDATED, experiment_of
+from dynid.statistics.estimate import Estimate, Signals, Validation
+from dynid.statistics.prediction import predict_rows, unfiltered
+from dynid.threads import single_threaded_blas
+
+Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
+
+
+def validate_result(
+    result: str | os.PathLike[str] | Estimate,
+    logs: Sequence[LogSource],
+    robot: str | os.PathLike[str] | Mechanism | None = None,
+) -> Predicted:
+    """Predict other logs with a result: its file or folder, or the estimate itself.
+
+    The settings are those the result was made with, as its provenance recorded them.
+
+    Args:
+        result: File, folder or estimate.
+        logs: Files or logs to predict.
+        robot: Default: the robot named in the result's provenance.
+    """
+    from dynid.report.json_file import read_result
+
+    estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
+    options = estimate.provenance.get("options", {})
+    experiment = experiment_of(options)
+    mechanism = load_robot(robot or options.get("robot", estimate.robot))
+    read = [as_log(log, mechanism, experiment) for log in logs]
+    experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
+    with single_threaded_blas():
+        job = prepare(mechanism, read, experiment)
+        chi = _standard_values(estimate, job.parameters, known_columns(job.mechanism, job.parameters))
+        inputs = estimate.provenance.get("inputs", ())
+        used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
+        return predict(job, chi, used)
+
+
+def predict_held_out(
+    job: Job, chi: Float[Array, "p"], held_out: Sequence[Log], experiment: Experiment
+) -> Predicted:
+    """Predict logs with the filters that the identification used.
+
+    Args:
+        job: The identification.
+        chi: Standard parameters that give the same efforts as its estimate, shape (p,), SI.
+        held_out: Logs to predict.
+        experiment: What the job was asked.
+    """
+    if not held_out:
+        return (), ()
+    plan = job.plans[0]
+    asked = replace(
+        experiment.filter,
+        cutoff=plan.cutoff,
+        decimate=plan.decimate,
+        derivative=plan.derivative,
+        velocity=plan.velocity,
+    )
+    settings = _velocity_for(held_out, asked)
+    plans = plan_motions(held_out, job.mechanism, settings, experiment.mask)
+    used = {log.sha256 for log in job.logs if log.sha256}
+    return predict(job.on(held_out, plans, experiment.filter), chi, used)
+
+
+def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
+    """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
+    found, shown = [], []
+    for source, rows, log in zip(job.sources, job.filters, job.logs, strict=True):
+        filtered = predict_rows(source, rows, chi, validation=True)
+        logged = predict_rows(source, unfiltered(log.dt), chi, validation=True)
+        independent = log.sha256 is None or log.sha256 not in used
+        found.append(Validation(log.name, independent, filtered.percent, logged.percent, logged.groups()))
+        shown.append(filtered.signals)
+    return tuple(found), tuple(shown)
+
+
+def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettings:
+    """Measured velocities only where every log has them."""
+    if all(log.dq is not None for log in logs):
+        return settings
+    return replace(settings, velocity="derived")
+
+
+def _standard_values(
+    estimate: Estimate, parameters: Sequence[Parameter], known: Mapping[int, float]
+) -> Float[Array, "p"]:
+    """Standard values of a saved result: each base value stands at the parameter it is named after."""
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    chi = np.zeros(len(parameters))
+    for i, value in known.items():
+        chi[i] = value
+    for one in estimate.parameters:
+        name = one.name if one.name in index else one.name.removesuffix("_R")
+        if name not in index:
+            raise InputError(
+                f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
+                remedy="validate with the robot file that the result was made with",
+            )
+        chi[index[name]] = one.value
+    return chi

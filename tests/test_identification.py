@@ -1,0 +1,341 @@
+"""From arrays to an estimate: recovery, and the classic mistakes of such programs as tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid import identify, load_robot
+from dynid.errors import InputError, NoResultError
+from dynid.estimator import wls
+from dynid.excitation.simulate import inverse_efforts
+from dynid.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.identification import identify_logs
+from dynid.job import build_system, prepare
+from dynid.mechanism.mechanism import Actuator, Body, Coupling, Payload
+from dynid.mechanism.parameters import parameter_table
+from dynid.motion.logs import log_from_arrays
+from tests.random_mechanisms import MOVING, random_inertias, random_tree
+
+EXACT = Experiment(
+    robot="",
+    estimator="ols",
+    filter=FilterSettings(kind="none", velocity="measured", decimate=1),
+    mask=MaskSettings(speed=0.0, rest=0.0),
+)
+DRIVE = ("Ia", "Fv", "Fs", "Off")
+
+
+def motion(n_joints: int, seconds: float = 8.0, rate: float = 200.0, seed: int = 0):
+    """Smooth positions and their exact rates, sums of sines."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(seconds * rate)) / rate
+    q, dq, ddq = np.zeros((3, len(t), n_joints))
+    for j in range(n_joints):
+        for _ in range(4):
+            w, a, phase = rng.uniform(1.0, 9.0), rng.uniform(0.1, 0.5), rng.uniform(0, 6)
+            q[:, j] += a * np.sin(w * t + phase)
+            dq[:, j] += a * w * np.cos(w * t + phase)
+            ddq[:, j] -= a * w * w * np.sin(w * t + phase)
+    return t, q, dq, ddq
+
+
+def arm(n: int = 3, drive=DRIVE, seed: int = 4):
+    """A chain of revolute joints with random geometry."""
+    return random_tree(np.random.default_rng(seed), n, kinds=MOVING[:1], chain=True, drive=drive)
+
+
+def true_parameters(robot, seed: int = 9) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    table = parameter_table(robot)
+    inertias = random_inertias(rng, len(robot.joints) + len(robot.payloads)).tolist()
+    values = {}
+    for parameter in table:
+        values[parameter.name] = inertias.pop(0) if parameter.kind == "inertial" else rng.uniform(0.5, 2.0)
+    return values
+
+
+def exact_log(robot, truth, *, seed: int = 0, payloads=(), name="log"):
+    from dynid.kinematics.coordinates import measured_positions
+
+    t, q, dq, ddq = motion(len(measured_positions(robot)), seed=seed)
+    tau = inverse_efforts(robot, truth, q, dq, ddq, tuple(payloads))
+    return log_from_arrays(robot, t, q, tau, dq, ddq, name=name, payloads=payloads)
+
+
+def assert_recovers(robot, logs, truth, experiment=EXACT, rtol=1e-7):
+    estimate = identify_logs(robot, logs, (), experiment, truth=truth)
+    for parameter in estimate.parameters:
+        expected = estimate.truth[parameter.name]
+        # Exact data: rounding times the condition number of W (below 1e4 here).
+        assert parameter.value == pytest.approx(expected, rel=rtol, abs=rtol), parameter.name
+    assert estimate.fit.residual_percent < 1e-7
+    return estimate
+
+
+@pytest.mark.parametrize("estimator", ["ols", "wls"])
+def test_exact_data_give_the_truth(estimator: str) -> None:
+    robot = arm()
+    truth = true_parameters(robot)
+    assert_recovers(robot, [exact_log(robot, truth)], truth, replace(EXACT, estimator=estimator))
+
+
+def test_some_drive_terms_off_keep_columns_and_names_together() -> None:
+    robot = arm(4, drive=())
+    names = robot.coordinates
+    mixed = {names[0]: ("Fs",), names[2]: ("Fv+", "Fv-", "Off"), names[3]: ("Ia", "Fs+", "Fs-")}
+    robot = replace(robot, drive=mixed)
+    truth = true_parameters(robot)
+    estimate = assert_recovers(robot, [exact_log(robot, truth)], truth)
+    drives = {p.name.removesuffix("_R") for p in estimate.parameters if "joint" in p.name}
+    assert {f"Fs_{names[0]}", f"Fv+_{names[2]}", f"Fv-_{names[2]}", f"Off_{names[2]}"} <= drives
+    assert not any(name.endswith(names[1]) for name in drives)
+
+
+def test_priors_stand_beside_their_own_body() -> None:
+    robot = load_robot("puma560")
+    bodies = {
+        name: Body(name, prior={f: 10.0 * i + k for k, f in enumerate(Body(name).parameters)})
+        for i, name in enumerate(robot.bodies)
+    }
+    robot = replace(robot, bodies=bodies)
+    truth = true_parameters(robot)
+    estimate = identify_logs(robot, [exact_log(robot, truth)], (), EXACT)
+    standard = {f"{f}_{name}": v for name, body in bodies.items() for f, v in body.prior.items()}
+    alone = [p for p in estimate.parameters if not p.grouping and p.name in standard]
+    assert {"XY_link_2", "YZ_link_3", "XZ_link_5", "XY_link_6"} <= {p.name for p in alone}
+    for parameter in alone:
+        assert parameter.prior == standard[parameter.name]
+
+
+def test_filter_and_decimation_settings_are_used() -> None:
+    robot = arm()
+    truth = true_parameters(robot)
+    log = exact_log(robot, truth)
+    noisy = replace(log, tau=log.tau + np.random.default_rng(1).normal(size=log.tau.shape))
+    found = {}
+    for label, settings in {
+        "wide": FilterSettings(cutoff=40, decimate=2),
+        "narrow": FilterSettings(cutoff=8, decimate=2),
+        "few": FilterSettings(cutoff=40, decimate=8),
+        "rows": FilterSettings(cutoff=40, decimate=2, rows=10),
+        "derived": FilterSettings(cutoff=40, decimate=2, velocity="derived"),
+        "coarse": FilterSettings(cutoff=40, decimate=2, velocity="derived", derivative="central3"),
+    }.items():
+        found[label] = identify_logs(robot, [noisy], (), replace(EXACT, filter=settings))
+    values = {label: tuple(p.value for p in e.parameters) for label, e in found.items()}
+    assert len(set(values.values())) == len(values)
+    assert found["few"].fit.n_rows < 0.3 * found["wide"].fit.n_rows
+    assert found["rows"].fit.residual_percent < 0.8 * found["wide"].fit.residual_percent
+
+
+def test_every_joint_has_its_acceleration() -> None:
+    robot = arm(4, drive=())
+    truth = true_parameters(robot)
+    log = exact_log(robot, truth)
+    derived = replace(log, dq=None, ddq=None)
+    settings = FilterSettings(kind="none", decimate=1, velocity="derived")
+    source = prepare(robot, [derived], replace(EXACT, filter=settings)).sources[0]
+    start, stop = source.pieces()[0]
+    ddq = source.motion.states(start, stop)[2]
+    # 7-point formula at 200 Hz on sines up to 9 rad/s: (w h)^6 is 1e-8.
+    np.testing.assert_allclose(ddq, log.ddq[start:stop], atol=1e-5)
+
+
+def test_rows_of_a_group_are_those_of_its_joint() -> None:
+    robot = arm()
+    log = exact_log(robot, true_parameters(robot))
+    offsets = np.array([1e3, 2e3, 3e3])
+    constant = replace(log, tau=np.tile(offsets, (len(log.t), 1)))
+    system = build_system(prepare(robot, [constant], EXACT))
+    for group, offset in zip(system.groups, offsets, strict=True):
+        norm = np.linalg.norm(group.factor(len(system.parameters)).Y)
+        assert norm == pytest.approx(offset * np.sqrt(group.n_rows), rel=1e-12)  # rounding
+
+
+def test_the_order_of_joints_in_the_file_changes_no_value() -> None:
+    robot = random_tree(np.random.default_rng(8), 4, kinds=MOVING[:1], drive=())
+    legs = replace(
+        robot,
+        joints=tuple(replace(joint, parent="base") for joint in robot.joints),
+    )
+    turned = replace(legs, joints=legs.joints[::-1], measured=legs.measured, actuators=legs.actuators)
+    truth = true_parameters(legs)
+    log = exact_log(legs, truth)
+    one = identify_logs(legs, [log], (), EXACT)
+    two = identify_logs(turned, [log], (), EXACT)
+    assert {p.name for p in one.parameters} == {p.name for p in two.parameters}
+    for parameter in one.parameters:
+        assert two[parameter.name].value == pytest.approx(parameter.value, rel=1e-8, abs=1e-9)
+
+
+def test_coupled_motors_feel_both_joints() -> None:
+    robot = arm(3, drive=())
+    a, b, c = robot.coordinates
+    motors = (Actuator("m1", {a: 50.0}), Actuator("m2", {b: 30.0}), Actuator("m3", {b: 20.0, c: 40.0}))
+    robot = replace(robot, actuators=motors, drive={"m3": ("Ia", "Fv", "Fs"), b: ("Fv",)})
+    truth = true_parameters(robot)
+    estimate = assert_recovers(robot, [exact_log(robot, truth)], truth)
+    assert estimate["Fv_m3"].value == pytest.approx(truth["Fv_m3"], rel=1e-6)
+
+
+def test_coupled_joints_follow_and_load_their_leader() -> None:
+    robot = arm(3, drive=("Fv",))
+    a, b, c = robot.coordinates
+    robot = replace(
+        robot,
+        couplings=(Coupling(c, {b: -0.5}, 0.2),),
+        actuators=tuple(Actuator(name, {name: 1.0}) for name in (a, b)),
+        measured=(a, b),
+    )
+    truth = true_parameters(robot)
+    assert_recovers(robot, [exact_log(robot, truth)], truth)
+
+
+def test_a_passive_joint_gives_an_equation_without_effort() -> None:
+    """A pendulum hangs free on a driven joint: its own row, right side zero, still informs."""
+    robot = arm(2, drive=())
+    a, b = robot.coordinates
+    driven = replace(robot, actuators=(Actuator(a, {a: 1.0}),), drive={b: ("Fv",)}, measured=(a, b))
+    truth = true_parameters(driven)
+    t, q, dq, ddq = motion(2)
+    full = replace(driven, actuators=(Actuator(a, {a: 1.0}), Actuator(b, {b: 1.0})))
+    tau = inverse_efforts(full, truth, q, dq, ddq)
+    # A motion the passive joint would not make by itself leaves an effort there: its row says so.
+    log = log_from_arrays(driven, t, q, tau[:, :1], dq, ddq)
+    estimate = identify_logs(driven, [log], (), EXACT)
+    assert [group.name for group in estimate.fit.groups] == [a, b]
+    assert estimate.fit.groups[1].residual_percent == pytest.approx(100.0)
+
+
+def test_payload_is_told_apart_by_a_loaded_and_an_unloaded_log() -> None:
+    robot = arm(3)
+    last = robot.joints[-1].child
+    robot = replace(robot, payloads={"load": Payload("load", last)})
+    truth = true_parameters(robot)
+    logs = [
+        exact_log(robot, truth, name="empty"),
+        exact_log(robot, truth, seed=1, payloads=("load",), name="loaded"),
+    ]
+    estimate = assert_recovers(robot, logs, truth)
+    assert any(p.name.startswith("M") and p.name.endswith("load") for p in estimate.parameters)
+
+
+def test_known_values_move_to_the_right_side() -> None:
+    robot = arm(3)
+    truth = true_parameters(robot)
+    body, joint = robot.joints[-1].child, robot.coordinates[0]
+    free = identify_logs(robot, [exact_log(robot, truth)], (), EXACT)
+    known = {symbol: truth[f"{symbol}_{body}"] for symbol in ("MX", "MY", "MZ")}
+    robot = replace(
+        robot,
+        bodies={**robot.bodies, body: Body(body, known=known)},
+        known={f"Fv_{joint}": truth[f"Fv_{joint}"]},
+    )
+    estimate = assert_recovers(robot, [exact_log(robot, truth)], truth)
+    assert len(estimate.parameters) < len(free.parameters)
+    assert f"Fv_{joint}" not in {p.name for p in estimate.parameters}
+
+
+def test_a_joint_that_stands_still_is_named_not_numbered() -> None:
+    robot = arm(3)
+    truth = true_parameters(robot)
+    t, q, dq, ddq = motion(3)
+    q[:, 2], dq[:, 2], ddq[:, 2] = 0.3, 0.0, 0.0
+    tau = inverse_efforts(robot, truth, q, dq, ddq)
+    log = log_from_arrays(robot, t, q, tau, dq, ddq)
+    estimate = identify_logs(robot, [log], (), EXACT)
+    unseen = {one.name: one.reason for one in estimate.not_identifiable}
+    assert f"Fv_{robot.coordinates[2]}" in unseen
+    assert "does not move" in unseen[f"Fv_{robot.coordinates[2]}"]
+    assert not set(unseen) & {p.name for p in estimate.parameters}
+    assert "not-excited" in {notice.code for notice in estimate.warnings}
+
+
+def test_a_log_predicted_after_use_is_marked(tmp_path) -> None:
+    from dynid.excitation.write import write_log
+
+    robot = arm(2)
+    write_log(exact_log(robot, true_parameters(robot)), tmp_path / "a.csv")
+    estimate = identify(robot, tmp_path / "a.csv", validate=[tmp_path / "a.csv"])
+    assert not estimate.validation[0].independent
+    assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
+
+
+def test_a_saved_result_predicts_like_the_estimate(tmp_path) -> None:
+    from dynid.excitation.write import write_log
+    from dynid.identification import validate_result
+    from dynid.report.output import write_results
+
+    robot = load_robot("scara")
+    logs = []
+    for seed in (0, 1):
+        t, q, dq, ddq = motion(4, seed=seed)
+        q[:, 2], dq[:, 2], ddq[:, 2] = 0.05 * q[:, 2], 0.05 * dq[:, 2], 0.05 * ddq[:, 2]
+        tau = inverse_efforts(robot, true_parameters(robot), q, dq, ddq)
+        logs.append(tmp_path / f"{seed}.csv")
+        write_log(log_from_arrays(robot, t, q, tau), logs[-1])
+    estimate = identify("scara", logs[0], validate=[logs[1]])
+    write_results(estimate, tmp_path / "out")
+    (later,), _ = validate_result(tmp_path / "out", [logs[1]])
+    assert later.independent
+    assert later.effort_percent == pytest.approx(estimate.validation[0].effort_percent, rel=1e-6)
+
+
+def test_weights_that_do_not_settle_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = arm(2)
+    log = exact_log(robot, true_parameters(robot))
+    noisy = replace(log, tau=log.tau + np.random.default_rng(1).normal(size=log.tau.shape))
+    monkeypatch.setattr(wls.GroupWeights, "rtol", -1.0)
+    estimators = {"wls": replace(estimators_wls(), weighting=wls.GroupWeights(rtol=-1.0, max_iterations=3))}
+    monkeypatch.setattr("dynid.estimator.estimator.ESTIMATORS", estimators)
+    with pytest.raises(NoResultError, match="not converged") as caught:
+        identify_logs(robot, [noisy], (), replace(EXACT, estimator="wls"))
+    assert caught.value.estimate is not None
+    assert caught.value.exit_code == 3
+
+
+def estimators_wls():
+    from dynid.estimator.estimator import ESTIMATORS
+
+    return ESTIMATORS["wls"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "power"}, "model 'power' is not in this version"),
+        ({"estimator": "robust"}, "estimator 'robust' is not in this version"),
+        ({"efforts": (7,)}, "effort number 7 does not exist"),
+        ({"efforts": ("joint0x",)}, "did you mean 'joint0'"),
+        ({"keep": ("nothing",)}, "no base parameter"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(changes: dict, message: str) -> None:
+    robot = arm(2)
+    log = exact_log(robot, true_parameters(robot))
+    with pytest.raises(InputError, match=message):
+        identify_logs(robot, [log], (), replace(EXACT, **changes))
+
+
+def test_too_few_rows_are_refused() -> None:
+    robot = arm(3)
+    log = exact_log(robot, true_parameters(robot))
+    few = replace(EXACT, filter=FilterSettings(kind="none", velocity="measured", decimate=400))
+    with pytest.raises(InputError, match="rows cannot determine"):
+        identify_logs(robot, [log], (), few)
+
+
+def test_essential_parameters_stay_listed_with_their_note() -> None:
+    robot = arm(3)
+    truth = true_parameters(robot)
+    truth = {name: 0.0 if name.startswith("Off") else value for name, value in truth.items()}
+    log = exact_log(robot, truth)
+    noisy = replace(log, tau=log.tau + 2.0 * np.random.default_rng(1).normal(size=log.tau.shape))
+    estimate = identify_logs(robot, [noisy], (), replace(EXACT, essential={"sigma_percent": 20.0}))
+    removed = [p for p in estimate.parameters if not p.essential]
+    assert removed
+    assert all(p.value == 0.0 and p.sigma is None and p.ci95 is None for p in removed)
+    assert "essential-bias" in {notice.code for notice in estimate.warnings}
