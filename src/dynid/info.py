@@ -22,6 +22,8 @@ from dynid.threads import single_threaded_blas
 # A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.
 _CLEAR_GAP = 1e6
 _STRETCHES = (1.0, 2.0, 4.0, 0.5)
+# A dense triangle of so many columns takes 70 MB and some seconds; humanoids have a third.
+_MOST_PARAMETERS = 3000
 
 Loads = Sequence[tuple[str, ...]]
 
@@ -134,6 +136,13 @@ def structural_base(
     loads: Loads = ((),),
 ) -> BaseSet:
     """Base set at random feasible states, drawn wider until the rank decision is clear."""
+    if len(parameters) > _MOST_PARAMETERS:
+        raise InputError(
+            f"robot '{mechanism.name}' has {len(parameters)} parameters, more than the"
+            f" {_MOST_PARAMETERS} that base parameters are found for",
+            file=mechanism.file,
+            remedy="look at a sub-chain (bodies), or fix what does not move",
+        )
     known = known_columns(mechanism, parameters)
     groups = tie_groups(mechanism, parameters, ties)
     order = considered_order(mechanism, parameters)

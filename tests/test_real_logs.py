@@ -1,0 +1,50 @@
+"""Real robots: base counts exactly, residuals no worse than a careful plain script."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dynid.experiment import read_experiment
+from dynid.identification import run_experiment
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+# Base parameters, then the baseline's residual in percent with ols and wls, as published with the logs.
+BASELINE = {
+    "staubli_tx40": (61, 5.80, 5.84),
+    "panda_gaz": (69, 1.07, 1.09),
+    "kuka_kr300": (59, 4.53, 4.59),
+    "ur10_unisa": (58, 5.76, 5.82),
+    "tiago": (61, 9.60, 9.74),
+    "unitree_go2": (108, 10.1, 10.2),
+}
+
+
+@pytest.mark.parametrize("name", BASELINE)
+def test_counts_and_residuals(name: str) -> None:
+    if not (DATA / name).is_dir():
+        pytest.skip(f"the real logs are not beside the project: no {DATA / name}")
+    count, ols, wls = BASELINE[name]
+    experiment = read_experiment(EXAMPLES / f"{name}.yaml")
+    for estimator, baseline in (("ols", ols), ("wls", wls)):
+        estimate = run_experiment(replace(experiment, estimator=estimator))
+        assert estimate.fit.n_parameters == count
+        assert not estimate.not_identifiable
+        assert estimate.fit.residual_percent <= baseline
+        # The rank is not a matter of taste: a factor of ten at the least.
+        assert estimate.fit.rank_gap > 10
+
+
+def test_the_tx40_finds_the_values_of_its_maker() -> None:
+    """Reference values shipped with the source of the log: friction within a quarter."""
+    if not (DATA / "staubli_tx40").is_dir():
+        pytest.skip("the real logs are not beside the project")
+    estimate = run_experiment(read_experiment(EXAMPLES / "staubli_tx40.yaml"))
+    reference = {"Fs_joint_1": 7.14, "Fs_joint_2": 8.26, "Fs_joint_3": 6.34, "Fv_joint_1": 8.05}
+    reference |= {"Fv_joint_2": 5.53, "Fv_joint_3": 1.97, "Fsm6": 1.95, "Fvm6": 0.616}
+    for name, value in reference.items():
+        # Another identification of the same robot, other filters: friction agrees to 25 %.
+        assert estimate[name].value == pytest.approx(value, rel=0.25), name
