@@ -1,0 +1,154 @@
+"""What a reader is told is true: commands, links, Python and YAML of README and docs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from dynid.experiment import read_experiment
+from dynid.mechanism.load import load_robot
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"(?:<!-- (?P<mark>[a-z ]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.M)
+
+# What a fragment of a robot file or an experiment file is added to.
+ROBOT = """
+joints:
+  - {name: shoulder, kind: revolute, parent: base, child: upper_arm, mdh: {alpha: pi/2}}
+  - {name: elbow, kind: revolute, parent: upper_arm, child: forearm, mdh: {d: 0.4}}
+drive: {"*": [Ia, Fv, Fs, Off]}
+"""
+EXPERIMENT = "robot: arm.yaml\nlogs: [run.csv]\n"
+
+
+def relative(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[tuple[str, str]]:
+    """Mark and text of the page's code blocks in a language."""
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [(one["mark"] or "", one["text"]) for one in found if one["language"] == language]
+
+
+def pages_with(language: str, mark: str = "") -> list[Path]:
+    return [page for page in PAGES if any(mark in one for one, _ in blocks(page, language))]
+
+
+def prose(page: Path) -> str:
+    """The page without its code."""
+    return re.sub(r"`[^`\n]*`", "", BLOCK.sub("", page.read_text(encoding="utf-8")))
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    commands = [text.strip() for _, text in blocks(ROOT / "README.md", "sh")]
+    ran = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if "pytest" in line]
+    assert len(ran) == 1
+    assert ran[0] in commands
+    assert "\n" not in ran[0]
+    assert ran[0] in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+def test_first_command_of_the_readme_is_one_line_that_ends_in_the_demo() -> None:
+    first = blocks(ROOT / "README.md", "sh")[0][1].strip()
+    assert "\n" not in first
+    assert first.endswith(".venv/bin/dynid demo serial6")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_internal_links_resolve(page: Path) -> None:
+    for target in LINK.findall(prose(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{relative(page)}: {target}"
+        if anchor:
+            assert anchor in anchors(file), f"{relative(page)}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Identifiers that the documentation's headings get."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    plain = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in HEADING.findall(text)]
+    return {re.sub(r"[-\s]+", "-", heading) for heading in plain}
+
+
+@pytest.mark.parametrize("page", pages_with("python", "runnable"), ids=relative)
+def test_python_marked_runnable_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a page build on each other, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    for mark, text in blocks(page, "python"):
+        assert mark == "runnable", f"a Python block of {relative(page)} is not marked"
+        exec(compile(text, relative(page), "exec"), names)  # noqa: S102  (our own pages)
+
+
+@pytest.mark.parametrize("page", pages_with("yaml"), ids=relative)
+def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
+    """Each block says what it is: a file, or a part that is added to a small one."""
+    shutil.copy(str(files("dynid.robots") / "ur5.urdf"), tmp_path / "arm.urdf")
+    for i, (mark, text) in enumerate(blocks(page, "yaml")):
+        kind, _, part = mark.partition(" ")
+        assert kind in ("robot", "experiment"), f"a YAML block of {relative(page)} is not marked"
+        assert part in ("", "part")
+        start = (ROBOT if kind == "robot" else EXPERIMENT) if part else ""
+        file = tmp_path / f"example{i}.yaml"
+        file.write_text(start + text, encoding="utf-8")
+        if kind == "robot":
+            load_robot(file)
+        else:
+            read_experiment(file)
+
+
+def test_counts_stated_for_the_two_axis_arm(tmp_path: Path) -> None:
+    from dynid.info import describe
+
+    page = ROOT / "docs" / "howto" / "robot_file.md"
+    file = tmp_path / "two_axis.yaml"
+    file.write_text(blocks(page, "yaml")[0][1])
+    info = describe(load_robot(file))
+    assert f"{info.n_standard} standard parameters make {info.n_base} base parameters" in page.read_text()
+    assert "MX_upper_arm_R = MX_upper_arm + l1 M_forearm" in [one.grouping for one in info.base]
+
+
+def test_pages_are_all_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert str(page.relative_to(ROOT / "docs")) in navigation
+
+
+def test_documentation_loads_nothing_from_elsewhere() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "font: false" in settings
+    assert "http" not in settings
+
+
+@pytest.mark.parametrize("example", ["serial_ur5.py"])
+def test_example_runs(example: str) -> None:
+    run = subprocess.run(
+        [sys.executable, ROOT / "examples" / example], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Fv_elbow_joint" in run.stdout
+
+
+def test_coloured_noise_example_shows_what_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    import coloured_noise
+
+    # Ten records give 220 intervals, which are not independent: a few percent of scatter.
+    white, _ = coloured_noise.coverage(None, draws=10)
+    coloured, total = coloured_noise.coverage(0.98, draws=10)
+    assert total == 220
+    assert white > 0.88
+    assert coloured < 0.70
