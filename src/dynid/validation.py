@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.base.ties import tying
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
-from dynid.info import known_columns
+from dynid.info import known_columns, structural_base, tie_groups
 from dynid.job import Job, LogSource, as_log, prepare
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.motion.plan import plan_motions
 from dynid.provenance import VALIDATED, experiment_of
@@ -51,7 +51,7 @@ def validate_result(
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         job = prepare(mechanism, read, experiment)
-        chi = _standard_values(estimate, job.parameters, known_columns(job.mechanism, job.parameters))
+        chi = _standard_values(estimate, job, mechanism, experiment)
         inputs = estimate.provenance.get("inputs", ())
         used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
         return predict(job, chi, used)
@@ -104,19 +104,38 @@ def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettin
 
 
 def _standard_values(
-    estimate: Estimate, parameters: Sequence[Parameter], known: Mapping[int, float]
+    estimate: Estimate, job: Job, robot: Mechanism, experiment: Experiment
 ) -> Float[Array, "p"]:
-    """Standard values of a saved result: each base value stands at the parameter it is named after."""
-    index = {parameter.name: i for i, parameter in enumerate(parameters)}
-    chi = np.zeros(len(parameters))
-    for i, value in known.items():
-        chi[i] = value
+    """Standard values of a saved result: each base value stands at the parameter it is named after.
+
+    Tied parameters were saved under the first member's name and belong to all members; parameters
+    of a payload that these logs do not carry have no say.
+    """
+    index = {parameter.name: i for i, parameter in enumerate(job.parameters)}
+    known = known_columns(job.mechanism, job.parameters)
+    tied = tying(job.parameters, _tied(job, experiment), known)
+    chi = tied.c.copy()
+    members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
     for one in estimate.parameters:
         name = one.name if one.name in index else one.name.removesuffix("_R")
-        if name not in index:
+        if name in index:
+            chi[members[index[name]]] = one.value
+        elif name.partition("_")[2] not in robot.payloads:
             raise InputError(
                 f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
                 remedy="validate with the robot file that the result was made with",
             )
-        chi[index[name]] = one.value
     return chi
+
+
+def _tied(job: Job, experiment: Experiment) -> list[tuple[int, ...]]:
+    """Columns that the result's ties made equal; after regrouping only base parameters are tied."""
+    before = [tie.name for tie in experiment.ties if tie.apply == "standard"]
+    after = [tie.name for tie in experiment.ties if tie.apply == "regrouped"]
+    groups = tie_groups(job.mechanism, job.parameters, before)
+    if after:
+        loads = ((), tuple(job.mechanism.payloads))
+        base = structural_base(job.mechanism, job.parameters, job.directions, ties=before, loads=loads)
+        for group in tie_groups(job.mechanism, job.parameters, after):
+            groups.append(tuple(i for i in group if i in base.indices))
+    return [group for group in groups if len(group) > 1]

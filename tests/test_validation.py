@@ -1,0 +1,80 @@
+"""Prediction from a saved result says what the identification itself would have said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.design import random_fourier
+from dynid.excitation.simulate import simulate_log
+from dynid.experiment import Experiment, TieChoice
+from dynid.identification import identify_logs, validate_result
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.parameters import parameter_table
+
+TWIN = """
+name: twin
+joints:
+  - {name: a, kind: revolute, parent: base, child: left, mdh: {alpha: pi/2}}
+  - {name: b, kind: revolute, parent: base, child: right, mdh: {alpha: pi/2, d: 1}}
+drive: {"*": [Fv, Fs]}
+limits: {a: {q: 1, dq: 3, ddq: 20}, b: {q: 1, dq: 3, ddq: 20}}
+ties: {sides: [[left, right]], motors: [[a, b]]}
+payloads: {block: {body: left, xyz: [0.2, 0, 0]}}
+"""
+TRUE = {"ZZ": 0.3, "MX": 1.0, "M": 3.0, "Fv": 0.5, "Fs": 0.4}
+
+
+@pytest.fixture
+def robot(tmp_path):
+    file = tmp_path / "twin.yaml"
+    file.write_text(TWIN)
+    return load_robot(file)
+
+
+def log(robot, seed, payloads=()):
+    carried = replace(robot, payloads={name: robot.payloads[name] for name in payloads})
+    truth = {p.name: TRUE.get(p.symbol, 0.0) for p in parameter_table(carried)}
+    motion = random_fourier(carried, seed=seed, draws=3)
+    return simulate_log(
+        carried,
+        truth,
+        motion,
+        rate=200,
+        duration=10,
+        torque_sigma=0.01,
+        seed=seed,
+        payloads=tuple(payloads),
+        name=f"log {seed}",
+    )
+
+
+@pytest.mark.parametrize("apply", ["standard", "regrouped"])
+def test_ties_hold_for_all_members(robot, apply):
+    ties = (TieChoice("sides", apply), TieChoice("motors", apply))
+    other = log(robot, 2)
+    estimate = identify_logs(robot, [log(robot, 1)], [other], Experiment(robot=robot, ties=ties))
+    assert len(estimate.parameters) == 5
+    (later,), _ = validate_result(estimate, [other], robot)
+    # The same rows and parameters: only rounding of the filter design may differ.
+    assert later.residual_percent == pytest.approx(estimate.validation[0].residual_percent, rel=1e-6)
+
+
+def test_unloaded_log_is_predicted_by_a_result_with_payload(robot):
+    empty = log(robot, 3)
+    logs = [log(robot, 1), log(robot, 2, ["block"])]
+    estimate = identify_logs(robot, logs, [empty], Experiment(robot=robot))
+    (later,), _ = validate_result(estimate, [empty], robot)
+    assert later.residual_percent == pytest.approx(estimate.validation[0].residual_percent, rel=1e-6)
+    (loaded,), _ = validate_result(estimate, [log(robot, 4, ["block"])], robot)
+    assert loaded.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m
+
+
+def test_result_of_another_robot_is_refused(robot):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    renamed = replace(estimate.parameters[0], name="ZZ_elsewhere")
+    wrong = replace(estimate, parameters=(renamed, *estimate.parameters[1:]))
+    with pytest.raises(InputError, match="ZZ_elsewhere"):
+        validate_result(wrong, [log(robot, 2)], robot)
