@@ -39,7 +39,10 @@ class RowSource(Protocol):
         """Ranges of samples over which rows may be filtered, never across."""
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
+        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop.
+
+        Entries and weights may be overwritten by the caller and by the next tile.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.compiled import inlined, kernel
+from dynid.kinematics.lanes import LANES
+from dynid.kinematics.trigonometry import cos_sin
 
-LANES = 64
 # Fields of a link's state, base frame: R (9, by rows), p, v, w (angular), a (minus gravity), dw.
 LINK = 24
 _P, _V, _W, _A, _DW = 9, 12, 15, 18, 21
@@ -21,9 +22,9 @@ _P, _V, _W, _A, _DW = 9, 12, 15, 18, 21
 def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state):
     """State of every link for samples at .. at + LANES (short tiles repeat the last sample).
 
-    q, dq, ddq: (coordinates, samples). state: flat (links + 1) * LINK * LANES, the base first.
+    q, dq, ddq: (samples, coordinates). state: flat (links + 1) * LINK * LANES, the base first.
     """
-    n = q.shape[1] if q.shape[0] > 0 else 1
+    n = q.shape[0]
     base = state[: LINK * LANES]
     base[:] = 0.0
     for lane in range(LANES):
@@ -44,10 +45,10 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
         for lane in range(LANES):
             sample = min(at + lane, n - 1)
             for k in range(n_q):
-                qs[k * LANES + lane] = q[q_start[i] + k, sample]
+                qs[k * LANES + lane] = q[sample, q_start[i] + k]
             for k in range(n_v):
-                vs[k * LANES + lane] = dq[v_start[i] + k, sample]
-                vs[(3 + k) * LANES + lane] = ddq[v_start[i] + k, sample]
+                vs[k * LANES + lane] = dq[sample, v_start[i] + k]
+                vs[(3 + k) * LANES + lane] = ddq[sample, v_start[i] + k]
         if kind[i] == 1:
             _turn(own, qs, vs)
         elif kind[i] == 2:
@@ -97,10 +98,7 @@ def _carry(up, own, frame):
 @kernel
 def _turn(own, qs, vs):
     """A revolute joint about the frame's z."""
-    for k in range(LANES):
-        c, s = np.cos(qs[k]), np.sin(qs[k])
-        qs[k] = c
-        qs[LANES + k] = s
+    cos_sin(qs)
     for k in range(LANES):
         c, s, rate, accel = qs[k], qs[LANES + k], vs[k], vs[3 * LANES + k]
         for row in range(3):
@@ -205,7 +203,7 @@ def body_state(state, link, frame, body):
 @kernel
 def move_bodies(parent, kind, q_start, v_start, placement, body_link, body_frame, gravity, q, dq, ddq):
     """Samples first: R, p (base frame), V and dV (body axes, linear first), shape (n, b, 24)."""
-    n = q.shape[1]
+    n = q.shape[0]
     out = np.empty((n, body_link.size, LINK), q.dtype)
     state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
     body = np.empty(LINK * LANES, q.dtype)

@@ -176,6 +176,7 @@ def body_motion(
     """
     from dynid.kinematics.kernels import move_bodies
 
+    kind = np.result_type(np.float64, q, dq, ddq)
     flat = move_bodies(
         tree.parent,
         tree.kind,
@@ -185,17 +186,11 @@ def body_motion(
         tree.body_link,
         tree.body_frame,
         tree.gravity,
-        *_coordinate_major(q, dq, ddq),
+        *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq)),
     )
     n, b = flat.shape[:2]
     R = flat[..., :9].reshape(n, b, 3, 3)
     return BodyMotion(R, flat[..., 9:12], flat[..., 12:18], flat[..., 18:24])
-
-
-def _coordinate_major(*arrays: Inexact[Array, "n c"]) -> tuple[Array, ...]:
-    """The kernels' layout (coordinates, samples) of one common type."""
-    kind = np.result_type(np.float64, *arrays)
-    return tuple(np.ascontiguousarray(np.asarray(array).T, dtype=kind) for array in arrays)
 
 
 def tree_rates(

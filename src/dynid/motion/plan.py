@@ -126,7 +126,10 @@ def plan_motions(
     cutoff, why = choose_cutoff(filter, logs, spectra)
     derivative = filter.derivative or _DEFAULT_DERIVATIVE
     velocity, source, notices = choose_velocity(filter, logs, cutoff, derivative)
-    noise, peak = noise_and_peak(filter, logs, spectra, cutoff, derivative, velocity)
+    if mask.speed is None or mask.rest is None:
+        noise, peak = noise_and_peak(filter, logs, spectra, cutoff, derivative, velocity)
+    else:
+        noise = peak = np.zeros(logs[0].q.shape[1])
     words = {
         "low-pass on coordinates": why,
         "derivative": derivative + ("" if filter.derivative else ", chosen"),

@@ -57,15 +57,21 @@ class TreeRows:
         return np.asarray(self.motion.log.tau[start:stop, self._used] @ self._effort_map.T)
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
+        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop.
+
+        The entries are overwritten by the next tile.
+        """
         states = self.motion.states(start, stop)
         weights = self.row_weights(start, stop, states[1])
         Y = self.measured(start, stop)
-        q, dq, ddq = self.coordinates.states(*states)
+        batch = self.regressor.batch(*self.coordinates.states(*states), Y)
+        packed = np.empty((self.layout.n_entries, tile))
         for at in range(0, stop - start, tile):
-            part = slice(at, min(at + tile, stop - start))
-            packed = self.regressor.packed(q[part], dq[part], ddq[part], Y[part])
-            yield start + at, packed, np.ascontiguousarray(weights[part].T)
+            width = min(tile, stop - start - at)
+            if width < tile:
+                packed = np.empty((self.layout.n_entries, width))
+            batch.fill(at, packed)
+            yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
 
     def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:
         """1 where a row may be used, 0 where its sample is invalid or its friction's sign unknown."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.compiled import kernel
-from dynid.kinematics.kernels import LANES, LINK, body_state, link_states, unrotate
+from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
+from dynid.kinematics.lanes import LANES
 
 ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
 
@@ -69,16 +70,16 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
 def _drive_entries(drives, dq, ddq, at, tile):
     """Friction, rotor inertia and offset entries of a tile."""
     entries, symbols, sources, factors = drives
-    n = dq.shape[1] if dq.shape[0] > 0 else 1
+    n = dq.shape[0]
     for d in range(entries.size):
         out = tile[entries[d] * LANES : (entries[d] + 1) * LANES]
         factor, symbol = factors[d], symbols[d]
         for lane in range(LANES):
             sample = min(at + lane, n - 1)
-            rate = dq[sources[d], sample]
+            rate = dq[sample, sources[d]]
             sign = np.sign(rate.real)
             if symbol == ROTOR:
-                value = ddq[sources[d], sample]
+                value = ddq[sample, sources[d]]
             elif symbol == VISCOUS:
                 value = rate
             elif symbol == COULOMB:
@@ -101,7 +102,7 @@ def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, b
     """Entries of W (and given columns, such as Y) for samples at .. at + LANES.
 
     links: parent, kind, q_start, v_start, placement. motion: q, dq, ddq of the tree, then dq
-    and ddq of the drive sources, all (coordinates, samples). given: entries, values (g, samples).
+    and ddq of the drive sources, all (samples, coordinates). given: entries, values (samples, g).
     """
     parent, kind, q_start, v_start, placement = links
     q, dq, ddq, source_dq, source_ddq = motion
@@ -109,10 +110,10 @@ def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, b
     _inertial_entries(links, bodies, pairs, state, body, tile)
     _drive_entries(drives, source_dq, source_ddq, at, tile)
     entries, values = given
-    n = values.shape[1]
+    n = values.shape[0]
     for g in range(entries.size):
         for lane in range(LANES):
-            tile[entries[g] * LANES + lane] = values[g, min(at + lane, n - 1)]
+            tile[entries[g] * LANES + lane] = values[min(at + lane, n - 1), g]
 
 
 @kernel
@@ -130,24 +131,26 @@ def combine(tile, combination, out):
 
 
 @kernel
-def packed_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination):
-    """Entries of all rows for every sample, shape (entries, n): for tests, plots and prediction."""
-    n = motion[0].shape[1]
-    n_out = combination[0].size - 1
-    state = np.empty((links[0].size + 1) * LINK * LANES, motion[0].dtype)
-    body = np.empty(LINK * LANES, motion[0].dtype)
-    tile = np.zeros(n_tree * LANES, motion[0].dtype)
-    projected = np.zeros(max(n_out, n_tree) * LANES, motion[0].dtype)
-    count = n_out if n_out > 0 else n_tree
-    out = np.empty((count, n), motion[0].dtype)
+def fill_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination, start, out):
+    """Entries of all rows for samples start .. start + n, written to out (entries, n)."""
+    n, n_out = out.shape[1], combination[0].size - 1
+    state = np.empty((links[0].size + 1) * LINK * LANES, out.dtype)
+    body = np.empty(LINK * LANES, out.dtype)
+    if n == LANES and n_out == 0:
+        # A tile and no projection: the entries are made where they are wanted.
+        whole = out.reshape(out.size)
+        fill_tile(links, bodies, gravity, pairs, drives, given, motion, start, state, body, whole)
+        return
+    tile = np.zeros(n_tree * LANES, out.dtype)
+    projected = np.zeros(n_out * LANES, out.dtype)
     for at in range(0, n, LANES):
-        fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile)
+        fill_tile(links, bodies, gravity, pairs, drives, given, motion, start + at, state, body, tile)
         source = tile
         if n_out > 0:
             combine(tile, combination, projected)
             source = projected
         width = min(LANES, n - at)
-        for e in range(count):
+        for e in range(out.shape[0]):
+            row = source[e * LANES : (e + 1) * LANES]
             for lane in range(width):
-                out[e, at + lane] = source[e * LANES + lane]
-    return out
+                out[e, at + lane] = row[lane]

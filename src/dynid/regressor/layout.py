@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Inexact, Int
@@ -50,6 +51,20 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
+class Batch:
+    """States of some samples, ready for the kernels."""
+
+    kind: np.dtype[Any]
+    arguments: tuple[Any, ...]
+
+    def fill(self, start: int, out: Inexact[Array, "e n"]) -> None:
+        """Write the entries of samples start .. start + n to `out`, shape (e, n)."""
+        from dynid.regressor.kernels import fill_rows
+
+        fill_rows(*self.arguments, start, out)
+
+
+@dataclass(frozen=True, eq=False)
 class TreeRegressor:
     """Computes packed rows of N^T W (and N^T B tau beside them) for batches of tree states.
 
@@ -67,6 +82,7 @@ class TreeRegressor:
     n_tree: int
     combination: tuple[Array, ...]
     coordinates: tuple[str, ...]
+    positions: tuple[str, ...]
 
     def packed(
         self,
@@ -76,39 +92,49 @@ class TreeRegressor:
         Y: Float[Array, "n k"],
     ) -> Inexact[Array, "e n"]:
         """Entries of all rows, shape (e, n); Y goes to each row's last entry."""
-        from dynid.regressor.kernels import packed_rows
+        batch = self.batch(q, dq, ddq, Y)
+        out = np.empty((self.layout.n_entries, len(Y)), batch.kind)
+        batch.fill(0, out)
+        return out
 
+    def batch(
+        self,
+        q: Inexact[Array, "n q"],
+        dq: Inexact[Array, "n v"],
+        ddq: Inexact[Array, "n v"],
+        Y: Float[Array, "n k"],
+    ) -> Batch:
+        """States laid out for the kernels; rows are computed range by range with `Batch.fill`."""
         kind = np.result_type(np.float64, q, dq, ddq)
-        q, dq, ddq = (np.ascontiguousarray(x.T, dtype=kind) for x in (q, dq, ddq))
+        q, dq, ddq = (np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq))
         source_dq, source_ddq = dq, ddq
         if self.uses_actuators:
-            source_dq = np.concatenate([dq, self.actuator_map @ dq])
-            source_ddq = np.concatenate([ddq, self.actuator_map @ ddq])
-        given = np.empty((len(self.given_entries), q.shape[1] if len(q) else len(Y)), dtype=kind)
-        for i, term in enumerate(self.terms):
-            given[i] = self._term(term, q, dq, ddq)
-        given[len(self.terms) :] = Y.T
+            source_dq, source_ddq = (np.hstack([x, x @ self.actuator_map.T]) for x in (dq, ddq))
+        terms = [self._term(term, q, dq, ddq) for term in self.terms]
+        given = np.column_stack([*terms, Y]) if terms else np.ascontiguousarray(Y)
         tree = self.tree
-        return np.asarray(
-            packed_rows(
-                (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
-                (tree.body_link, tree.body_frame),
-                tree.gravity,
-                self.pairs,
-                self.drives,
-                (self.given_entries, given),
-                (q, dq, ddq, source_dq, source_ddq),
-                self.n_tree,
-                self.combination,
-            )
+        arguments = (
+            (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
+            (tree.body_link, tree.body_frame),
+            tree.gravity,
+            self.pairs,
+            self.drives,
+            (self.given_entries, given),
+            (q, dq, ddq, source_dq, source_ddq),
+            self.n_tree,
+            self.combination,
         )
+        return Batch(kind, arguments)
 
     def _term(
-        self, term: Term, q: Inexact[Array, "q n"], dq: Inexact[Array, "v n"], ddq: Inexact[Array, "v n"]
+        self, term: Term, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
     ) -> Inexact[Array, "n"]:
-        index = {name: i for i, name in enumerate(self.coordinates)}
-        signals = {"q": q, "dq": dq, "ddq": ddq}
-        return term.expression.evaluate({}, lambda kind, name: signals[kind][index[name]])
+        def signal(kind: str, name: str) -> Inexact[Array, "n"]:
+            if kind == "q":
+                return q[:, self.positions.index(name)]
+            return (dq if kind == "dq" else ddq)[:, self.coordinates.index(name)]
+
+        return np.broadcast_to(term.expression.evaluate({}, signal), len(q))
 
 
 def tree_regressor(
@@ -202,6 +228,7 @@ class _Builder:
             n_tree=len(self.columns) + N.shape[1],
             combination=combination,
             coordinates=self.mechanism.coordinates,
+            positions=self.mechanism.positions,
         )
 
     def _selected(self, N: Float[Array, "v k"]) -> tuple[Layout, Int[Array, "t"], list[int]]:

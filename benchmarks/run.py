@@ -1,0 +1,76 @@
+"""dynid beside its peers on the same robot and trajectory, interleaved in one run; prints ratios.
+
+`python benchmarks/run.py [--rounds 3]`. Needs `pip install -e '.[dev]' example-robot-data`; a peer
+that is not installed (figaroh, ...) is left out and named. CPU time of one thread
+(BENCH_CPU=0 for wall time): the machine may be shared, so only ratios of one run mean something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import peers
+
+HERE = Path(__file__).resolve().parent
+JOBS = [
+    (HERE, ["regressor_dynid.py", "--mode", "discard"]),
+    (peers.FOLDER, ["regressor_pinocchio.py", "--mode", "discard"]),
+    (HERE, ["regressor_dynid.py", "--mode", "fresh"]),
+    (peers.FOLDER, ["regressor_pinocchio.py", "--mode", "fresh"]),
+    (peers.FOLDER, ["regressor_figaroh.py"]),
+    (HERE, ["identify_dynid.py"]),
+    (peers.FOLDER, ["identify_scipy.py"]),
+    (peers.FOLDER, ["identify_scipy.py", "--ftype", "fir"]),
+    (peers.FOLDER, ["identify_figaroh.py"]),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--robot", default="ur5")
+    options = parser.parse_args()
+    best: dict[str, dict[str, float]] = {"regressor": {}, "identify": {}}
+    missing = set()
+    for _ in range(options.rounds):
+        for folder, job in JOBS:
+            record = run(folder, [*job, "--robot", options.robot])
+            if record is None:
+                missing.add(job[0])
+                continue
+            print(json.dumps(record), flush=True)
+            label = " ".join(str(record.get(key, "")) for key in ("tool", "mode", "ftype")).strip()
+            seconds = record.get("cpu_seconds", record["seconds"])
+            known = best[record["bench"]]
+            known[label] = min(seconds, known.get(label, float("inf")))
+    for name in sorted(missing):
+        print(f"left out (failed or not installed): {name}")
+    for bench, times in best.items():
+        show(bench, times)
+
+
+def run(folder: Path, command: list[str]) -> dict | None:
+    environment = {"BENCH_CPU": "1", **os.environ}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return json.loads(lines[-1]) if lines else None
+
+
+def show(bench: str, times: dict[str, float]) -> None:
+    print(f"\n{bench}: 65 814 samples, one thread, CPU seconds (best of all rounds), and times dynid's")
+    for label, seconds in sorted(times.items(), key=lambda item: item[1]):
+        same = "dynid fresh" if "fresh" in label or "figaroh" in label else "dynid discard"
+        reference = times.get("dynid" if bench == "identify" else same)
+        ratio = f"{seconds / reference:8.1f} x" if reference else ""
+        print(f"  {label:28s} {seconds:9.4f} s {ratio}")
+
+
+if __name__ == "__main__":
+    main()
