@@ -121,6 +121,15 @@ def test_counts_stated_for_the_two_axis_arm(tmp_path: Path) -> None:
     assert "MX_upper_arm_R = MX_upper_arm + l1 M_forearm" in [one.grouping for one in info.base]
 
 
+def test_defaults_of_filter_and_mask_are_those_of_the_code() -> None:
+    from dynid.motion import plan, spectrum
+
+    text = (ROOT / "docs" / "howto" / "filter_and_mask.md").read_text()
+    assert f"{spectrum._BANDWIDTHS:g} bandwidths" in text
+    for sigmas, share, most in (plan._REVERSAL, plan._REST):
+        assert re.search(f"{sigmas:g} sigma.*at least {100 * share:g} % and at most {100 * most:g} %", text)
+
+
 def test_pages_are_all_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text()
     for page in (ROOT / "docs").rglob("*.md"):
