@@ -55,7 +55,7 @@ def job():
         mark("plan")
         system = build_system(prepared, threads=peers.THREADS)
         mark("regressor_decimate_qr")
-        base = structural_base(robot, prepared.parameters, prepared.directions)
+        base = structural_base(robot, prepared.model, prepared.parameters, prepared.directions)
         mark("structural_base")
         reduced = base_system(system, base)
         solution = estimator_named("ols")(reduced.system)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.conditioning.factor import factor_rows
 from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
 
 

@@ -7,12 +7,12 @@ from dynid.base.base import base_set, tie_regrouped
 from dynid.base.grouping import grouping_text
 from dynid.base.system import base_system
 from dynid.base.ties import tied_columns
-from dynid.conditioning.factor import factor_rows
 from dynid.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Body, Mechanism, Tie
 from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import factor_rows
 from dynid.projection.projection import System
 from tests.systems import group, parameters, system
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.conditioning.factor import Factor, triangle
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.estimator.wls import GroupWeights
+from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
 from dynid.statistics.uncertainty import uncertainty
 from tests.systems import parameters

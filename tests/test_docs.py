@@ -121,6 +121,16 @@ def test_counts_stated_for_the_two_axis_arm(tmp_path: Path) -> None:
     assert "MX_upper_arm_R = MX_upper_arm + l1 M_forearm" in [one.grouping for one in info.base]
 
 
+def test_files_named_in_the_recipes_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = {name for name in re.findall(r"`((?:src|tests|docs)/[^`\s]+)`", text) if "NAME" not in name}
+    assert len(named) > 8
+    for name in named:
+        assert (ROOT / name).exists(), name
+    for registry, file in re.findall(r"in `([A-Z]+)` of `([^`]+)`", text):
+        assert re.search(rf"^{registry}\b.* = ", (ROOT / file).read_text(), re.M), (registry, file)
+
+
 def test_defaults_of_filter_and_mask_are_those_of_the_code() -> None:
     from dynid.motion import plan, spectrum
 

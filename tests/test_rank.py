@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base.rank import independent_columns
-from dynid.conditioning.factor import triangle
+from dynid.projection.factor import triangle
 
 
 def dependent_matrix(rng, n=200):

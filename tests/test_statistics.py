@@ -5,10 +5,10 @@ import pytest
 
 from dynid.base.base import base_set
 from dynid.base.system import base_system
-from dynid.conditioning.factor import factor_rows
 from dynid.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import factor_rows
 from dynid.projection.projection import System
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.essential import EssentialRule, essential_parameters, keep_parameters

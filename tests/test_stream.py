@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dynid.conditioning import stream as stream_module
-from dynid.conditioning.factor import merge
 from dynid.conditioning.lowpass import row_filter
 from dynid.conditioning.stream import series, stream
+from dynid.projection.factor import merge
 from dynid.regressor.layout import ABSENT, Layout
 
 

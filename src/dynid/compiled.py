@@ -16,7 +16,9 @@ Kernel = Callable[..., Any]
 
 def kernel(function: Kernel) -> Kernel:
     """Compile for every argument type it meets, without the interpreter lock, kept on disk."""
-    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(unwrap(function))
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(
+        unwrap(function)
+    )
     return compiled
 
 

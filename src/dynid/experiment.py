@@ -119,8 +119,8 @@ class Experiment:
     """
 
     robot: str | Mechanism
-    logs: tuple[LogEntry, ...] = ()
-    validate: tuple[LogEntry, ...] = ()
+    logs: tuple[LogEntry | str | os.PathLike[str], ...] = ()
+    validate: tuple[LogEntry | str | os.PathLike[str], ...] = ()
     model: str | None = None
     columns: Mapping[str, ColumnMap] = field(default_factory=dict)
     efforts: tuple[int | str, ...] | None = None

@@ -101,13 +101,14 @@ def identify_logs(
         truth: True standard parameters by name, where a simulation knows them.
     """
     experiment = experiment or Experiment(robot=mechanism)
+    estimator = estimator_named(experiment.estimator)
     with single_threaded_blas():
         job = prepare(mechanism, logs, experiment)
         data = base_system(build_system(job, progress), _base(job, experiment))
-        solution = estimator_named(experiment.estimator)(data.system)
+        solution = estimator(data.system)
         reduced = _reduced(experiment, data, solution)
         symbols = grouping_symbols(
-            job.mechanism, ties=_ties(experiment), rows=job.directions.names, loads=job.loads
+            job.mechanism, job.model, ties=_ties(experiment), rows=job.directions.names, loads=job.loads
         )
         parts = estimate_parameters(
             data, solution, essential=reduced, priors=_priors(job.mechanism), symbols=symbols
@@ -117,7 +118,7 @@ def identify_logs(
         validation, unseen = predict_held_out(job, chi, validate, experiment)
     estimate = Estimate(
         robot=mechanism.name,
-        model=job.model,
+        model=job.model.name,
         estimator=experiment.estimator,
         parameters=parts.parameters,
         not_identifiable=parts.not_identifiable,
@@ -146,7 +147,7 @@ def _ties(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
 def _base(job: Job, experiment: Experiment) -> BaseSet:
     """Structural base parameters, with the ties asked for."""
     base = structural_base(
-        job.mechanism, job.parameters, job.directions, ties=_ties(experiment), loads=job.loads
+        job.mechanism, job.model, job.parameters, job.directions, ties=_ties(experiment), loads=job.loads
     )
     after = _ties(experiment, "regrouped")
     return tie_regrouped(base, tie_groups(job.mechanism, job.parameters, after)) if after else base

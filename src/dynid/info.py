@@ -14,9 +14,8 @@ from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
 from dynid.notices import Notice
-from dynid.projection.inverse import inverse_directions
-from dynid.projection.projection import Directions
-from dynid.projection.structure import structural_factor
+from dynid.projection.model import Model, model_named
+from dynid.projection.projection import Directions, choose_rows
 from dynid.threads import single_threaded_blas
 
 # A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.
@@ -75,12 +74,12 @@ def describe(
         bodies: A sub-chain alone.
     """
     robot = variant(mechanism, drive=drive, payloads=payloads, bodies=bodies)
+    model = model_named(robot.model, robot.file)
     parameters = parameter_table(robot)
-    directions = inverse_directions(robot)
     with single_threaded_blas():
         loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
-        base = structural_base(robot, parameters, directions, ties=ties, loads=loads)
-        symbols = grouping_symbols(robot, ties=ties, loads=loads)
+        base = structural_base(robot, model, parameters, model.directions(robot), ties=ties, loads=loads)
+        symbols = grouping_symbols(robot, model, ties=ties, loads=loads)
     groupings = base.groupings(symbols)
     return Info(
         name=robot.name,
@@ -129,6 +128,7 @@ def variant(
 
 def structural_base(
     mechanism: Mechanism,
+    model: Model,
     parameters: Sequence[Parameter],
     directions: Directions,
     *,
@@ -148,7 +148,7 @@ def structural_base(
     order = considered_order(mechanism, parameters)
     found: list[BaseSet] = []
     for stretch in _STRETCHES:
-        factor = structural_factor(mechanism, parameters, directions, loads=loads, stretch=stretch)
+        factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
         found.append(base_set(parameters, factor, order, known, ties=groups))
         if found[-1].rank.gap >= _CLEAR_GAP:
             return found[-1]
@@ -180,6 +180,7 @@ def tie_groups(
 
 def grouping_symbols(
     mechanism: Mechanism,
+    model: Model,
     *,
     ties: Sequence[str] = (),
     rows: Sequence[str] | None = None,
@@ -188,17 +189,13 @@ def grouping_symbols(
     """Named dimensions in the coefficients of the structural grouping, where they match.
 
     Args:
-        rows: Equations in use; None for all of the inverse model.
+        rows: Equations in use; None for all of the model.
     """
 
     def coefficients(robot: Mechanism) -> Mapping[tuple[str, str], float]:
         parameters = parameter_table(robot)
-        directions = inverse_directions(robot)
-        if rows is not None:
-            from dynid.projection.inverse import choose_rows
-
-            directions = choose_rows(directions, rows)
-        base = structural_base(robot, parameters, directions, ties=ties, loads=loads)
+        directions = choose_rows(model.directions(robot), rows)
+        base = structural_base(robot, model, parameters, directions, ties=ties, loads=loads)
         return base.coefficients()
 
     units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}

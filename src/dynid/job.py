@@ -11,7 +11,6 @@ import numpy as np
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import stream
 from dynid.errors import InputError
-from dynid.estimator.estimator import ESTIMATORS
 from dynid.experiment import Experiment, FilterSettings, LogEntry
 from dynid.info import known_columns, variant
 from dynid.mechanism.mechanism import Mechanism
@@ -20,14 +19,12 @@ from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.projection.inverse import choose_rows, inverse_directions
-from dynid.projection.projection import Directions, Group, System
-from dynid.projection.rows import TreeRows
+from dynid.projection.model import Model, RowSource, model_named
+from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.regressor.layout import ABSENT
 
 Progress = Callable[[str, float], None]
 LogSource = str | os.PathLike[str] | LogEntry | Log
-MODELS = ("inverse",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +37,11 @@ class Job:
     """
 
     mechanism: Mechanism
-    model: str
+    model: Model
     parameters: tuple[Parameter, ...]
     directions: Directions
     plans: tuple[MotionPlan, ...]
-    sources: tuple[TreeRows, ...]
+    sources: tuple[RowSource, ...]
     filters: tuple[RowFilter, ...]
 
     @property
@@ -66,11 +63,11 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
     """Choose rows and filters, and join mechanism and motion; nothing is computed yet."""
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
-    model = _supported(experiment.model or mechanism.model, experiment)
+    model = model_named(experiment.model or mechanism.model, experiment.file)
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
-    directions = choose_rows(inverse_directions(robot), experiment.efforts, present)
+    directions = choose_rows(model.directions(robot), experiment.efforts, present)
     if not directions.names:
         raise InputError(
             "no equation can be used: the logs share no effort",
@@ -83,7 +80,7 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
 
 def join(
     robot: Mechanism,
-    model: str,
+    model: Model,
     parameters: tuple[Parameter, ...],
     directions: Directions,
     plans: Sequence[MotionPlan],
@@ -92,7 +89,7 @@ def join(
 ) -> Job:
     """A job whose every choice has been made."""
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
-    sources = tuple(TreeRows(robot, parameters, directions, motion) for motion in motions)
+    sources = tuple(model.rows(robot, parameters, directions, motion) for motion in motions)
     # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
     # guards the decimation, and a sharp sinc does that better.
     order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
@@ -133,20 +130,6 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
         cutoff=experiment.filter.cutoff,
         drop_bad_rows=experiment.drop_bad_rows,
     )
-
-
-def _supported(model: str, experiment: Experiment) -> str:
-    for what, name, valid in (
-        ("model", model, MODELS),
-        ("estimator", experiment.estimator, tuple(ESTIMATORS)),
-    ):
-        if name not in valid:
-            raise InputError(
-                f"{what} '{name}' is not in this version",
-                file=experiment.file,
-                remedy=f"use one of {', '.join(valid)}",
-            )
-    return model
 
 
 def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:

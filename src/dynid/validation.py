@@ -135,7 +135,9 @@ def _tied(job: Job, experiment: Experiment) -> list[tuple[int, ...]]:
     groups = tie_groups(job.mechanism, job.parameters, before)
     if after:
         loads = ((), tuple(job.mechanism.payloads))
-        base = structural_base(job.mechanism, job.parameters, job.directions, ties=before, loads=loads)
+        base = structural_base(
+            job.mechanism, job.model, job.parameters, job.directions, ties=before, loads=loads
+        )
         for group in tie_groups(job.mechanism, job.parameters, after):
             groups.append(tuple(i for i in group if i in base.indices))
     return [group for group in groups if len(group) > 1]

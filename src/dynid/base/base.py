@@ -17,10 +17,10 @@ from dynid.arrays import Array
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
 from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, independent_columns
 from dynid.base.ties import Tying, tying
-from dynid.conditioning.factor import Factor
 from dynid.errors import InputError
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
+from dynid.projection.factor import Factor
 
 
 @dataclass(frozen=True, eq=False)

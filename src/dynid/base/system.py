@@ -15,10 +15,10 @@ from dynid.arrays import Array
 from dynid.base.base import BaseSet, regrouped_name, relations, undecided
 from dynid.base.grouping import Symbols, coefficient_text, grouping_text
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
-from dynid.conditioning.factor import Factor, merge
 from dynid.errors import InputError
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
+from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
 
 _MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-")

@@ -10,15 +10,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor, merge, triangle
 from dynid.conditioning.lowpass import RowFilter
-from dynid.regressor.layout import ABSENT, Layout
+from dynid.projection.factor import Factor, merge, triangle
+from dynid.projection.model import PackedRows
+from dynid.regressor.layout import ABSENT
 
 BLOCK_SECONDS = 1.0
 MOST_BLOCKS = 384
@@ -26,23 +26,6 @@ _TASK_SAMPLES = 16384
 _TILE_BYTES = 1 << 20
 
 Progress = Callable[[float], None]
-
-
-@runtime_checkable
-class RowSource(Protocol):
-    """Rows of one log by one model, computed for any range of samples on demand."""
-
-    layout: Layout
-    dt: float
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges of samples over which rows may be filtered, never across."""
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop.
-
-        Entries and weights may be overwritten by the caller and by the next tile.
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +38,7 @@ class _Task:
 
 
 def stream(
-    source: RowSource, row_filter: RowFilter, threads: int | None = None, progress: Progress | None = None
+    source: PackedRows, row_filter: RowFilter, threads: int | None = None, progress: Progress | None = None
 ) -> list[list[Factor]]:
     """Factors of every row of a source, in blocks of about a second, in time order.
 
@@ -79,7 +62,7 @@ def stream(
 
 
 def series(
-    source: RowSource, row_filter: RowFilter, reduce: Callable[[Array], Array]
+    source: PackedRows, row_filter: RowFilter, reduce: Callable[[Array], Array]
 ) -> Iterator[tuple[Array, Array, Array]]:
     """A second pass: filtered rows of each task reduced (by `reduce`) as soon as they exist.
 
@@ -104,7 +87,7 @@ def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: 
             yield _Task((start, stop), offset + at * step, min(most, outputs - at))
 
 
-def _condense(source: RowSource, row_filter: RowFilter, task: _Task, per_block: int) -> list[list[Factor]]:
+def _condense(source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int) -> list[list[Factor]]:
     """Factors per row of one task, one per block."""
     filtered, valid = _filtered(source, row_filter, task)
     layout, result = source.layout, []
@@ -121,7 +104,7 @@ def _condense(source: RowSource, row_filter: RowFilter, task: _Task, per_block: 
     return result
 
 
-def _filtered(source: RowSource, row_filter: RowFilter, task: _Task) -> tuple[Float[Array, "e k"], Array]:
+def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[Float[Array, "e k"], Array]:
     """Filtered entries at the task's outputs, and which of them rest on enough samples.
 
     A sample with weight 0 is left out and the kernel rescaled: the same linear map acts on Y and

@@ -13,12 +13,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor
 from dynid.errors import InputError, nearest
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.wls import GroupWeights, Solver, Weights, weighted
 from dynid.notices import Notice
+from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
 Weighting = Callable[[System, list[Factor], Solver], Weights]
@@ -99,9 +99,12 @@ def group_factors(system: System) -> list[Factor]:
 
 
 def estimator_named(name: str) -> Estimator:
-    """The registered estimator, or an error with the nearest name."""
+    """The registered estimator, or an error that names those there are."""
     if name not in ESTIMATORS:
-        raise InputError(f"unknown estimator '{name}'" + nearest(name, ESTIMATORS))
+        raise InputError(
+            f"estimator '{name}' is not in this version" + nearest(name, ESTIMATORS),
+            remedy=f"use one of {', '.join(ESTIMATORS)}",
+        )
     return ESTIMATORS[name]
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor
 from dynid.errors import NoResultError
+from dynid.projection.factor import Factor
 
 # Below this part of the largest pivot a unit column holds no digit at all.
 _RANK_RTOL = 1e-14

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor
 from dynid.errors import InputError
 from dynid.notices import Notice
+from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
 CONVERGED, NOT_CONVERGED = "converged", "not converged"

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor, merge
 from dynid.estimator.ols import LeastSquares
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 from dynid.notices import Notice
+from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
 
 # Residuals smaller than this part of the measured norm are rounding or a perfect simulation;

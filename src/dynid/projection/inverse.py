@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError, nearest
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
@@ -41,47 +40,6 @@ def inverse_directions(mechanism: Mechanism) -> Directions:
     units = tuple(effort_unit(mechanism, owner) for owner in owners)
     effort_map = np.concatenate([np.eye(a), np.zeros((len(passive), a))])
     return Directions(names, units, N, effort_map)
-
-
-def choose_rows(
-    directions: Directions, efforts: Sequence[int | str] | None, present: Sequence[bool] | None = None
-) -> Directions:
-    """The rows to use: those asked for, else all whose efforts the log has.
-
-    Args:
-        efforts: Row numbers (from 1, motors first) or names; None for all present.
-        present: Whether each effort is in the log.
-    """
-    available = np.ones(directions.effort_map.shape[1], bool) if present is None else np.asarray(present)
-    needs = directions.effort_map != 0
-    if efforts is None:
-        rows = [k for k in range(len(directions.names)) if np.all(available[needs[k]])]
-    else:
-        rows = [_row_index(directions.names, effort) for effort in efforts]
-        for k in rows:
-            if not np.all(available[needs[k]]):
-                raise InputError(
-                    f"effort '{directions.names[k]}' is asked for, but the log has no such column",
-                    remedy="map it under `columns:` or take it out of `efforts:`",
-                )
-    return Directions(
-        tuple(directions.names[k] for k in rows),
-        tuple(directions.units[k] for k in rows),
-        directions.N[:, rows],
-        directions.effort_map[rows],
-    )
-
-
-def _row_index(names: Sequence[str], effort: int | str) -> int:
-    if isinstance(effort, int):
-        if not 1 <= effort <= len(names):
-            raise InputError(
-                f"effort number {effort} does not exist; there are {len(names)}: {', '.join(names)}"
-            )
-        return effort - 1
-    if effort not in names:
-        raise InputError(f"effort '{effort}' does not exist" + nearest(effort, names))
-    return list(names).index(effort)
 
 
 def _passive(CG: Float[Array, "a u"], names: Sequence[str]) -> tuple[tuple[str, ...], Float[Array, "u n"]]:

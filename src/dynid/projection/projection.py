@@ -5,14 +5,16 @@ Everything after this file is ignorant of the model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor, merge
+from dynid.errors import InputError, nearest
 from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import Factor, merge
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,3 +91,44 @@ class System:
             scale = 1.0 if weights is None else float(weights[i])
             factors.append(Factor(one.R * scale, one.n_rows))
         return merge(factors)
+
+
+def choose_rows(
+    directions: Directions, efforts: Sequence[int | str] | None, present: Bool[Array, "a"] | None = None
+) -> Directions:
+    """The rows to use: those asked for, else all whose efforts the log has.
+
+    Args:
+        efforts: Row numbers (from 1, motors first) or names; None for all present.
+        present: Whether each effort is in the log.
+    """
+    available = np.ones(directions.effort_map.shape[1], bool) if present is None else present
+    needs = directions.effort_map != 0
+    if efforts is None:
+        rows = [k for k in range(len(directions.names)) if np.all(available[needs[k]])]
+    else:
+        rows = [_row_index(directions.names, effort) for effort in efforts]
+        for k in rows:
+            if not np.all(available[needs[k]]):
+                raise InputError(
+                    f"effort '{directions.names[k]}' is asked for, but the log has no such column",
+                    remedy="map it under `columns:` or take it out of `efforts:`",
+                )
+    return Directions(
+        tuple(directions.names[k] for k in rows),
+        tuple(directions.units[k] for k in rows),
+        directions.N[:, rows],
+        directions.effort_map[rows],
+    )
+
+
+def _row_index(names: Sequence[str], effort: int | str) -> int:
+    if isinstance(effort, int):
+        if not 1 <= effort <= len(names):
+            raise InputError(
+                f"effort number {effort} does not exist; there are {len(names)}: {', '.join(names)}"
+            )
+        return effort - 1
+    if effort not in names:
+        raise InputError(f"effort '{effort}' does not exist" + nearest(effort, names))
+    return list(names).index(effort)

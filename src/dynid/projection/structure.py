@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor, factor_rows, merge
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import tree_regressor
 

@@ -244,7 +244,7 @@ class _Builder:
             y_entries.append(len(columns))
             columns.append(ABSENT)
             start.append(len(columns))
-        return Layout(np.array(start), np.array(columns)), order, y_entries
+        return _layout(start, columns), order, y_entries
 
     def _combined(
         self, rows: Sequence[int], N: Float[Array, "v k"], y_entries: Sequence[int]
@@ -266,7 +266,11 @@ class _Builder:
             columns.append(ABSENT)
             sums.append([(y_entries[k], 1.0)])
             start.append(len(columns))
-        return Layout(np.array(start), np.array(columns)), _csr(sums)
+        return _layout(start, columns), _csr(sums)
+
+
+def _layout(start: Sequence[int], columns: Sequence[int]) -> Layout:
+    return Layout(np.array(start, dtype=np.int64), np.array(columns, dtype=np.int64))
 
 
 def _row_links(tree: Tree) -> list[tuple[int, int]]:

@@ -14,13 +14,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.conditioning.factor import Factor
 from dynid.errors import InputError, nearest
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
 from dynid.notices import Notice
+from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.uncertainty import uncertainty
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import series
-from dynid.projection.rows import TreeRows
+from dynid.projection.model import RowSource
 from dynid.regressor.layout import ABSENT
 from dynid.statistics.estimate import GroupFit, Signals
 from dynid.statistics.fit import percent
@@ -61,7 +61,7 @@ class Prediction:
 
 
 def predict_rows(
-    source: TreeRows,
+    source: RowSource,
     rows: RowFilter,
     chi: Float[Array, "p"],
     *,

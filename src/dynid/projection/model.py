@@ -1,0 +1,80 @@
+"""The contract of identification models and their registry.
+
+A model is a choice of tangent directions N and a way to compute the rows N^T W chi = N^T B tau:
+along a log, and at random states for what any motion could tell. Adding one is a file and a line
+in `MODELS`; everything after `System` stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.motion.motion import Motion
+from dynid.projection.factor import Factor
+from dynid.projection.inverse import inverse_directions
+from dynid.projection.projection import Directions
+from dynid.projection.rows import TreeRows
+from dynid.projection.structure import structural_factor
+from dynid.regressor.layout import Layout
+
+
+@runtime_checkable
+class PackedRows(Protocol):
+    """Rows computed for any range of samples on demand: all that filtering needs to know."""
+
+    layout: Layout
+    dt: float
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered, never across."""
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """First sample, packed entries (e, n) and row weights (k, n) of consecutive tiles.
+
+        Entries and weights may be overwritten by the caller and by the next tile.
+        """
+
+
+@runtime_checkable
+class RowSource(PackedRows, Protocol):
+    """Rows of one log by one model: what prediction needs to know besides."""
+
+    directions: Directions
+    motion: Motion
+
+
+@dataclass(frozen=True)
+class Model:
+    """One identification model.
+
+    Attributes:
+        directions: All rows the model has for a mechanism.
+        rows: The chosen rows along a motion.
+        structure: The factor of the chosen rows at random feasible states.
+    """
+
+    name: str
+    title: str
+    directions: Callable[[Mechanism], Directions]
+    rows: Callable[[Mechanism, Sequence[Parameter], Directions, Motion], RowSource]
+    structure: Callable[..., Factor] = structural_factor
+
+
+MODELS: dict[str, Model] = {
+    "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, TreeRows),
+}
+
+
+def model_named(name: str, file: str | None = None) -> Model:
+    """The registered model, or an error that names those there are."""
+    if name not in MODELS:
+        raise InputError(
+            f"model '{name}' is not in this version", file=file, remedy=f"use one of {', '.join(MODELS)}"
+        )
+    return MODELS[name]
