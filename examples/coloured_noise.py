@@ -55,7 +55,7 @@ def coverage(correlation: float | None, draws: int = 40, robot: str = "scara") -
             seed=seed,
         )
         job = prepare(known.mechanism, [log], experiment)
-        base = base or structural_base(job.mechanism, job.parameters, job.directions)
+        base = base or structural_base(job.mechanism, job.model, job.parameters, job.directions)
         data = base_system(build_system(job), base)
         solution = estimator(data.system)
         truth = data.values_of(known.truth)
