@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.mechanism.joint import Joint, JointKind
@@ -57,32 +55,6 @@ def recording(seconds: float = 4.0, rate: float = 250.0, count: int = 2, velocit
         columns |= {f"dq_{j + 1}": dq[:, j] for j in range(count)}
     columns |= {f"tau_{j + 1}": 2.0 * ddq[:, j] + 0.5 * dq[:, j] for j in range(count)}
     return columns
-
-
-@dataclass(frozen=True)
-class Column:
-    name: str
-    unit: str | None = None
-    scale: float = 1.0
-    offset: float = 0.0
-
-
-@dataclass(frozen=True)
-class Filter:
-    cutoff: float | None = None
-    decimate: int | None = None
-    rows: float | None = None
-    kind: str = "butterworth"
-    order: int = 4
-    derivative: str | None = None
-    velocity: str = "auto"
-
-
-@dataclass(frozen=True)
-class Mask:
-    speed: float | None = None
-    around: int | None = None
-    rest: float | None = None
 
 
 def _mechanism(joints, on=None):

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
-from dynid.motion.differentiate import KINDS, differentiate
+from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import extend_odd, low_pass
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.masks import at_rest, near_reversal
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motion
-from tests.arms import Filter, Mask, arm, motion
+from dynid.motion.settings import DERIVATIVES
+from dynid.motion.settings import FilterSettings as Filter
+from dynid.motion.settings import MaskSettings as Mask
+from tests.arms import arm, motion
 
 ORDERS = {"central3": (2, 2), "central5": (4, 4), "central7": (6, 6), "spline": (6, 4)}
 
@@ -29,7 +32,7 @@ def planned(log, **settings):
     return Motion(log, plan_motion([log], arm(), Filter(**settings), Mask()))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DERIVATIVES)
 @pytest.mark.parametrize("order", [1, 2])
 def test_derivative_has_its_order_of_accuracy(kind, order):
     errors = []

@@ -10,7 +10,10 @@ from dynid.errors import InputError
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motion
-from tests.arms import Column, Filter, Mask, arm, motion, recording, write_csv
+from dynid.motion.settings import ColumnMap as Column
+from dynid.motion.settings import FilterSettings as Filter
+from dynid.motion.settings import MaskSettings as Mask
+from tests.arms import arm, motion, recording, write_csv
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

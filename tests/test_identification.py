@@ -58,9 +58,8 @@ def true_parameters(robot, seed: int = 9) -> dict[str, float]:
 
 
 def exact_log(robot, truth, *, seed: int = 0, payloads=(), name="log"):
-    from dynid.kinematics.coordinates import measured_positions
 
-    t, q, dq, ddq = motion(len(measured_positions(robot)), seed=seed)
+    t, q, dq, ddq = motion(len(robot.measured_positions), seed=seed)
     tau = inverse_efforts(robot, truth, q, dq, ddq, tuple(payloads))
     return log_from_arrays(robot, t, q, tau, dq, ddq, name=name, payloads=payloads)
 

@@ -1,7 +1,6 @@
 """Readers: columns, units, clocks, attitudes, and the same path for arrays."""
 
 import hashlib
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,11 @@ import pytest
 from dynid.errors import InputError
 from dynid.motion.attitude import quaternion
 from dynid.motion.logs import READERS, log_from_arrays, read_log
+from dynid.motion.settings import ColumnMap as Column
+from dynid.motion.settings import LogEntry as Entry
 from dynid.motion.table import Table
 from dynid.motion.units import FACTORS, factor
-from tests.arms import Column, arm, motion, platform, recording, write_csv
-
-
-@dataclass(frozen=True)
-class Entry:
-    file: str
-    payloads: tuple = ()
-    columns: dict = field(default_factory=dict)
+from tests.arms import arm, motion, platform, recording, write_csv
 
 
 def write_parquet(path, columns):
@@ -47,7 +41,7 @@ def test_csv_and_parquet_give_the_same_log(tmp_path):
 
 def test_log_keeps_mapping_hash_and_payloads(tmp_path):
     path = write_csv(tmp_path / "run.csv", recording())
-    log = read_log(Entry(path, ("ballast",)), arm())
+    log = read_log(Entry(str(path), ("ballast",)), arm())
     assert log.name == "run"
     assert log.file == path
     assert log.sha256 == hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -93,7 +87,7 @@ def test_columns_of_one_log_override_those_of_all(tmp_path):
     columns = recording()
     columns["other"] = columns["q_1"] + 1.0
     path = write_csv(tmp_path / "a.csv", columns)
-    log = read_log(Entry(path, (), {"q_1": Column("other")}), arm(), columns={"q_1": Column("q_2")})
+    log = read_log(Entry(str(path), (), {"q_1": Column("other")}), arm(), columns={"q_1": Column("q_2")})
     assert np.allclose(log.q[:, 0], columns["other"], atol=1e-10)  # 12 digits in the file
 
 

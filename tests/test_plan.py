@@ -9,8 +9,11 @@ from dynid.errors import InputError
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motion, plan_motions
+from dynid.motion.settings import ColumnMap as Column
+from dynid.motion.settings import FilterSettings as Filter
+from dynid.motion.settings import MaskSettings as Mask
 from dynid.motion.spectrum import spectrum
-from tests.arms import Column, Filter, Mask, arm, motion, platform
+from tests.arms import arm, motion, platform
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

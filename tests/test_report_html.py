@@ -10,11 +10,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from dynid.base.system import NotIdentifiable
 from dynid.notices import Notice
 from dynid.report.figures.small_multiples import points_per_panel
 from dynid.report.html import report_html
 from dynid.report.quality import Quality, owner_of, quality, verdict
-from dynid.statistics.estimate import NotIdentifiable, Signals
+from dynid.statistics.estimate import Signals
 from tests.fabricated import JOINTS, estimate
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"

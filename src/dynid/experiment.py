@@ -7,86 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynid.errors import InputError, nearest
+from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
+
+__all__ = [
+    "ColumnMap",
+    "Experiment",
+    "FilterSettings",
+    "LogEntry",
+    "MaskSettings",
+    "TieChoice",
+    "read_experiment",
+]
 
 MODELS = ("inverse", "power", "energy", "internal", "wrench")
 ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
-FILTERS = ("butterworth", "fir", "none")
-DERIVATIVES = ("central3", "central5", "central7", "spline")
-VELOCITIES = ("auto", "measured", "derived")
 ANGLES = ("xyz", "zyx")
-
-
-@dataclass(frozen=True)
-class ColumnMap:
-    """Where a signal is found: SI value = scale * (column `name` in `unit`) + offset."""
-
-    name: str
-    unit: str | None = None
-    scale: float = 1.0
-    offset: float = 0.0
-
-
-@dataclass(frozen=True)
-class LogEntry:
-    """One log: its file, the payloads mounted in it, and column names that only it has."""
-
-    file: str
-    payloads: tuple[str, ...] = ()
-    columns: Mapping[str, ColumnMap] | None = None
-
-
-@dataclass(frozen=True)
-class FilterSettings:
-    """How coordinates are smoothed and rows thinned; None is chosen from the data.
-
-    Attributes:
-        cutoff: Of the zero-phase low-pass on coordinates, in [Hz].
-        decimate: Keep one row in this many.
-        rows: Low-pass of W and Y, in [Hz]; default 0.8 fs / (2 decimate).
-        kind: butterworth, fir or none.
-        order: Of the Butterworth filter, in one direction.
-        derivative: central3, central5, central7 or spline.
-        velocity: auto, measured (dq of the log) or derived (from q).
-    """
-
-    cutoff: float | None = None
-    decimate: int | None = None
-    rows: float | None = None
-    kind: str = "butterworth"
-    order: int = 4
-    derivative: str | None = None
-    velocity: str = "auto"
-
-    def __post_init__(self) -> None:
-        _check_positive(
-            "filter", cutoff=self.cutoff, decimate=self.decimate, rows=self.rows, order=self.order
-        )
-        _check_choice("filter kind", self.kind, FILTERS)
-        _check_choice("filter velocity", self.velocity, VELOCITIES)
-        if self.derivative is not None:
-            _check_choice("filter derivative", self.derivative, DERIVATIVES)
-
-
-@dataclass(frozen=True)
-class MaskSettings:
-    """Which rows are dropped; None is chosen from the data.
-
-    Attributes:
-        speed: A joint slower than this is near a reversal, in [rad/s] or [m/s].
-        around: Samples dropped on either side of a reversal.
-        rest: Samples where every joint is slower than this are at rest, in [rad/s] or [m/s].
-    """
-
-    speed: float | None = None
-    around: int | None = None
-    rest: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("speed", self.speed), ("around", self.around), ("rest", self.rest)):
-            if value is not None and not value >= 0:
-                raise InputError(f"mask {name} {value} is negative", remedy="give a number of at least 0")
 
 
 @dataclass(frozen=True)
@@ -97,7 +34,7 @@ class TieChoice:
     apply: str = "standard"
 
     def __post_init__(self) -> None:
-        _check_choice("tie apply", self.apply, ("standard", "regrouped"))
+        check_choice("tie apply", self.apply, ("standard", "regrouped"))
 
 
 @dataclass(frozen=True)
@@ -145,9 +82,9 @@ class Experiment:
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
         if self.model is not None:
-            _check_choice("model", self.model, MODELS)
-        _check_choice("estimator", self.estimator, ESTIMATORS)
-        _check_choice("angles", self.angles, ANGLES)
+            check_choice("model", self.model, MODELS)
+        check_choice("estimator", self.estimator, ESTIMATORS)
+        check_choice("angles", self.angles, ANGLES)
         for effort in self.efforts or ():
             if isinstance(effort, int) and effort < 1:
                 raise InputError(
@@ -157,19 +94,6 @@ class Experiment:
 
 def _entries(logs: Iterable[LogEntry | str | os.PathLike[str]]) -> tuple[LogEntry, ...]:
     return tuple(log if isinstance(log, LogEntry) else LogEntry(os.fspath(log)) for log in logs)
-
-
-def _check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
-    if value not in valid:
-        raise InputError(
-            f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
-        )
-
-
-def _check_positive(what: str, **values: float | int | None) -> None:
-    for name, value in values.items():
-        if value is not None and not 0 < value < float("inf"):
-            raise InputError(f"{what} {name} {value} is not positive", remedy="give a positive number")
 
 
 def read_experiment(file: str | os.PathLike[str]) -> Experiment:

@@ -10,11 +10,8 @@ from dynid.entry import Entry, root_entry
 from dynid.errors import InputError
 from dynid.experiment import (
     ANGLES,
-    DERIVATIVES,
     ESTIMATORS,
-    FILTERS,
     MODELS,
-    VELOCITIES,
     ColumnMap,
     Experiment,
     FilterSettings,
@@ -24,6 +21,7 @@ from dynid.experiment import (
 )
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.scope import Scope
+from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.strict_yaml import PathLike, read_yaml
 
 T = TypeVar("T")

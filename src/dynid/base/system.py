@@ -25,7 +25,7 @@ _MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-")
 
 
 @dataclass(frozen=True)
-class Unseen:
+class NotIdentifiable:
     """A base parameter that these data cannot tell, and why."""
 
     name: str
@@ -68,7 +68,7 @@ class BaseSystem:
     indices: tuple[int, ...]
     S: Float[Array, "p v"]
     G: Float[Array, "v p"]
-    unseen: tuple[Unseen, ...]
+    unseen: tuple[NotIdentifiable, ...]
     rank: ColumnRank
     measured: tuple[Measured, ...]
     notices: tuple[Notice, ...] = ()
@@ -204,7 +204,7 @@ def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
     return Measured(norm, None)
 
 
-def _unseen(base: BaseSet, rank: ColumnRank, names: Sequence[str]) -> tuple[Unseen, ...]:
+def _unseen(base: BaseSet, rank: ColumnRank, names: Sequence[str]) -> tuple[NotIdentifiable, ...]:
     found = {k: _why_zero(base.standard[base.indices[k]]) for k in rank.zero}
     for k, coefficients in zip(rank.dependent, rank.K.T, strict=True):
         inside = [
@@ -212,7 +212,7 @@ def _unseen(base: BaseSet, rank: ColumnRank, names: Sequence[str]) -> tuple[Unse
             for i in np.flatnonzero(coefficients).tolist()
         ]
         found[k] = "these data see it only inside " + _listed(inside)
-    return tuple(Unseen(base.names[k], found[k]) for k in sorted(found))
+    return tuple(NotIdentifiable(base.names[k], found[k]) for k in sorted(found))
 
 
 def _why_zero(parameter: Parameter) -> str:
@@ -227,7 +227,7 @@ def _listed(parts: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
 
 
-def _missing(unseen: Sequence[Unseen], n_base: int) -> tuple[Notice, ...]:
+def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ...]:
     if not unseen:
         return ()
     return (

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.base.rank import independent_columns
 from dynid.errors import InputError
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
-from dynid.kinematics.coordinates import coordinate_map, measured_positions
+from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
 from dynid.projection.inverse import inverse_directions
@@ -72,7 +72,7 @@ def regressor_condition(mechanism: Mechanism) -> Callable[[FourierMotion], float
         return W.reshape(-1, W.shape[-1])
 
     rng = np.random.default_rng(_STATES_SEED)
-    m = len(measured_positions(mechanism))
+    m = len(mechanism.measured_positions)
     states = [scale * rng.uniform(-1, 1, (_STATES, m)) for scale in (2.0, 2.0, 5.0)]
     order = considered_order(mechanism, parameter_table(mechanism))
     kept = list(independent_columns(regressor(*states), order).kept)
@@ -101,7 +101,7 @@ def scaled_condition(W: Float[Array, "r p"]) -> float:
 
 def robot_limits(mechanism: Mechanism) -> Limits:
     """Limits of the robot file for the measured coordinates; no position range is refused."""
-    names = measured_positions(mechanism)
+    names = mechanism.measured_positions
     ranges, speeds, accelerations = [], [], []
     for name in names:
         own = mechanism.limits.get(name, {})

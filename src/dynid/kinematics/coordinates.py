@@ -47,7 +47,7 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
             `mechanism.measured`.
     """
     if measured is None:
-        measured = measured_positions(mechanism)
+        measured = mechanism.measured_positions
     full, offset = _expand(mechanism, mechanism.positions)
     columns = [name for name in mechanism.positions if not _is_coupled(mechanism, name)]
     for name in columns:
@@ -64,12 +64,6 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
     velocities, _ = _expand(mechanism, mechanism.coordinates)
     independent = tuple(name for name in mechanism.coordinates if not _is_coupled(mechanism, name))
     return CoordinateMap(mechanism, full @ pick, offset, velocities, independent)
-
-
-def measured_positions(mechanism: Mechanism) -> tuple[str, ...]:
-    """Position names of the measured joints, in the order of q_1.. of a log."""
-    joints = {joint.name: joint for joint in mechanism.joints}
-    return tuple(name for measured in mechanism.measured for name in joints[measured].positions)
 
 
 def _is_coupled(mechanism: Mechanism, coordinate: str) -> bool:

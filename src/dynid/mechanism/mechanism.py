@@ -149,6 +149,12 @@ class Mechanism:
         return tuple(name for joint in self.joints for name in joint.positions)
 
     @cached_property
+    def measured_positions(self) -> tuple[str, ...]:
+        """Position names of the measured joints, in the order of q_1.. of a log."""
+        joints = {joint.name: joint for joint in self.joints}
+        return tuple(name for measured in self.measured for name in joints[measured].positions)
+
+    @cached_property
     def actuator_map(self) -> Float[Array, "a j"]:
         """C with dq_actuator = C dq; its transpose maps efforts to the joints (B = C^T)."""
         index = {name: i for i, name in enumerate(self.coordinates)}

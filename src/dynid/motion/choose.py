@@ -13,7 +13,7 @@ from dynid.motion.consistency import check_velocity
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
-from dynid.motion.settings import FilterLike
+from dynid.motion.settings import FilterSettings
 from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, spectrum
 from dynid.notices import Notice
 
@@ -25,7 +25,9 @@ def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:
     return np.asarray(x[start + spare : stop - spare], dtype=float)
 
 
-def choose_cutoff(filter: FilterLike, logs: Sequence[Log], spectra: Sequence[Spectrum]) -> tuple[float, str]:
+def choose_cutoff(
+    filter: FilterSettings, logs: Sequence[Log], spectra: Sequence[Spectrum]
+) -> tuple[float, str]:
     """Cutoff in [Hz] and the reason in words; where kind is none it only sets the decimation."""
     shape = f"{filter.kind}, order {filter.order}, zero phase"
     if filter.cutoff is not None:
@@ -42,7 +44,7 @@ def choose_cutoff(filter: FilterLike, logs: Sequence[Log], spectra: Sequence[Spe
 
 
 def choose_velocity(
-    filter: FilterLike, logs: Sequence[Log], cutoff: float, derivative: str
+    filter: FilterSettings, logs: Sequence[Log], cutoff: float, derivative: str
 ) -> tuple[str, str, tuple[Notice, ...]]:
     """`measured` or `derived`, the reason in words, and what the comparison found."""
     without = [log.name for log in logs if log.dq is None]
@@ -64,7 +66,7 @@ def choose_velocity(
 
 
 def noise_and_peak(
-    filter: FilterLike,
+    filter: FilterSettings,
     logs: Sequence[Log],
     spectra: Sequence[Spectrum],
     cutoff: float,
@@ -93,7 +95,7 @@ def noise_and_peak(
     return np.max(noise, axis=0), np.max(peak, axis=0)
 
 
-def _compared(filter: FilterLike, log: Log, cutoff: float, derivative: str) -> list[Notice]:
+def _compared(filter: FilterSettings, log: Log, cutoff: float, derivative: str) -> list[Notice]:
     if log.dq is None:
         return []
     smooth = _low_pass(filter, log, cutoff)
@@ -101,7 +103,7 @@ def _compared(filter: FilterLike, log: Log, cutoff: float, derivative: str) -> l
     return check_velocity(log, smooth(longest(log, log.q)), smooth(longest(log, log.dq)), derivative, edge)
 
 
-def _low_pass(filter: FilterLike, log: Log, cutoff: float) -> LowPass:
+def _low_pass(filter: FilterSettings, log: Log, cutoff: float) -> LowPass:
     # Where no filter is wanted a comparison still needs one: raw differences are all noise.
     kind = "butterworth" if filter.kind == "none" else filter.kind
     return low_pass(kind, cutoff, filter.order, log.dt)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dynid.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.settings import ColumnLike
+from dynid.motion.settings import ColumnMap
 
 ANGLES = ("roll", "pitch", "yaw")
 
@@ -35,26 +35,10 @@ class Slot:
     label: str
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A column taken as it stands."""
-
-    name: str
-    unit: str | None = None
-    scale: float = 1.0
-    offset: float = 0.0
-
-
-def position_names(mechanism: Mechanism) -> tuple[str, ...]:
-    """Position coordinates of the measured joints, in the order of q_1.."""
-    joints = {joint.name: joint for joint in mechanism.joints}
-    return tuple(position for name in mechanism.measured for position in joints[name].positions)
-
-
 def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:
     """Measured joints with a quaternion -> column of their `qw` among the positions."""
     joints = {joint.name: joint for joint in mechanism.joints}
-    names = position_names(mechanism)
+    names = mechanism.measured_positions
     return {name: names.index(f"{name}_qw") for name in mechanism.measured if joints[name].has_quaternion}
 
 
@@ -66,9 +50,9 @@ def slots(mechanism: Mechanism) -> tuple[Slot, ...]:
 def match(
     names: Sequence[str],
     known: Sequence[Slot],
-    columns: Mapping[str, ColumnLike | str],
+    columns: Mapping[str, ColumnMap | str],
     file: object,
-) -> dict[str, ColumnLike]:
+) -> dict[str, ColumnMap]:
     """Canonical key -> column of the file, the user's mapping first.
 
     Raises:
@@ -89,19 +73,19 @@ def match(
                 remedy=f"say which: columns: {{{slot.key}: {found[0]}}}",
             )
         if found:
-            chosen[slot.key] = Plain(found[0])
+            chosen[slot.key] = ColumnMap(found[0])
             taken.add(found[0])
     return chosen
 
 
 def _mapped(
-    names: Sequence[str], known: Sequence[Slot], columns: Mapping[str, ColumnLike | str], file: object
-) -> dict[str, ColumnLike]:
+    names: Sequence[str], known: Sequence[Slot], columns: Mapping[str, ColumnMap | str], file: object
+) -> dict[str, ColumnMap]:
     by_spelling = {spelling: slot for slot in reversed(known) for spelling in slot.spellings}
-    chosen: dict[str, ColumnLike] = {}
+    chosen: dict[str, ColumnMap] = {}
     users: dict[str, str] = {}
     for key, entry in columns.items():
-        column = Plain(entry) if isinstance(entry, str) else entry
+        column = ColumnMap(entry) if isinstance(entry, str) else entry
         slot = by_spelling.get(key)
         if slot is None:
             raise InputError(
@@ -129,7 +113,7 @@ def _mapped(
 
 
 def _slots(mechanism: Mechanism) -> Iterator[Slot]:
-    positions = position_names(mechanism)
+    positions = mechanism.measured_positions
     starts = quaternion_starts(mechanism)
     yield Slot("t", "t", 0, ("t", "time"), "time")
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")

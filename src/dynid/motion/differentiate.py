@@ -19,20 +19,22 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
+from dynid.motion.settings import DERIVATIVES
 
 STENCILS: dict[str, tuple[float, ...]] = {
     "central3": (1 / 2,),
     "central5": (8 / 12, -1 / 12),
     "central7": (45 / 60, -9 / 60, 1 / 60),
 }
-KINDS = (*STENCILS, "spline")
 _SPLINE_REACH = 48  # the slowest root of the quintic spline is 0.431: 0.431^48 < 1e-17
 
 
 def check_derivative(kind: str) -> None:
     """Refuse an unknown derivative formula."""
-    if kind not in KINDS:
-        raise InputError(f"unknown derivative '{kind}'" + nearest(kind, KINDS), place="filter.derivative")
+    if kind not in DERIVATIVES:
+        raise InputError(
+            f"unknown derivative '{kind}'" + nearest(kind, DERIVATIVES), place="filter.derivative"
+        )
 
 
 def reach(kind: str) -> int:

@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.motion.settings import FILTERS
 
-KINDS = ("butterworth", "fir", "none")
 _FORGOTTEN = 1e-14  # what is left of a chunk's start-up transient: below rounding of q
 _KAISER_BETA = 8.0  # stop band 80 dB down
 
@@ -53,8 +53,8 @@ class LowPass:
 
 def low_pass(kind: str, cutoff: float | None, order: int, dt: float) -> LowPass:
     """Design a filter with half amplitude at `cutoff` [Hz] for samples `dt` [s] apart."""
-    if kind not in KINDS:
-        raise InputError(f"unknown filter kind '{kind}'" + nearest(kind, KINDS), place="filter.kind")
+    if kind not in FILTERS:
+        raise InputError(f"unknown filter kind '{kind}'" + nearest(kind, FILTERS), place="filter.kind")
     if kind == "none" or cutoff is None:
         return LowPass("none", np.zeros(0), 0, 0)
     check_cutoff(cutoff, dt)

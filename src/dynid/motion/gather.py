@@ -12,9 +12,9 @@ from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import quaternion
-from dynid.motion.columns import ANGLES, Slot, position_names, quaternion_starts
+from dynid.motion.columns import ANGLES, Slot, quaternion_starts
 from dynid.motion.record import Record
-from dynid.motion.settings import ColumnLike
+from dynid.motion.settings import ColumnMap
 from dynid.motion.table import Table
 from dynid.motion.units import factor
 from dynid.notices import Notice
@@ -35,7 +35,7 @@ def gather(
     table: Table,
     mechanism: Mechanism,
     known: Sequence[Slot],
-    chosen: Mapping[str, ColumnLike],
+    chosen: Mapping[str, ColumnMap],
     angles: str,
     file: object,
 ) -> Gathered:
@@ -67,7 +67,7 @@ def gather(
     return Gathered(record, present, mapping, choices, tuple(notices))
 
 
-def _si(x: Shaped[Array, "n"], column: ColumnLike, key: str, file: object) -> Float[Array, "n"]:
+def _si(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
     """SI value: scale * (x in unit) + offset; integer stamps lose their start before they become floats."""
     if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
         x = x - x[0]
@@ -86,7 +86,7 @@ def _positions(
     table: Table,
     file: object,
 ) -> Float[Array, "n m"]:
-    names = position_names(mechanism)
+    names = mechanism.measured_positions
     q = np.empty((count, len(names)))
     missing = set(range(len(names)))
     for slot in known:

@@ -17,13 +17,13 @@ from dynid.errors import InputError
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, clean
-from dynid.motion.columns import match, position_names, quaternion_starts, slots
+from dynid.motion.columns import match, quaternion_starts, slots
 from dynid.motion.csv_file import read_csv
 from dynid.motion.gather import Gathered, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import read_parquet
 from dynid.motion.record import Record
-from dynid.motion.settings import ColumnLike, EntryLike
+from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import Table
 from dynid.notices import Notice
 
@@ -38,10 +38,10 @@ READERS: dict[str, Callable[[Path, bool], Table]] = {
 
 
 def read_log(
-    entry: EntryLike | str | Path,
+    entry: LogEntry | str | Path,
     mechanism: Mechanism,
     *,
-    columns: Mapping[str, ColumnLike | str] | None = None,
+    columns: Mapping[str, ColumnMap | str] | None = None,
     angles: str = "xyz",
     cutoff: float | None = None,
     drop_bad_rows: bool = False,
@@ -119,7 +119,7 @@ def log_from_arrays(
         payloads: Payloads of the mechanism mounted during this recording.
         cutoff: As for `read_log`.
     """
-    positions = position_names(mechanism)
+    positions = mechanism.measured_positions
     count = len(t)
     efforts = np.full((count, len(mechanism.actuators)), np.nan) if tau is None else np.asarray(tau, float)
     given = {"q": (q, len(positions)), "dq": (dq, len(positions)), "ddq": (ddq, len(positions))}
@@ -150,8 +150,8 @@ def log_from_arrays(
 
 
 def _place(
-    entry: EntryLike | str | Path,
-) -> tuple[Path, tuple[str, ...], Mapping[str, ColumnLike | str]]:
+    entry: LogEntry | str | Path,
+) -> tuple[Path, tuple[str, ...], Mapping[str, ColumnMap | str]]:
     """File, payloads, and columns that only this log has."""
     if isinstance(entry, str | Path):
         return Path(entry), (), {}
@@ -225,7 +225,7 @@ def _log(
         ddq=record.ddq,
         tau=record.tau,
         effort_present=gathered.effort_present,
-        position_names=position_names(mechanism),
+        position_names=mechanism.measured_positions,
         effort_names=tuple(actuator.name for actuator in mechanism.actuators),
         segments=cleaned.segments,
         dt=cleaned.dt,

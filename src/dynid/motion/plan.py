@@ -9,18 +9,17 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.errors import InputError
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.choose import choose_cutoff, choose_velocity, longest, noise_and_peak
-from dynid.motion.differentiate import STENCILS, check_derivative
-from dynid.motion.filters import KINDS, check_cutoff, samples
+from dynid.motion.differentiate import STENCILS
+from dynid.motion.filters import check_cutoff, samples
 from dynid.motion.log import Log
-from dynid.motion.settings import FilterLike, MaskLike
+from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.motion.spectrum import spectrum
 from dynid.notices import Notice
 
-VELOCITIES = ("auto", "measured", "derived")
 _DEFAULT_DERIVATIVE = "central7"
 _ROWS_PER_CUTOFF = 4.0  # kept rows a second, in cutoffs
 _ROWS_SHARE = 0.8  # of half the kept rate: the low-pass of W and Y
@@ -90,7 +89,9 @@ class _Common:
     notices: tuple[Notice, ...]
 
 
-def plan_motion(logs: Sequence[Log], mechanism: Mechanism, filter: FilterLike, mask: MaskLike) -> MotionPlan:
+def plan_motion(
+    logs: Sequence[Log], mechanism: Mechanism, filter: FilterSettings, mask: MaskSettings
+) -> MotionPlan:
     """One plan for logs of one sampling rate; see `plan_motions` for the rules."""
     plans = plan_motions(logs, mechanism, filter, mask)
     if any(abs(log.dt - logs[0].dt) > 0.01 * logs[0].dt for log in logs):
@@ -100,7 +101,7 @@ def plan_motion(logs: Sequence[Log], mechanism: Mechanism, filter: FilterLike, m
 
 
 def plan_motions(
-    logs: Sequence[Log], mechanism: Mechanism, filter: FilterLike, mask: MaskLike
+    logs: Sequence[Log], mechanism: Mechanism, filter: FilterSettings, mask: MaskSettings
 ) -> tuple[MotionPlan, ...]:
     """A plan per log, with one cutoff and one source of velocity for all of them.
 
@@ -121,7 +122,6 @@ def plan_motions(
     """
     if not logs:
         raise InputError("no logs to plan for")
-    _check(filter, mask)
     spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
     cutoff, why = choose_cutoff(filter, logs, spectra)
     derivative = filter.derivative or _DEFAULT_DERIVATIVE
@@ -139,7 +139,7 @@ def plan_motions(
     return tuple(_plan_one(log, filter, mask, common) for log in logs)
 
 
-def _plan_one(log: Log, filter: FilterLike, mask: MaskLike, common: _Common) -> MotionPlan:
+def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Common) -> MotionPlan:
     fs = 1.0 / log.dt
     decimate = filter.decimate or max(1, round(fs / (_ROWS_PER_CUTOFF * common.cutoff)))
     rows = filter.rows or _ROWS_SHARE * fs / (2 * decimate)
@@ -180,7 +180,7 @@ def _plan_one(log: Log, filter: FilterLike, mask: MaskLike, common: _Common) -> 
     )
 
 
-def _edge(log: Log, filter: FilterLike, common: _Common) -> int:
+def _edge(log: Log, filter: FilterSettings, common: _Common) -> int:
     """Samples to cut at the ends of segments; refused when nothing would be left."""
     neighbours = 3 if common.derivative == "spline" else 2 * len(STENCILS[common.derivative])
     periods = 0.25 * filter.order * (1.0 if common.velocity == "measured" else 2.0)
@@ -194,32 +194,6 @@ def _edge(log: Log, filter: FilterLike, common: _Common) -> int:
             remedy="raise filter.cutoff, or give longer runs",
         )
     return edge
-
-
-def _check(filter: FilterLike, mask: MaskLike) -> None:
-    for value, valid, place in (
-        (filter.kind, KINDS, "filter.kind"),
-        (filter.velocity, VELOCITIES, "filter.velocity"),
-    ):
-        if value not in valid:
-            raise InputError(f"unknown value '{value}'" + nearest(value, valid), place=place)
-    if filter.derivative is not None:
-        check_derivative(filter.derivative)
-    numbers = {
-        "filter.decimate": filter.decimate,
-        "filter.cutoff": filter.cutoff,
-        "filter.rows": filter.rows,
-    }
-    for place, number in numbers.items():
-        if number is not None and not number > 0:
-            raise InputError(f"{number} is not positive", place=place)
-    for place, number in {
-        "mask.speed": mask.speed,
-        "mask.around": mask.around,
-        "mask.rest": mask.rest,
-    }.items():
-        if number is not None and not number >= 0:
-            raise InputError(f"{number} is negative", place=place)
 
 
 def _threshold(

@@ -1,95 +1,97 @@
-"""What this stage reads of the experiment's settings, whoever defines them."""
+"""Settings of the motion stage: columns, logs, filters and masks of an experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+
+from dynid.errors import InputError, nearest
+
+FILTERS = ("butterworth", "fir", "none")
+DERIVATIVES = ("central3", "central5", "central7", "spline")
+VELOCITIES = ("auto", "measured", "derived")
 
 
-@runtime_checkable
-class ColumnLike(Protocol):
-    """Which column of the file holds a quantity: SI value = scale * (x in unit) + offset."""
+@dataclass(frozen=True)
+class ColumnMap:
+    """Where a signal is found: SI value = scale * (column `name` in `unit`) + offset."""
 
-    @property
-    def name(self) -> str:
-        """Column of the file."""
-
-    @property
-    def unit(self) -> str | None:
-        """Unit of the column; None: SI."""
-
-    @property
-    def scale(self) -> float:
-        """Dimensionless factor, e.g. a gear ratio or a drive gain."""
-
-    @property
-    def offset(self) -> float:
-        """Added in SI units."""
+    name: str
+    unit: str | None = None
+    scale: float = 1.0
+    offset: float = 0.0
 
 
-@runtime_checkable
-class FilterLike(Protocol):
-    """How coordinates are filtered; None leaves the choice to the data."""
+@dataclass(frozen=True)
+class LogEntry:
+    """One log: its file, the payloads mounted in it, and column names that only it has."""
 
-    @property
-    def cutoff(self) -> float | None:
-        """Low-pass on coordinates, in [Hz]."""
-
-    @property
-    def decimate(self) -> int | None:
-        """Keep one row in so many."""
-
-    @property
-    def rows(self) -> float | None:
-        """Low-pass on W and Y, in [Hz]."""
-
-    @property
-    def kind(self) -> str:
-        """`butterworth`, `fir` or `none`."""
-
-    @property
-    def order(self) -> int:
-        """Order of one pass."""
-
-    @property
-    def derivative(self) -> str | None:
-        """`central3`, `central5`, `central7` or `spline`."""
-
-    @property
-    def velocity(self) -> str:
-        """`auto`, `measured` or `derived`."""
+    file: str
+    payloads: tuple[str, ...] = ()
+    columns: Mapping[str, ColumnMap] | None = None
 
 
-@runtime_checkable
-class MaskLike(Protocol):
-    """Which rows are dropped; None leaves the choice to the data."""
+@dataclass(frozen=True)
+class FilterSettings:
+    """How coordinates are smoothed and rows thinned; None is chosen from the data.
 
-    @property
-    def speed(self) -> float | None:
-        """Rows of a coordinate slower than this are dropped, in [rad/s] or [m/s]."""
+    Attributes:
+        cutoff: Of the zero-phase low-pass on coordinates, in [Hz].
+        decimate: Keep one row in this many.
+        rows: Low-pass of W and Y, in [Hz]; default 0.8 fs / (2 decimate).
+        kind: butterworth, fir or none.
+        order: Of the Butterworth filter, in one direction.
+        derivative: central3, central5, central7 or spline.
+        velocity: auto, measured (dq of the log) or derived (from q).
+    """
 
-    @property
-    def around(self) -> int | None:
-        """And so many samples on both sides of them."""
+    cutoff: float | None = None
+    decimate: int | None = None
+    rows: float | None = None
+    kind: str = "butterworth"
+    order: int = 4
+    derivative: str | None = None
+    velocity: str = "auto"
 
-    @property
-    def rest(self) -> float | None:
-        """Samples at which every coordinate is slower than this are dropped."""
+    def __post_init__(self) -> None:
+        _check_positive(
+            "filter", cutoff=self.cutoff, decimate=self.decimate, rows=self.rows, order=self.order
+        )
+        check_choice("filter kind", self.kind, FILTERS)
+        check_choice("filter velocity", self.velocity, VELOCITIES)
+        if self.derivative is not None:
+            check_choice("filter derivative", self.derivative, DERIVATIVES)
 
 
-@runtime_checkable
-class EntryLike(Protocol):
-    """A log of the experiment: its file and the payloads mounted while it was recorded."""
+@dataclass(frozen=True)
+class MaskSettings:
+    """Which rows are dropped; None is chosen from the data.
 
-    @property
-    def file(self) -> str | Path:
-        """Path of the log."""
+    Attributes:
+        speed: A joint slower than this is near a reversal, in [rad/s] or [m/s].
+        around: Samples dropped on either side of a reversal.
+        rest: Samples where every joint is slower than this are at rest, in [rad/s] or [m/s].
+    """
 
-    @property
-    def payloads(self) -> tuple[str, ...]:
-        """Names of payloads."""
+    speed: float | None = None
+    around: int | None = None
+    rest: float | None = None
 
-    @property
-    def columns(self) -> Mapping[str, ColumnLike] | None:
-        """Column names that only this log has."""
+    def __post_init__(self) -> None:
+        for name, value in (("speed", self.speed), ("around", self.around), ("rest", self.rest)):
+            if value is not None and not value >= 0:
+                raise InputError(f"mask {name} {value} is negative", remedy="give a number of at least 0")
+
+
+def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
+    """Refuse a word that is not one of the valid ones."""
+    if value not in valid:
+        raise InputError(
+            f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
+        )
+
+
+def _check_positive(what: str, **values: float | int | None) -> None:
+    for name, value in values.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{what} {name} {value} is not positive", remedy="give a positive number")

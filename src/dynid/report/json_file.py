@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.base.system import NotIdentifiable
 from dynid.errors import InputError, NoResultError
 from dynid.notices import Notice
 from dynid.statistics.estimate import (
     Estimate,
     Fit,
-    NotIdentifiable,
     ParameterEstimate,
     Validation,
 )

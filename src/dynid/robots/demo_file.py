@@ -19,7 +19,6 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.entry import Entry, root_entry
 from dynid.errors import InputError, nearest
-from dynid.kinematics.coordinates import measured_positions
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -69,7 +68,7 @@ def read_demo(file: Path, mechanism: Mechanism) -> Demo:
         rate=_positive(log["rate"], scope),
         periods=log["periods"].count(),
         runs=log["runs"].count(),
-        encoder=_per(log["encoder"], scope, measured_positions(mechanism)),
+        encoder=_per(log["encoder"], scope, mechanism.measured_positions),
         torque_sigma=_per(log["torque_sigma"], scope, [one.name for one in mechanism.actuators]),
         harmonics=motion["harmonics"].count(3),
         frequency=_positive(motion["frequency"], scope),

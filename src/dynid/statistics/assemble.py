@@ -10,11 +10,11 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.base.grouping import Symbols
-from dynid.base.system import BaseSystem
+from dynid.base.system import BaseSystem, NotIdentifiable
 from dynid.estimator.solution import Solution
 from dynid.notices import Notice
 from dynid.statistics.essential import Reduced
-from dynid.statistics.estimate import Fit, NotIdentifiable, ParameterEstimate
+from dynid.statistics.estimate import Fit, ParameterEstimate
 from dynid.statistics.fit import fit_of
 from dynid.statistics.uncertainty import uncertainty
 
@@ -79,7 +79,7 @@ def estimate_parameters(
     notices = base_system.notices + used.notices + (() if essential is None else essential.notices)
     return EstimateParts(
         parameters=tuple(parameters),
-        not_identifiable=tuple(NotIdentifiable(one.name, one.reason) for one in base_system.unseen),
+        not_identifiable=base_system.unseen,
         fit=fit_of(base_system, used),
         covariance=used.covariance,
         warnings=notices,

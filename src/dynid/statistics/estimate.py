@@ -9,6 +9,7 @@ from typing import Any
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.base.system import NotIdentifiable
 from dynid.notices import Notice
 
 
@@ -25,14 +26,6 @@ class ParameterEstimate:
     essential: bool = True
     grouping: str = ""
     prior: float | None = None
-
-
-@dataclass(frozen=True)
-class NotIdentifiable:
-    """A parameter the data cannot tell, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
