@@ -78,3 +78,25 @@ def test_result_of_another_robot_is_refused(robot):
     wrong = replace(estimate, parameters=(renamed, *estimate.parameters[1:]))
     with pytest.raises(InputError, match="ZZ_elsewhere"):
         validate_result(wrong, [log(robot, 2)], robot)
+
+
+def test_a_payload_the_result_does_not_know_is_refused(robot):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    with pytest.raises(InputError, match="does not know it"):
+        validate_result(estimate, [log(robot, 2, ["block"])], robot)
+    with pytest.raises(InputError, match="in no log to identify from"):
+        identify_logs(robot, [log(robot, 1)], [log(robot, 2, ["block"])])
+
+
+def test_payloads_of_the_experiment_are_remembered(robot, tmp_path):
+    from dynid.report.json_file import read_result
+    from dynid.report.output import write_results
+
+    bare = replace(robot, payloads={})
+    experiment = Experiment(robot=bare, payloads=robot.payloads)
+    logs = [log(robot, 1), log(robot, 2, ["block"])]
+    estimate = identify_logs(robot, logs, (), experiment)
+    write_results(estimate, tmp_path / "out")
+    later = read_result(tmp_path / "out")
+    (loaded,), _ = validate_result(later, [log(robot, 4, ["block"])], bare)
+    assert loaded.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m

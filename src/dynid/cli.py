@@ -164,13 +164,17 @@ def identify(
     help="Folder of validation.json [default: that of RESULT].",
 )
 @click.option("--robot", help="Instead of the robot named in the result.")
-def validate(result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None) -> None:
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted in these logs.")
+def validate(
+    result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None, payloads: tuple[str, ...]
+) -> None:
     """Predict other logs with a result (result.json or its folder); writes validation.json."""
+    from dynid.experiment import LogEntry
     from dynid.identification import validate_result
     from dynid.report.validation_file import validation_document, write_validation
 
     folder = out or (result if result.is_dir() else result.parent)
-    validations, _ = validate_result(result, logs, robot)
+    validations, _ = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
     write_validation(validation_document(result, validations), folder)
     _show_validation(validations, folder)
 

@@ -23,7 +23,7 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.experiment import Experiment
 from dynid.info import grouping_symbols, structural_base, tie_groups
-from dynid.job import Job, LogSource, Progress, as_log, build_system, prepare
+from dynid.job import Job, LogSource, Progress, as_log, build_system, prepare, with_payloads
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.motion.log import Log
@@ -75,8 +75,7 @@ def _identify_sources(
     experiment: Experiment,
     progress: Progress | None,
 ) -> Estimate:
-    if experiment.payloads:
-        mechanism = replace(mechanism, payloads={**mechanism.payloads, **experiment.payloads})
+    mechanism = with_payloads(mechanism, experiment)
     read = [as_log(one, mechanism, experiment) for one in logs]
     unseen = [as_log(one, mechanism, experiment) for one in held_out]
     return identify_logs(mechanism, read, unseen, experiment, progress)

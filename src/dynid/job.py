@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,7 +55,15 @@ class Job:
         return tuple(log.payloads for log in self.logs)
 
     def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], settings: FilterSettings) -> Job:
-        """The same equations along other logs."""
+        """The same equations along other logs, which may carry no payload that these logs do not."""
+        for log in logs:
+            for name in log.payloads:
+                if name not in self.mechanism.payloads:
+                    raise InputError(
+                        f"payload '{name}' of log '{log.name}' is in no log to identify from",
+                        file=log.file,
+                        remedy="identify from a log with this payload too, or leave this log out",
+                    )
         return join(self.mechanism, self.model, self.parameters, self.directions, plans, logs, settings)
 
 
@@ -115,6 +123,13 @@ def build_system(job: Job, progress: Progress | None = None, threads: int | None
             remedy="check the speeds, or lower `mask: {rest: ...}`",
         )
     return System(job.parameters, tuple(groups), known_columns(job.mechanism, job.parameters))
+
+
+def with_payloads(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
+    """The robot with the payloads that only the experiment knows."""
+    if not experiment.payloads:
+        return mechanism
+    return replace(mechanism, payloads={**mechanism.payloads, **experiment.payloads})
 
 
 def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:

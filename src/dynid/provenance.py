@@ -8,8 +8,11 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from dynid.experiment import ColumnMap, Experiment, FilterSettings, MaskSettings, TieChoice
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.frame import Frame
+from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
@@ -52,6 +55,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "mask": asdict(experiment.mask),
         "efforts": None if experiment.efforts is None else list(experiment.efforts),
         "columns": {name: asdict(column) for name, column in experiment.columns.items()},
+        "payloads": {name: _payload_document(payload) for name, payload in experiment.payloads.items()},
         "ties": [asdict(tie) for tie in experiment.ties],
         "essential": None if experiment.essential is None else dict(experiment.essential),
         "keep": None if experiment.keep is None else list(experiment.keep),
@@ -65,6 +69,16 @@ def _robot_reference(mechanism: Mechanism, experiment: Experiment) -> str:
     return mechanism.file or mechanism.name
 
 
+def _payload_document(payload: Payload) -> dict[str, Any]:
+    frame = {"R": payload.frame.R.tolist(), "p": payload.frame.p.tolist()}
+    return {"body": payload.body, **frame, "known": dict(payload.known), "prior": dict(payload.prior)}
+
+
+def _payload(name: str, document: dict[str, Any]) -> Payload:
+    frame = Frame(np.array(document["R"], float), np.array(document["p"], float))
+    return Payload(name, document["body"], frame, document["known"], document["prior"])
+
+
 def experiment_of(options: dict[str, Any]) -> Experiment:
     """The experiment whose options a result recorded, without its logs."""
     efforts = options.get("efforts")
@@ -76,6 +90,7 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         mask=MaskSettings(**options.get("mask", {})),
         efforts=None if efforts is None else tuple(efforts),
         columns={name: ColumnMap(**column) for name, column in options.get("columns", {}).items()},
+        payloads={name: _payload(name, one) for name, one in options.get("payloads", {}).items()},
         ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
         angles=options.get("angles", "xyz"),
     )

@@ -14,7 +14,8 @@ from dynid.base.ties import tying
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
 from dynid.info import known_columns, structural_base, tie_groups
-from dynid.job import Job, LogSource, as_log, prepare
+from dynid.job import Job, LogSource, as_log, prepare, with_payloads
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -46,7 +47,7 @@ def validate_result(
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
     options = estimate.provenance.get("options", {})
     experiment = experiment_of(options)
-    mechanism = load_robot(robot or options.get("robot", estimate.robot))
+    mechanism = with_payloads(load_robot(robot or options.get("robot", estimate.robot)), experiment)
     read = [as_log(log, mechanism, experiment) for log in logs]
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
@@ -116,6 +117,7 @@ def _standard_values(
     tied = tying(job.parameters, _tied(job, experiment), known)
     chi = tied.c.copy()
     members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
+    _check_payloads(estimate, job)
     for one in estimate.parameters:
         name = one.name if one.name in index else one.name.removesuffix("_R")
         if name in index:
@@ -126,6 +128,17 @@ def _standard_values(
                 remedy="validate with the robot file that the result was made with",
             )
     return chi
+
+
+def _check_payloads(estimate: Estimate, job: Job) -> None:
+    """Refuse logs with a payload of which the result knows nothing."""
+    for name, payload in job.mechanism.payloads.items():
+        found = any(one.name.removesuffix("_R").endswith(f"_{name}") for one in estimate.parameters)
+        if not found and len(payload.known) < len(SYMBOLS):
+            raise InputError(
+                f"payload '{name}' is mounted in these logs, but the result does not know it",
+                remedy="identify from a log with this payload first",
+            )
 
 
 def _tied(job: Job, experiment: Experiment) -> list[tuple[int, ...]]:

@@ -26,7 +26,7 @@ _ROWS_SHARE = 0.8  # of half the kept rate: the low-pass of W and Y
 _REST_SECONDS = 0.1
 # Sigmas of the velocity's noise and share of the peak speed, whichever is larger; never more than
 # the last share: a noisy velocity must not mask the whole log.
-_REVERSAL = (4.0, 0.01, 0.05)
+_REVERSAL = (4.0, 0.05, 0.1)
 _REST = (6.0, 0.005, 0.1)
 
 
@@ -116,7 +116,7 @@ def plan_motions(
       periods later 0.3 % (measured), and the slowest pole's time constant grows with the order;
     - decimation: about 4 rows per period of the cutoff; W and Y are low-passed at 0.8 of half
       that rate (1.6 cutoffs), which keeps the products of coordinates in W whole;
-    - reversals: slower than 4 sigma of the velocity's noise, or 1 % of the peak speed: there
+    - reversals: slower than 4 sigma of the velocity's noise, or 5 % of the peak speed: there
       the sign of dq is not known, and friction is not yet the Coulomb term of a sliding joint;
     - rest: all coordinates slower than 6 sigma or 0.5 % of the peak for 0.1 s.
     """
