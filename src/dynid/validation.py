@@ -91,8 +91,15 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
     for source, rows, log in zip(job.sources, job.filters, job.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
         logged = predict_rows(source, unfiltered(log.dt), chi, validation=True)
+        if not filtered.count.any():
+            raise InputError(
+                f"no row of log '{log.name}' can be predicted: every one is masked, or its effort is absent",
+                file=log.file,
+                remedy="leave this log out, or check its speeds and effort columns",
+            )
+        groups = tuple(group for group in logged.groups() if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
-        found.append(Validation(log.name, independent, filtered.percent, logged.percent, logged.groups()))
+        found.append(Validation(log.name, independent, filtered.percent, logged.percent, groups))
         shown.append(filtered.signals)
     return tuple(found), tuple(shown)
 

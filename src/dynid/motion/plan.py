@@ -147,6 +147,8 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
     edge = _edge(log, filter, common)
     reversal = _threshold(mask.speed, common, *_REVERSAL)
     rest = _threshold(mask.rest, common, *_REST)
+    # A speed given is meant as it stands; a speed guessed from noise needs time to be believed.
+    rest_window = 1 if mask.rest is not None else max(1, round(_REST_SECONDS * fs))
     around = mask.around or 0
     chosen = ", chosen from noise and peak speed"
     choices = {
@@ -158,7 +160,7 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         "reversals": f"rows dropped below {_shown(reversal)} rad/s or m/s and {around} samples around"
         + (chosen if mask.speed is None else ""),
         "rest": f"samples dropped where all coordinates stay below {_shown(rest)} rad/s or m/s"
-        f" for {_REST_SECONDS} s" + (chosen if mask.rest is None else ""),
+        + (f" for {_REST_SECONDS} s{chosen}" if mask.rest is None else ""),
     }
     return MotionPlan(
         cutoff=None if filter.kind == "none" else common.cutoff,
@@ -171,7 +173,7 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         decimate=decimate,
         rows_cutoff=rows,
         rest_speed=tuple(map(float, rest)),
-        rest_window=max(1, round(_REST_SECONDS * fs)),
+        rest_window=rest_window,
         reversal_speed=tuple(map(float, reversal)),
         reversal_around=around,
         scalar=common.scalar,

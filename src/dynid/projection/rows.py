@@ -45,8 +45,11 @@ class TreeRows:
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
         self._watched = _watched(mechanism, directions, motion.log.position_names)
-        used = np.any(directions.effort_map != 0, axis=0)
+        # A column that the log does not have is NaN: it must not reach the rows of other efforts.
+        present = motion.log.effort_present
+        used = np.any(directions.effort_map != 0, axis=0) & present
         self._used, self._effort_map = np.flatnonzero(used), directions.effort_map[:, used]
+        self._unmeasured = np.any(directions.effort_map[:, ~present] != 0, axis=1)
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
@@ -74,12 +77,13 @@ class TreeRows:
             yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
 
     def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:
-        """1 where a row may be used, 0 where its sample is invalid or its friction's sign unknown."""
+        """1 where a row may be used, 0 where sample or effort is missing or its friction's sign unknown."""
         known = self.motion.weights(start, stop, dq).astype(float)
         weights = np.ones((stop - start, len(self.directions.names)))
         for row, watched in enumerate(self._watched):
             if watched:
                 weights[:, row] = known[:, watched].min(axis=1)
+        weights[:, self._unmeasured] = 0.0
         return weights
 
 
