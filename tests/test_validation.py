@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dynid.errors import InputError
@@ -100,3 +101,40 @@ def test_payloads_of_the_experiment_are_remembered(robot, tmp_path):
     later = read_result(tmp_path / "out")
     (loaded,), _ = validate_result(later, [log(robot, 4, ["block"])], bare)
     assert loaded.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m
+
+
+def without_effort(log, column):
+    """The same log without one effort."""
+    tau = log.tau.copy()
+    tau[:, column] = np.nan
+    present = log.effort_present.copy()
+    present[column] = False
+    return replace(log, tau=tau, effort_present=present)
+
+
+def test_log_without_an_effort_is_predicted_on_the_others(robot):
+    other = log(robot, 2)
+    whole = identify_logs(robot, [log(robot, 1)], [other], Experiment(robot=robot)).validation[0]
+    partial = identify_logs(robot, [log(robot, 1)], [without_effort(other, 1)], Experiment(robot=robot))
+    (found,) = partial.validation
+    assert [group.name for group in found.groups] == ["a"]
+    # The same rows of the same log: nothing but the other effort's absence differs.
+    assert found.groups[0].residual_percent == pytest.approx(whole.groups[0].residual_percent, rel=1e-9)
+    assert found.effort_percent == pytest.approx(found.groups[0].residual_percent, rel=1e-9)
+
+
+def test_log_of_which_nothing_can_be_predicted_is_refused(robot):
+    still = log(robot, 2)
+    still = replace(still, q=np.zeros_like(still.q))
+    with pytest.raises(InputError, match="log 2"):
+        identify_logs(robot, [log(robot, 1)], [still], Experiment(robot=robot))
+
+
+def test_joint_that_never_moves_gives_no_friction_rows(robot):
+    """At standstill stiction takes any value between -Fs and Fs: such rows would bias the rest."""
+    moving = log(robot, 1)
+    q, tau = moving.q.copy(), moving.tau.copy()
+    q[:, 1] = 0.3
+    tau[:, 1] = 7.0  # held by a brake
+    estimate = identify_logs(robot, [replace(moving, q=q, tau=tau)])
+    assert {group.name for group in estimate.fit.groups} == {"a"}

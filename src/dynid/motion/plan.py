@@ -28,6 +28,7 @@ _REST_SECONDS = 0.1
 # the last share: a noisy velocity must not mask the whole log.
 _REVERSAL = (4.0, 0.05, 0.1)
 _REST = (6.0, 0.005, 0.1)
+_STANDSTILL = 1e-6  # rad/s or m/s: a turn in ten weeks; filters leave 1e-13 of a constant position
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,9 @@ def _threshold(
 ) -> Float[Array, "m"]:
     if given is not None:
         return np.full(len(common.noise), float(given))
-    return np.clip(sigmas * common.noise, share * common.peak, most * common.peak)
+    chosen = np.clip(sigmas * common.noise, share * common.peak, most * common.peak)
+    # A joint that never moves (a brake, a constant encoder) has no sign of velocity at all.
+    return np.maximum(chosen, _STANDSTILL)
 
 
 def _shown(speeds: Float[Array, "m"]) -> str:
