@@ -17,6 +17,7 @@ from dynid.job import build_system, prepare
 from dynid.mechanism.mechanism import Actuator, Body, Coupling, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
+from dynid.notices import Notice
 from tests.random_mechanisms import MOVING, random_inertias, random_tree
 
 EXACT = Experiment(
@@ -338,3 +339,32 @@ def test_essential_parameters_stay_listed_with_their_note() -> None:
     assert removed
     assert all(p.value == 0.0 and p.sigma is None and p.ci95 is None for p in removed)
     assert "essential-bias" in {notice.code for notice in estimate.warnings}
+
+
+def test_effort_given_by_number_and_by_name_is_refused() -> None:
+    robot = arm()
+    log = exact_log(robot, true_parameters(robot))
+    name = robot.actuators[1].name
+    with pytest.raises(InputError, match="twice"):
+        identify_logs(robot, [log], (), replace(EXACT, efforts=(2, name)))
+
+
+def test_log_given_twice_is_reported() -> None:
+    """Its rows count double, so that every sigma promises too much."""
+    robot = arm()
+    log = exact_log(robot, true_parameters(robot))
+    once = identify_logs(robot, [log], (), EXACT)
+    again = identify_logs(robot, [log, replace(log, name="copy")], (), EXACT)
+    assert not any(notice.code == "log-repeated" for notice in once.warnings)
+    (notice,) = [notice for notice in again.warnings if notice.code == "log-repeated"]
+    assert "copy" in notice.text
+
+
+def test_notices_of_held_out_logs_reach_the_result() -> None:
+    robot = arm()
+    truth = true_parameters(robot)
+    told = Notice("gap", "1 gap longer than 10 ms", "check the recorder")
+    unseen = replace(exact_log(robot, truth, seed=1, name="unseen"), notices=(told,))
+    estimate = identify_logs(robot, [exact_log(robot, truth)], [unseen], EXACT)
+    (notice,) = [notice for notice in estimate.warnings if notice.code == "gap"]
+    assert notice.text == "unseen: 1 gap longer than 10 ms"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
@@ -18,6 +21,25 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
         *_weak(estimate.parameters),
         *_reused(estimate.validation),
     )
+
+
+def check_logs(logs: Sequence[Log]) -> tuple[Notice, ...]:
+    """Logs that hold the same samples: counted twice, they make every sigma too small."""
+    repeated = [
+        f"{log.name} repeats {first.name}"
+        for i, log in enumerate(logs)
+        if (first := next((other for other in logs[:i] if _same(log, other)), None)) is not None
+    ]
+    if not repeated:
+        return ()
+    text = f"{', '.join(repeated)}: the same samples count twice, and every sigma promises too much"
+    return (Notice("log-repeated", text, "list every log once"),)
+
+
+def _same(a: Log, b: Log) -> bool:
+    if a.q.shape != b.q.shape or a.payloads != b.payloads:
+        return False
+    return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)
 
 
 def _reused(validation: Iterable[Validation]) -> Iterable[Notice]:

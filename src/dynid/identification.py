@@ -17,7 +17,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.base import BaseSet, tie_regrouped
 from dynid.base.system import BaseSystem, base_system
-from dynid.checks import check_estimate
+from dynid.checks import check_estimate, check_logs
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED, Solution
@@ -124,7 +124,7 @@ def identify_logs(
         fit=parts.fit,
         covariance=parts.covariance,
         validation=validation,
-        warnings=_warnings(job, parts),
+        warnings=_warnings(job, validate, parts),
         choices=_choices(job),
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*(one.signals for one in fitted), *unseen),
@@ -189,8 +189,13 @@ def _choices(job: Job) -> dict[str, str]:
     return choices
 
 
-def _warnings(job: Job, parts: EstimateParts) -> tuple[Notice, ...]:
-    told = [*job.mechanism.notices]
-    for log, plan in zip(job.logs, job.plans, strict=True):
-        told += [*log.notices, *plan.notices]
+def _warnings(job: Job, held_out: Sequence[Log], parts: EstimateParts) -> tuple[Notice, ...]:
+    """Everything noticed on the way; with several logs, each notice says which one it is about."""
+    logs = (*job.logs, *held_out)
+    told = [*job.mechanism.notices, *check_logs(job.logs)]
+    for log in logs:
+        about = f"{log.name}: " if len(logs) > 1 else ""
+        told += [replace(notice, text=about + notice.text) for notice in log.notices]
+    for plan in job.plans:
+        told += plan.notices
     return tuple(dict.fromkeys([*told, *parts.warnings]))

@@ -108,6 +108,9 @@ def choose_rows(
         rows = [k for k in range(len(directions.names)) if np.all(available[needs[k]])]
     else:
         rows = [_row_index(directions.names, effort) for effort in efforts]
+        twice = [effort for i, effort in enumerate(efforts) if rows[i] in rows[:i]]
+        if twice:  # by its number and by its name: its equations would count double
+            raise InputError(f"effort {twice[0]} is listed twice", remedy="list every effort once")
         for k in rows:
             if not np.all(available[needs[k]]):
                 raise InputError(
