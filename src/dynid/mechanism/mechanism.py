@@ -15,6 +15,7 @@ from dynid.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import Joint
+from dynid.mechanism.loop import Loop
 from dynid.notices import Notice
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Mechanism:
         actuators: In the order of tau_1.. of a log.
         measured: Joint names in the order of q_1.. of a log.
         drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
+        loops: Closures of the tree; `couplings` are closures too, but linear.
+        start: Position coordinates of a pose near which the loops are first closed (others zero).
         known: Further parameters by full name (e.g. Ia_motor1) taken as true.
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
@@ -113,6 +116,8 @@ class Mechanism:
     measured: tuple[str, ...]
     drive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     couplings: tuple[Coupling, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    start: Mapping[str, float] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
     known: Mapping[str, float] = field(default_factory=dict)
     ties: Mapping[str, Tie] = field(default_factory=dict)
