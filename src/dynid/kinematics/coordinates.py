@@ -46,6 +46,13 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
         measured: Position names in the order of the log's columns; default those of
             `mechanism.measured`.
     """
+    if mechanism.loops:
+        raise InputError(
+            f"robot '{mechanism.name}' has closed loops, which are not yet supported: this version"
+            " identifies trees",
+            file=mechanism.file,
+            remedy="remove 'loops:' to work on the open tree",
+        )
     if measured is None:
         measured = mechanism.measured_positions
     full, offset = _expand(mechanism, mechanism.positions)
