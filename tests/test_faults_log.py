@@ -431,3 +431,39 @@ def test_broken_parquet_is_refused(tmp_path):
     path.write_bytes(b"PAR1 this is no parquet file PAR1")
     with pytest.raises(InputError, match="not a readable Parquet file"):
         read_log(path, arm())
+
+
+def test_19_old_line_ends(tmp_path):
+    columns = recording()
+    path = write_csv(tmp_path / "a.csv", columns)
+    data = (tmp_path / "a.csv").read_bytes()
+    for end in (b"\r", b"\r\n"):
+        (tmp_path / "a.csv").write_bytes(data.replace(b"\n", end))
+        log = read_log(path, arm())
+        assert len(log.t) == len(columns["t"])
+        assert log.t[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    "remark",
+    ["# recorded by me, in the lab; twice\n", "# a, b\n#\n# c\n", "# dots \x85 and \x0c feeds\n"],
+)
+def test_19_remarks_above_the_header(tmp_path, remark):
+    """Marks inside a remark, and characters Python takes for line ends, must not move the header."""
+    columns = recording()
+    path = write_csv(tmp_path / "a.csv", columns)
+    text = (tmp_path / "a.csv").read_text()
+    for header in (text, "# " + text):
+        (tmp_path / "a.csv").write_bytes((remark + header).encode("latin-1"))
+        log = read_log(path, arm())
+        assert len(log.t) == len(columns["t"])
+        assert log.t[0] == 0.0
+
+
+def test_24_absurdly_large_values_count_as_missing(tmp_path):
+    columns = recording()
+    columns["tau_2"][700] = 1.7e308
+    columns["q_1"][300] = -1e200
+    log = read_log(write_csv(tmp_path / "a.csv", columns), arm())
+    assert codes(log) == ["not-finite"]
+    assert len(log.segments) == 3

@@ -19,6 +19,8 @@ from dynid.motion.table import Table
 from dynid.motion.units import factor
 from dynid.notices import Notice
 
+_LARGEST = 1e100  # no quantity of a robot; some recorders write 1e308 for what is missing
+
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
@@ -72,9 +74,11 @@ def _si(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Flo
     if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
         x = x - x[0]
     gain = column.scale * factor(column.unit, column=column.name, file=file)
-    if gain == 1.0 and column.offset == 0.0:
-        return np.asarray(x, dtype=float)
-    return np.asarray(x, dtype=float) * gain + column.offset
+    values = np.asarray(x, dtype=float)
+    if gain != 1.0 or column.offset != 0.0:
+        values = values * gain + column.offset
+    absurd = np.abs(values) > _LARGEST
+    return np.where(absurd, np.inf, values) if absurd.any() else values
 
 
 def _positions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dynid.errors import InputError
 
@@ -35,7 +36,15 @@ class Dialect:
 
 
 def decode(data: bytes, file: object) -> tuple[str, str]:
-    """Text of a file and the name of its encoding: byte-order mark, UTF-8, else Latin-1."""
+    """Text of a file and the name of its encoding: byte-order mark, UTF-8, else Latin-1.
+
+    Lines end in a line feed, whatever the machine that wrote the file.
+    """
+    text, encoding = _decoded(data, file)
+    return (text if "\n" in text else text.replace("\r", "\n")), encoding
+
+
+def _decoded(data: bytes, file: object) -> tuple[str, str]:
     for mark, encoding in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if data.startswith(mark):
             return data.decode(encoding), f"{encoding.removesuffix('-sig')} with byte-order mark"
@@ -72,7 +81,7 @@ def sniff(lines: list[str], file: object) -> Dialect:
     these the one under which most cells are numbers wins. A tie between different readings
     is refused, as is a file in which no candidate finds two columns.
     """
-    header_line = next((i for i, line in enumerate(lines) if line.strip() and not _is_remark(line)), None)
+    header_line = _header_line(lines)
     sample = [] if header_line is None else [line for line in lines[header_line + 1 :] if line.strip()]
     if header_line is None or not sample:
         raise InputError("no header line followed by data", file=file, remedy="give a header and rows")
@@ -106,9 +115,24 @@ def sniff(lines: list[str], file: object) -> Dialect:
     return Dialect(delimiter, decimal, tuple(names), header_line, text)
 
 
-def _is_remark(line: str) -> bool:
-    """A leading `#` line is a remark unless it is the header itself (it then has delimiters)."""
-    return line.startswith("#") and not any(mark in line.lstrip("# ").strip() for mark in ",;\t")
+def _header_line(lines: list[str]) -> int | None:
+    """First line that is neither blank nor a remark, and is followed by another.
+
+    A `#` line is a remark, unless numbers follow it at once and it has delimiters: then it is the header.
+    """
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    for i, following in pairwise(filled):
+        if not lines[i].startswith("#"):
+            return i
+        has_delimiters = any(mark in lines[i].lstrip("# ").strip() for mark in ",;\t")
+        if has_delimiters and _begins_with_number(lines[following]):
+            return i
+    return None
+
+
+def _begins_with_number(line: str) -> bool:
+    first = line.strip().replace(";", ",").replace("\t", ",").replace(" ", ",").split(",")[0]
+    return is_number(first.strip('"'), ".")
 
 
 def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> float:
