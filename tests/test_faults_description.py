@@ -239,3 +239,24 @@ def test_fault_13_scientific_notation_is_a_number(tmp_path):
     file = tmp_path / "robot.yaml"
     file.write_text("joints: [{name: j, kind: revolute, parent: base, child: b, mdh: {d: 1e-3}}]")
     assert load_robot(file).joints[0].placement.p[0] == 1e-3
+
+
+@pytest.mark.parametrize("name", ["robot.yaml", "robot.urdf"])
+def test_robot_without_joints_is_refused(tmp_path, name):
+    file = tmp_path / name
+    file.write_text("joints: []\n" if name.endswith("yaml") else "<robot name='r'><link name='a'/></robot>")
+    with pytest.raises(InputError, match="no joint"):
+        load_robot(file)
+
+
+def test_fault_7_impossible_values_of_a_robot_file(tmp_path):
+    file = tmp_path / "robot.yaml"
+    joint = "joints: [{name: j, kind: revolute, parent: base, child: b}]\n"
+    file.write_text(joint + "bodies: {b: {prior: {M: -1, ZZ: 0.1}}}\n")
+    mechanism = load_robot(file)
+    assert codes(mechanism) == ["impossible-prior"]
+    assert not mechanism.bodies["b"].prior
+    file.write_text(joint + "bodies: {b: {known: {M: 1, ZZ: -0.1}}}\n")
+    with pytest.raises(InputError, match=r"ZZ -0\.1 is negative") as caught:
+        load_robot(file)
+    assert caught.value.place == "line 2, bodies.b.known"

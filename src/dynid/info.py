@@ -212,6 +212,8 @@ def _drive_everywhere(mechanism: Mechanism, drive: Sequence[str]) -> dict[str, t
 
 def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
     """Only the joints that carry `bodies`; each must hang on the base or on another of them."""
+    if not bodies:
+        raise InputError("no body is named", remedy=f"name some of {', '.join(mechanism.bodies)}")
     for name in bodies:
         if name not in mechanism.bodies:
             raise InputError(

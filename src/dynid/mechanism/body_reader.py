@@ -11,6 +11,7 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint_reader import FRAME_KEYS, read_frame
 from dynid.mechanism.mechanism import Body, Payload
 from dynid.mechanism.scope import Scope
+from dynid.notices import Notice
 
 _MOMENTS = ("MX", "MY", "MZ")
 
@@ -31,8 +32,8 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
     if "parameters" in fields:
         listed = [item.choice(SYMBOLS) for item in fields["parameters"].items()]
         parameters = tuple(symbol for symbol in SYMBOLS if symbol in listed)
-    known = read_inertial(fields["known"], scope) if "known" in fields else body.known
-    prior = read_inertial(fields["prior"], scope) if "prior" in fields else body.prior
+    known = _known(fields["known"], scope) if "known" in fields else body.known
+    prior = _prior(fields["prior"], scope, body.name) if "prior" in fields else body.prior
     for symbol, value in known.items():
         if symbol not in parameters and value != 0.0:
             raise entry.error(
@@ -42,6 +43,29 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
     return replace(
         body, parameters=parameters, known={s: v for s, v in known.items() if s in parameters}, prior=prior
     )
+
+
+def _known(entry: Entry, scope: Scope) -> dict[str, float]:
+    """Values taken as true: what no body can have is refused."""
+    values = read_inertial(entry, scope)
+    if wrong := _impossible(values):
+        raise entry.error(f"{wrong} is negative, which no body can have", "correct it, or leave it out")
+    return values
+
+
+def _prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
+    """Values believed; those of an impossible body are left out, with a notice."""
+    values = read_inertial(entry, scope)
+    if wrong := _impossible(values):
+        text = f"{entry.place}: '{name}' is excluded from the priors: its {wrong} is negative"
+        scope.notices.append(Notice("impossible-prior", text, "correct it to see it beside the estimate"))
+        return {}
+    return values
+
+
+def _impossible(values: Mapping[str, float]) -> str:
+    """A mass or moment of inertia below zero; empty if there is none."""
+    return next((f"{s} {values[s]:g}" for s in ("M", "XX", "YY", "ZZ") if values.get(s, 0.0) < 0.0), "")
 
 
 def read_inertial(entry: Entry, scope: Scope) -> dict[str, float]:
@@ -72,7 +96,7 @@ def read_payloads(
             name,
             body,
             read_frame(item, fields, scope),
-            read_inertial(fields["known"], scope) if "known" in fields else {},
-            read_inertial(fields["prior"], scope) if "prior" in fields else {},
+            _known(fields["known"], scope) if "known" in fields else {},
+            _prior(fields["prior"], scope, name) if "prior" in fields else {},
         )
     return payloads

@@ -45,7 +45,10 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
         )
     if not path.exists():
         raise _missing(path, built_in)
-    return load_robotfile(path) if kind in (".yaml", ".yml") else load_urdf(path)
+    mechanism = load_robotfile(path) if kind in (".yaml", ".yml") else load_urdf(path)
+    if not mechanism.joints:
+        raise InputError("the robot has no joint: nothing moves", file=path, remedy="describe its joints")
+    return mechanism
 
 
 def builtin_robots() -> dict[str, str]:
