@@ -91,6 +91,7 @@ def test_summary_of_the_estimate_prints(capsys):
         (0.0, 0.02, "0.000"),
         (-5e-20, 0.0009, "0.00000"),
         (2.5e7, 1e5, "2.500e+07"),
+        (0.1235, 2e-18, "1.235000000e-01"),  # exact data: what the parameter is called must stay visible
     ],
 )
 def test_values_have_the_digits_their_sigma_supports(value, sigma, shown):

@@ -6,6 +6,7 @@ import math
 
 from dynid.statistics.estimate import ParameterEstimate
 
+_MOST_DIGITS = 9  # behind the point of a power of ten: exact data would fill the line with noise
 _MOST_DECIMALS = 6  # beyond these, small values read better with a power of ten
 
 
@@ -26,7 +27,7 @@ def value_text(value: float, sigma: float | None) -> str:
     if is_plain and abs(value) < 1e6 and decimals <= 2 * _MOST_DECIMALS:
         return f"{value:z.{decimals}f}"
     size = math.floor(math.log10(abs(value))) if value else last_digit
-    return f"{value:.{max(0, size - last_digit)}e}"
+    return f"{value:.{min(max(0, size - last_digit), _MOST_DIGITS)}e}"
 
 
 def percent(value: float | None) -> str:
