@@ -368,3 +368,10 @@ def test_notices_of_held_out_logs_reach_the_result() -> None:
     estimate = identify_logs(robot, [exact_log(robot, truth)], [unseen], EXACT)
     (notice,) = [notice for notice in estimate.warnings if notice.code == "gap"]
     assert notice.text == "unseen: 1 gap longer than 10 ms"
+
+
+def test_options_of_another_model_are_reported() -> None:
+    robot = arm()
+    log = exact_log(robot, true_parameters(robot))
+    estimate = identify_logs(robot, [log], (), replace(EXACT, energy={"window": 0.1}))
+    assert [notice.code for notice in estimate.warnings if "energy" in notice.text] == ["option-ignored"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from dynid.experiment import Experiment
 from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
@@ -21,6 +22,17 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
         *_weak(estimate.parameters),
         *_reused(estimate.validation),
     )
+
+
+def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
+    """Options of models that are not in use: silence would let their author believe in them."""
+    ignored = [
+        name for name in ("energy", "internal", "wrench") if getattr(experiment, name) and name != model
+    ]
+    if not ignored:
+        return ()
+    text = f"the options under {', '.join(ignored)} have no effect on model '{model}'"
+    return (Notice("option-ignored", text, "remove them, or choose that model"),)
 
 
 def check_logs(logs: Sequence[Log]) -> tuple[Notice, ...]:

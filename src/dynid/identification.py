@@ -17,7 +17,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.base import BaseSet, tie_regrouped
 from dynid.base.system import BaseSystem, base_system
-from dynid.checks import check_estimate, check_logs
+from dynid.checks import check_estimate, check_logs, check_options
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED, Solution
@@ -124,7 +124,7 @@ def identify_logs(
         fit=parts.fit,
         covariance=parts.covariance,
         validation=validation,
-        warnings=_warnings(job, validate, parts),
+        warnings=(*check_options(experiment, job.model.name), *_warnings(job, validate, parts)),
         choices=_choices(job),
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*(one.signals for one in fitted), *unseen),
