@@ -18,6 +18,7 @@ from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import considered_order, parameter_table
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.structure import structural_factor
+from dynid.report.info_text import print_info
 from tests.oracle import pinocchio_regressor
 from tests.random_mechanisms import random_states, random_tree
 
@@ -152,3 +153,17 @@ def test_a_huge_robot_is_refused_before_memory_is() -> None:
     robot = random_tree(np.random.default_rng(0), 400, kinds=(JointKind.REVOLUTE,), chain=True)
     with pytest.raises(InputError, match="4000 parameters"):
         describe(robot)
+
+
+@pytest.mark.parametrize("width", [50, 60, 100])
+def test_a_narrow_terminal_loses_nothing(width: int) -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    text = StringIO()
+    found = describe(load_robot("panda"))
+    print_info(found, Console(file=text, width=width))
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text.getvalue()
+    words = text.getvalue().split()
+    assert all(entry.name in words for entry in found.base)

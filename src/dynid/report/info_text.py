@@ -60,10 +60,10 @@ def _print_base(out: Console, info: Info) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title in ("base parameter", "unit", "grouping"):
-        table.add_column(title, no_wrap=True)
+        table.add_column(title, overflow="fold")
     names = max([len("base parameter"), *(len(entry.name) for entry in info.base)])
     units = max([len("unit"), *(len(entry.unit) for entry in info.base)])
-    room = max(30, out.width - names - units - 6)  # two gaps of three
+    room = max(20, out.width - names - units - 6)  # two gaps of three
     for entry in info.base:
         text = grouping_text(entry.name, entry.grouping)
         table.add_row(Text(entry.name), Text(entry.unit), Text(_wrapped(text, room)))
