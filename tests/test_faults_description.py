@@ -173,6 +173,8 @@ def test_fault_10_not_a_tree(load):
     closure = parse_yaml(error.remedy.split("robot file over this URDF:\n")[1]).data
     assert closure["loops"][0]["a"]["body"] == "b"
     assert closure["loops"][0]["b"]["body"] == "c"
+    assert closure["loops"][0]["kind"] == "revolute"
+    assert len(closure["loops"][0]["axis"]) == 3  # always written: URDF's default is x, a loop's is z
     circle = robot(a, b, c, joint("j1", "b", "c"), joint("j2", "c", "b"))
     refused(load, circle, "cycle")
     refused(load, robot(b, c, joint("j1", "b", "c"), joint("j2", "c", "b")), "cycle")

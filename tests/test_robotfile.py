@@ -23,13 +23,31 @@ joints:                                      # the tree, parents first; `base` i
   - {name: wrist1, kind: revolute, parent: distal1, child: platform, mdh: {d: d3}, body: {xyz: [-bx, -by, 0]}}
   - {name: motor2, kind: revolute, parent: base, child: proximal2, mdh: {gamma: pi-g1, d: d1, theta: g1-pi}}
   - {name: elbow2, kind: revolute, parent: proximal2, child: distal2, mdh: {d: d2}}
+  - {name: motor3, kind: revolute, parent: base, child: proximal3, mdh: {gamma: g1-pi, d: d1, theta: pi-g1}}
+  - {name: elbow3, kind: revolute, parent: proximal3, child: distal3, mdh: {d: d2}}
+  - {name: motor4, kind: revolute, parent: base, child: proximal4, mdh: {gamma: -g1, d: d1, theta: g1}}
+  - {name: elbow4, kind: revolute, parent: proximal4, child: distal4, mdh: {d: d2}}
 loops:
-  - {name: wrist2, kind: revolute, axis: [0, 0, 1], a: {body: distal2, xyz: [d3, 0, 0]}, b: {body: platform}}
-measured: [motor1, motor2]
-actuators: [motor1, motor2]
+  - name: wrist2
+    kind: revolute
+    axis: [0, 0, 1]
+    a: {body: distal2, xyz: [d3, 0, 0]}
+    b: {body: platform, xyz: [-bx, by, 0]}
+  - name: wrist3
+    kind: revolute
+    axis: [0, 0, 1]
+    a: {body: distal3, xyz: [d3, 0, 0]}
+    b: {body: platform, xyz: [-bx, -by, 0]}
+  - name: wrist4
+    kind: revolute
+    axis: [0, 0, 1]
+    a: {body: distal4, xyz: [d3, 0, 0]}
+    b: {body: platform, xyz: [bx, -by, 0]}
+measured: [motor1, motor2, motor3, motor4]
+actuators: [motor1, motor2, motor3, motor4]
 drive: {"motor*": [Fv, Fs, Off]}
-start: {elbow1: 1, elbow2: -1}
-ties: {proximals: [[proximal1, proximal2]]}
+start: {elbow1: 1, elbow2: -1, elbow3: 1, elbow4: -1}
+ties: {proximals: [[proximal1, proximal2, proximal3, proximal4]]}
 payloads: {payload: {body: platform}}
 order: [platform]
 model: power
@@ -61,26 +79,24 @@ def refused(load, text, said, place=""):
     assert place in (caught.value.place or "")
 
 
-def test_dualv_parses_up_to_its_loops(load):
-    refused(load, DUALV, "closed loops are not yet supported", "line 10, loops")
-
-
-def test_dualv_as_an_open_tree(load):
-    robot = load(
-        "\n".join(line for line in DUALV.splitlines() if "wrist2" not in line and "loops" not in line)
-    )
+def test_dualv(load):
+    robot = load(DUALV)
     assert robot.name == "dualv"
     assert robot.model == "power"
-    assert robot.measured == ("motor1", "motor2")
-    assert robot.drive == {"motor1": ("Fv", "Fs", "Off"), "motor2": ("Fv", "Fs", "Off")}
+    assert robot.measured == ("motor1", "motor2", "motor3", "motor4")
+    assert robot.drive == {f"motor{i}": ("Fv", "Fs", "Off") for i in (1, 2, 3, 4)}
     assert robot.order == ("platform",)
-    assert robot.ties["proximals"].groups == (("proximal1", "proximal2"),)
+    assert robot.ties["proximals"].groups == (("proximal1", "proximal2", "proximal3", "proximal4"),)
     g1 = 0.270875
     frame = mdh_frame(gamma=math.pi - g1, d=0.41, theta=g1 - math.pi)
     np.testing.assert_allclose(robot.joints[3].placement.p, frame.p, atol=1e-15)  # the same arithmetic
     np.testing.assert_allclose(robot.joints[3].placement.R, np.eye(3), atol=1e-15)
     np.testing.assert_array_equal(robot.joints[2].body.p, [-0.105, -0.055, 0])
     assert set(robot.geometry) == {"d1", "d2", "d3", "g1", "bx", "by"}
+    assert [loop.name for loop in robot.loops] == ["wrist2", "wrist3", "wrist4"]
+    assert robot.loops[0].fix == ("x", "y", "z", "rx", "ry")
+    np.testing.assert_array_equal(robot.loops[0].b.p, [-0.105, 0.055, 0])
+    assert robot.start == {"elbow1": 1, "elbow2": -1, "elbow3": 1, "elbow4": -1}
 
 
 def test_defaults_of_a_native_file(load):

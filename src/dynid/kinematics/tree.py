@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Inexact, Int
 
 from dynid.arrays import Array
-from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.frame import Frame, align_z, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 
@@ -84,7 +84,7 @@ class _Builder:
         link, to_body = self.body_of[joint.parent]
         frame = to_body @ joint.placement
         for kind, axis in _primitives(joint):
-            aligned = Frame(_align_z(axis), np.zeros(3))
+            aligned = Frame(align_z(axis), np.zeros(3))
             link = self._add_link(link, kind, frame @ aligned)
             frame = aligned.inverse()
         self.add_body(joint.child, link, frame @ joint.body)
@@ -129,18 +129,6 @@ def _primitives(joint: Joint) -> list[tuple[int, Float[Array, "3"]]]:
     if joint.kind is JointKind.FREE:
         return [*((PRISMATIC, axis) for axis in _EYE), (SPHERICAL, _EYE[2])]
     return [(REVOLUTE, axis) for axis in joint.axes]
-
-
-def _align_z(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """A rotation whose third column is `axis`; exact for coordinate axes."""
-    k = int(np.argmax(np.abs(axis)))
-    if abs(axis[k]) == 1.0:
-        # A cyclic permutation brings z to axis k; a negative axis turns half about the next one.
-        R = np.roll(_EYE, k + 1, axis=0)
-        return R if axis[k] > 0 else R @ np.diag([1.0, -1.0, -1.0])
-    x = np.cross(axis, _EYE[(k + 1) % 3])
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(axis, x), axis])
 
 
 def _flat(frames: Sequence[Frame]) -> Float[Array, "f 12"]:

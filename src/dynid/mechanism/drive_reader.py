@@ -74,7 +74,7 @@ def read_measured(entry: Entry, joints: Sequence[Joint]) -> tuple[str, ...]:
 
 def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """`drive:`, names or globs to lists of terms; a name wins over a glob, a later glob over an earlier."""
-    if _is_none(entry):
+    if is_none(entry):
         return {}
     drive: dict[str, tuple[str, ...]] = {}
     exact: dict[str, tuple[str, ...]] = {}
@@ -95,13 +95,14 @@ def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]
 
 
 def _terms(entry: Entry) -> tuple[str, ...]:
-    if _is_none(entry):
+    if is_none(entry):
         return ()
     listed = [item.choice(DRIVE_SYMBOLS) for item in entry.items()]
     return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in listed)
 
 
-def _is_none(entry: Entry) -> bool:
+def is_none(entry: Entry) -> bool:
+    """Whether drive terms are switched off here: `none` or nothing."""
     return entry.node.value is None or entry.node.value == "none"
 
 

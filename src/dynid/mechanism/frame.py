@@ -111,6 +111,19 @@ def unit_vector(v: Float[Array, "3"]) -> Float[Array, "3"]:
     return np.where(np.abs(unit) < ROUNDING, 0.0, unit)
 
 
+def align_z(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """A rotation whose third column is the unit vector `axis`; exact for coordinate axes."""
+    k = int(np.argmax(np.abs(axis)))
+    eye = np.eye(3)
+    if abs(axis[k]) == 1.0:
+        # A cyclic permutation brings z to axis k; a negative axis turns half about the next one.
+        R = np.roll(eye, k + 1, axis=0)
+        return R if axis[k] > 0 else R @ np.diag([1.0, -1.0, -1.0])
+    x = np.cross(axis, eye[(k + 1) % 3])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])
+
+
 SNAP_RANGE = 2e-4  # [rad]
 _SILENT = 1e-9
 

@@ -1,41 +1,102 @@
-"""Loops and cables of the robot file: checked by the schema; not yet identified."""
+"""Loops of the robot file; cables are checked by the schema, but not yet identified."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
 from dynid.entry import Entry
-from dynid.errors import InputError, nearest
+from dynid.errors import nearest
+from dynid.mechanism.frame import Frame, align_z
 from dynid.mechanism.joint_reader import FRAME_KEYS, read_axis, read_frame
+from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.scope import Scope
 
-_LOOP_KINDS = ("point", "universal", "revolute", "prismatic", "planar", "weld", "rod")
-_DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+_ROD = "rod"
+_KINDS = (*FIXED_BY, _ROD)
+_WITH_AXIS = ("revolute", "prismatic", "planar")
 
 
-def check_loops(entry: Entry, scope: Scope, bodies: Collection[str]) -> None:
-    """Refuse what `loops:` may not contain."""
-    names: set[str] = set()
+def read_loops(
+    entry: Entry, scope: Scope, bodies: Collection[str], *, taken: Collection[str] = (), root: str = BASE
+) -> tuple[Loop, ...]:
+    """Loops of the list `loops:`, in file order; `axis` has become z of both frames.
+
+    Args:
+        bodies: Names of the bodies that a loop may join, besides `base`.
+        taken: Names of joints and coordinates: a loop can be a joint too and needs its own.
+        root: What a source file calls `base`.
+    """
+    names = set(taken)
+    loops = []
     for item in entry.items():
         fields = item.fields(("name", "kind", "fix", "axis", "length", "a", "b"), required=("name", "a", "b"))
         _new_name(fields["name"], names)
-        if ("kind" in fields) == ("fix" in fields):
-            raise item.error("a loop has either 'kind' or 'fix'", "kind: one of " + ", ".join(_LOOP_KINDS))
-        kind = fields["kind"].choice(_LOOP_KINDS) if "kind" in fields else "fix"
-        if "fix" in fields:
-            for direction in fields["fix"].items():
-                direction.choice(_DIRECTIONS)
-        if ("length" in fields) != (kind == "rod"):
-            raise item.error("'length' goes with kind rod, and a rod needs it", "e.g. kind: rod, length: 0.3")
-        if "length" in fields:
-            scope.length(fields["length"], f"length_{fields['name'].text()}")
-        if "axis" in fields:
-            read_axis(fields["axis"], scope)
-        for end in ("a", "b"):
-            point = fields[end].fields(("body", *FRAME_KEYS), required=("body",))
-            _check_body(point, bodies)
-            read_frame(fields[end], point, scope)
+        loops.append(_loop(item, fields, scope, {BASE, root, *bodies}, root))
+    return tuple(loops)
+
+
+def _loop(
+    entry: Entry, fields: Mapping[str, Entry], scope: Scope, bodies: Collection[str], root: str
+) -> Loop:
+    name = fields["name"].text()
+    fix = _fixed(entry, fields)
+    length = _length(entry, fields, scope, name)
+    turn = _turn(fields, scope)
+    ends = []
+    for end in ("a", "b"):
+        point = fields[end].fields(("body", *FRAME_KEYS), required=("body",))
+        body = _body(point["body"], bodies)
+        frame = read_frame(fields[end], point, scope, name, end)
+        ends.append((BASE if body == root else body, frame @ turn))
+    (body_a, a), (body_b, b) = ends
+    if body_a == body_b:
+        raise entry.error(f"loop '{name}' joins '{body_a}' to itself", "a loop joins two bodies")
+    return Loop(name, fix, body_a, a, body_b, b, length)
+
+
+def _fixed(entry: Entry, fields: Mapping[str, Entry]) -> tuple[str, ...]:
+    """Directions in which the frames coincide, in the order of DIRECTIONS; none for a rod."""
+    if ("kind" in fields) == ("fix" in fields):
+        raise entry.error("a loop has either 'kind' or 'fix'", "kind: one of " + ", ".join(_KINDS))
+    if "kind" in fields:
+        return FIXED_BY.get(fields["kind"].choice(_KINDS), ())
+    for direction in fields["fix"].items():
+        direction.choice(DIRECTIONS)
+    listed = fields["fix"].texts()
+    if not listed:
+        raise fields["fix"].error("a loop that fixes nothing is no loop", "e.g. fix: [x, y, z]")
+    return tuple(direction for direction in DIRECTIONS if direction in listed)
+
+
+def _length(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) -> float | None:
+    """Length of a rod [m]."""
+    is_rod = "kind" in fields and fields["kind"].text() == _ROD
+    if ("length" in fields) != is_rod:
+        raise entry.error("'length' goes with kind rod, and a rod needs it", "e.g. kind: rod, length: 0.3")
+    if not is_rod:
+        return None
+    length = scope.length(fields["length"], f"length_{name}")
+    if length <= 0.0:
+        raise fields["length"].error(
+            f"rod '{name}' has length {length:g}", "give a positive length; kind: point joins two points"
+        )
+    return length
+
+
+def _turn(fields: Mapping[str, Entry], scope: Scope) -> Frame:
+    """The turn, the same in both frames, that makes `axis` their z."""
+    if "axis" not in fields:
+        return Frame(np.eye(3), np.zeros(3))
+    kind = fields["kind"].text() if "kind" in fields else "fix"
+    if kind not in _WITH_AXIS:
+        raise fields["axis"].error(
+            f"'axis' goes with {', '.join(_WITH_AXIS)}, not with '{kind}'",
+            "remove it; 'rpy' or two of 'x', 'y', 'z' under 'a' and 'b' turn the frames",
+        )
+    return Frame(align_z(read_axis(fields["axis"], scope)), np.zeros(3))
 
 
 def check_cables(entry: Entry, scope: Scope, bodies: Collection[str]) -> None:
@@ -46,7 +107,7 @@ def check_cables(entry: Entry, scope: Scope, bodies: Collection[str]) -> None:
         _new_name(fields["name"], names)
         for end in ("from", "to"):
             point = fields[end].fields(("body", "xyz"), required=("body", "xyz"))
-            _check_body(point, bodies)
+            _body(point["body"], {BASE, *bodies})
             read_frame(fields[end], point, scope)
         if "pulley" in fields:
             pulley = fields["pulley"].fields(("radius", "axis"), required=("radius", "axis"))
@@ -55,29 +116,23 @@ def check_cables(entry: Entry, scope: Scope, bodies: Collection[str]) -> None:
 
 
 def refuse_closed(fields: Mapping[str, Entry]) -> None:
-    """Closed loops and cables pass the schema, but this version identifies trees."""
-    for key, what in (("loops", "closed loops"), ("cables", "cables")):
-        if key in fields and list(fields[key].items()):
-            raise fields[key].error(
-                f"{what} are not yet supported: this version identifies trees",
-                f"remove '{key}:' to work on the open tree; a later version adds {what}",
-            )
+    """Cables pass the schema, but this version does not identify them."""
+    if "cables" in fields and list(fields["cables"].items()):
+        raise fields["cables"].error(
+            "cables are not yet supported: this version identifies trees and closed loops",
+            "remove 'cables:'; a later version adds them",
+        )
 
 
 def _new_name(entry: Entry, names: set[str]) -> None:
     name = entry.text()
     if name in names:
-        raise entry.error(f"'{name}' occurs twice", "give every one its own name")
+        raise entry.error(f"'{name}' occurs twice", "give every one its own name, apart from joints too")
     names.add(name)
 
 
-def _check_body(point: Mapping[str, Entry], bodies: Collection[str]) -> None:
-    entry = point["body"]
-    if entry.text() not in (BASE, *bodies):
-        raise _unknown_body(entry, bodies)
-
-
-def _unknown_body(entry: Entry, bodies: Collection[str]) -> InputError:
-    return entry.error(
-        f"unknown body '{entry.text()}'" + nearest(entry.text(), (BASE, *bodies)), "name a body"
-    )
+def _body(entry: Entry, bodies: Collection[str]) -> str:
+    name = entry.text()
+    if name not in bodies:
+        raise entry.error(f"unknown body '{name}'" + nearest(name, sorted(bodies)), "name a body")
+    return name

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynid.errors import InputError
 from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.loop import Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling
 
 URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
@@ -16,7 +17,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 @dataclass
 class Parts:
-    """Joints (parents first), bodies, couplings and limits of a tree.
+    """Joints (parents first), bodies, couplings, loops and limits of a tree.
 
     Attributes:
         root: What the source calls the body that is the world here (`base`).
@@ -26,6 +27,7 @@ class Parts:
     joints: list[Joint] = field(default_factory=list)
     bodies: dict[str, Body] = field(default_factory=dict)
     couplings: tuple[Coupling, ...] = ()
+    loops: tuple[Loop, ...] = ()
     limits: dict[str, dict[str, Any]] = field(default_factory=dict)
     root: str = BASE
 
@@ -68,16 +70,22 @@ def default_drive(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> dic
 
 
 def default_measured(
-    joints: Sequence[Joint], couplings: Sequence[Coupling], actuators: Sequence[Actuator]
+    joints: Sequence[Joint],
+    couplings: Sequence[Coupling],
+    actuators: Sequence[Actuator],
+    *,
+    closed: bool = False,
 ) -> tuple[str, ...]:
     """The actuated joints in the order of their motors, then what else moves freely.
 
     In a tree nothing can tell where an unmeasured joint is, so passive and free joints count
-    as measured too.
+    as measured too. With loops (`closed`) the closure tells, and only the actuated ones do.
     """
     owner = {name: joint.name for joint in joints for name in joint.coordinates}
     dependent = {coupling.joint for coupling in couplings}
     actuated = [owner[name] for actuator in actuators for name in actuator.on]
+    if closed:
+        return tuple(dict.fromkeys(actuated))
     others = [owner[name] for name in owner if name not in dependent]
     return tuple(dict.fromkeys(actuated + others))
 

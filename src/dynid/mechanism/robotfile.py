@@ -20,9 +20,17 @@ from dynid.mechanism.drive_reader import (
     read_measured,
 )
 from dynid.mechanism.joint_reader import read_joints
-from dynid.mechanism.loop_reader import check_cables, check_loops, refuse_closed
+from dynid.mechanism.loop_joint import can_be_joint, cut_loops
+from dynid.mechanism.loop_reader import check_cables, read_loops, refuse_closed
 from dynid.mechanism.mechanism import Actuator, Body, Mechanism
-from dynid.mechanism.parts import GRAVITY, Parts, default_actuators, default_drive, default_measured
+from dynid.mechanism.parts import (
+    GRAVITY,
+    URDF_DRIVE,
+    Parts,
+    default_actuators,
+    default_drive,
+    default_measured,
+)
 from dynid.mechanism.rest_reader import (
     check_term_names,
     read_known,
@@ -95,11 +103,7 @@ def build(document: Document, source: UrdfModel | None, values: Mapping[str, flo
     if "symbols" in fields:
         scope.declare(fields["symbols"])
     parts = _tree(root, fields, scope, source)
-    actuators = (
-        read_actuators(fields["actuators"], scope, parts.joints)
-        if "actuators" in fields
-        else default_actuators(parts.joints, parts.couplings)
-    )
+    actuators = _actuators(root, fields, scope, parts)
     robot = Mechanism(
         name=parts.name,
         gravity=_gravity(fields, scope),
@@ -109,6 +113,7 @@ def build(document: Document, source: UrdfModel | None, values: Mapping[str, flo
         measured=_measured(fields, parts, actuators),
         drive=_drive(fields, parts, actuators, over_urdf=source is not None),
         couplings=parts.couplings,
+        loops=parts.loops,
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
@@ -130,7 +135,7 @@ def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: UrdfMo
     for joint in parts.joints:
         parts.bodies.setdefault(joint.child, Body(joint.child))
     if "loops" in fields:
-        check_loops(fields["loops"], scope, parts.bodies)
+        _close(fields, scope, parts)
     if "cables" in fields:
         check_cables(fields["cables"], scope, parts.bodies)
     refuse_closed(fields)
@@ -141,6 +146,27 @@ def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: UrdfMo
     return parts
 
 
+def _close(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> None:
+    """Add the loops, and the joints that some of them are."""
+    taken = {name for joint in parts.joints for name in (joint.name, *joint.positions, *joint.coordinates)}
+    loops = read_loops(fields["loops"], scope, parts.bodies, taken=taken, root=parts.root)
+    cut = cut_loops(loops, fields, parts.bodies)
+    parts.loops = cut.loops
+    parts.joints += cut.joints
+    parts.bodies |= {joint.child: Body(joint.child, parameters=()) for joint in cut.joints}
+
+
+def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> tuple[Actuator, ...]:
+    if "actuators" in fields:
+        return read_actuators(fields["actuators"], scope, parts.joints)
+    if parts.loops:
+        raise root.error(
+            "'actuators' is missing: a robot with loops has passive joints, and nothing tells which",
+            "list the joints with motors, e.g. actuators: [motor1, motor2]",
+        )
+    return default_actuators(parts.joints, parts.couplings)
+
+
 def _gravity(fields: Mapping[str, Entry], scope: Scope) -> Any:
     return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else GRAVITY)
 
@@ -148,16 +174,20 @@ def _gravity(fields: Mapping[str, Entry], scope: Scope) -> Any:
 def _measured(fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...]) -> tuple[str, ...]:
     if "measured" in fields:
         return read_measured(fields["measured"], parts.joints)
-    return default_measured(parts.joints, parts.couplings, actuators)
+    return default_measured(parts.joints, parts.couplings, actuators, closed=bool(parts.loops))
 
 
 def _drive(
     fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...], over_urdf: bool
 ) -> dict[str, tuple[str, ...]]:
     if "drive" not in fields:
+        if over_urdf and parts.loops:  # passive joints are usually light bearings
+            return dict.fromkeys((actuator.name for actuator in actuators), URDF_DRIVE)
         return default_drive(parts.joints, parts.couplings) if over_urdf else {}
     coordinates = [name for joint in parts.joints for name in joint.coordinates]
-    owners = dict.fromkeys([*coordinates, *(actuator.name for actuator in actuators)])
+    # A loop that could be a joint is an owner too: `none` switches off what a glob would give it.
+    cuts = [loop.name for loop in parts.loops if can_be_joint(loop)]
+    owners = dict.fromkeys([*coordinates, *(actuator.name for actuator in actuators), *cuts])
     return read_drive(fields["drive"], tuple(owners))
 
 
@@ -173,7 +203,7 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
     if "order" in fields:
         later["order"] = read_order(fields["order"], robot)
     if "start" in fields:
-        read_start(fields["start"], scope, robot)
+        later["start"] = read_start(fields["start"], scope, robot)
     if "free" in fields:
         valid = {name for joint in robot.joints for name in joint.positions}
         short = {name.rsplit("_", 1)[-1] for name in valid}

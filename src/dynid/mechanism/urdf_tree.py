@@ -135,10 +135,18 @@ def _ordered(
 
 def _second_parent(joint: Element, name: str, parent: str, child: str, first: str) -> InputError:
     """The error for a closed loop, with the closure that says the same."""
-    kind = {"fixed": "weld", "continuous": "revolute"}.get(joint.attributes.get("type", ""), "revolute")
-    origin = joint.child("origin")
-    xyz = ", ".join((origin.attributes.get("xyz", "0 0 0") if origin is not None else "0 0 0").split())
-    closure = f"{{name: {name}, kind: {kind}, a: {{body: {parent}, xyz: [{xyz}]}}, b: {{body: {child}}}}}"
+    kinds = {"fixed": "weld", "prismatic": "prismatic", "planar": "planar"}
+    kind = kinds.get(joint.attributes.get("type", ""), "revolute")
+    origin, axis = joint.child("origin"), joint.child("axis")
+    place = "".join(
+        f", {key}: [{', '.join(origin.attributes[key].split())}]"
+        for key in ("xyz", "rpy")
+        if origin is not None and key in origin.attributes
+    )
+    # URDF's default axis is x, that of a loop is z.
+    turn = axis.attributes.get("xyz", "1 0 0") if axis is not None else "1 0 0"
+    about = "" if kind == "weld" else f"axis: [{', '.join(turn.split())}], "
+    closure = f"{{name: {name}, kind: {kind}, {about}a: {{body: {parent}{place}}}, b: {{body: {child}}}}}"
     return joint.error(
         f"link '{child}' has two parents: joints '{first}' and '{name}'",
         f"remove joint '{name}' and close the loop in a robot file over this URDF:\n"
