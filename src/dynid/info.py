@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dynid.base.base import BaseSet, base_set
@@ -10,11 +10,13 @@ from dynid.base.grouping import Symbols
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.errors import InputError, nearest
+from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.loop import Loop
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
 from dynid.notices import Notice
-from dynid.projection.model import Model, model_named
+from dynid.projection.model import MODELS, Model
 from dynid.projection.projection import Directions, choose_rows
 from dynid.threads import single_threaded_blas
 
@@ -70,24 +72,27 @@ def describe(
         drive: Drive terms of every actuated joint instead of the robot's own.
         ties: Names of the description's ties to apply.
         payloads: Payloads to mount.
-        open_loops: Cut the loops; a tree has none, so nothing changes.
+        open_loops: Cut the loops: every joint, and a platform joined only by loops, moves freely.
         bodies: A sub-chain alone.
     """
-    robot = variant(mechanism, drive=drive, payloads=payloads, bodies=bodies)
-    model = model_named(robot.model, robot.file)
+    robot = variant(mechanism, drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies)
+    # Under generic motion all models see the same parameters; `inverse` has the most rows a state.
+    model = MODELS["inverse"]
     parameters = parameter_table(robot)
     with single_threaded_blas():
         loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
-        base = structural_base(robot, model, parameters, model.directions(robot), ties=ties, loads=loads)
+        base = structural_base(robot, model, parameters, _rows(robot, model), ties=ties, loads=loads)
         symbols = grouping_symbols(robot, model, ties=ties, loads=loads)
     groupings = base.groupings(symbols)
+    freedoms, mobility = _mobility(robot)
+    cut = {loop.name for loop in robot.loops}
     return Info(
         name=robot.name,
-        dof=len(coordinate_map(robot).independent),
-        n_bodies=len(robot.joints),
+        dof=freedoms,
+        n_bodies=sum(joint.name not in cut for joint in robot.joints),
         n_joints=len(robot.joints),
         n_actuators=len(robot.actuators),
-        n_closures=0,
+        n_closures=len(robot.loops) + len(robot.couplings),
         n_standard=len(parameters),
         n_base=len(base.indices),
         base=tuple(
@@ -97,8 +102,24 @@ def describe(
         eliminated=base.eliminated,
         grouped=base.grouped,
         rank_gap=base.rank.gap,
-        notices=robot.notices + base.notices,
+        notices=robot.notices + mobility + base.notices,
     )
+
+
+def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
+    """Degrees of freedom, and what the closures say of over-constraint."""
+    if not robot.loops:
+        return len(coordinate_map(robot).independent), ()
+    found = Assembly(robot).mobility
+    if not found.n_redundant:
+        return found.dof, ()
+    text = f"{found.n_redundant} of {found.n_equations} closure equations are implied by the others"
+    return found.dof, (Notice("over-constrained", text + " (normal for planar loops and parallelograms)"),)
+
+
+def _rows(robot: Mechanism, model: Model, rows: Sequence[str] | None = None) -> Directions | None:
+    """Rows of a tree; None for a closed mechanism, of which all tangent directions are taken."""
+    return None if robot.loops else choose_rows(model.directions(robot), rows)
 
 
 def variant(
@@ -106,9 +127,10 @@ def variant(
     *,
     drive: Sequence[str] | None = None,
     payloads: Sequence[str] = (),
+    open_loops: bool = False,
     bodies: Sequence[str] | None = None,
 ) -> Mechanism:
-    """The mechanism with other drive terms, with only these payloads, or a sub-chain of it."""
+    """The mechanism with other drive terms, with only these payloads, cut open, or a sub-chain."""
     for name in payloads:
         if name not in mechanism.payloads:
             raise InputError(
@@ -120,22 +142,34 @@ def variant(
     if mechanism.rebuild is not None:
         rebuild = mechanism.rebuild
         changes["rebuild"] = lambda values: variant(
-            rebuild(values), drive=drive, payloads=payloads, bodies=bodies
+            rebuild(values), drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies
         )
+    if open_loops and mechanism.loops:
+        changes |= {"loops": (), "measured": _free_joints(mechanism)}
     changed = replace(mechanism, **changes)  # type: ignore[arg-type]
     return changed if bodies is None else _sub_chain(changed, bodies)
+
+
+def _free_joints(mechanism: Mechanism) -> tuple[str, ...]:
+    """All joints that move and are not coupled: what must be measured of an open tree."""
+    coupled = {coupling.joint for coupling in mechanism.couplings}
+    return tuple(joint.name for joint in mechanism.joints if joint.positions and joint.name not in coupled)
 
 
 def structural_base(
     mechanism: Mechanism,
     model: Model,
     parameters: Sequence[Parameter],
-    directions: Directions,
+    directions: Directions | None,
     *,
     ties: Sequence[str] = (),
     loads: Loads = ((),),
 ) -> BaseSet:
-    """Base set at random feasible states, drawn wider until the rank decision is clear."""
+    """Base set at random feasible states, drawn wider until the rank decision is clear.
+
+    Args:
+        directions: Rows in use; None for all tangent directions of a closed mechanism.
+    """
     if len(parameters) > _MOST_PARAMETERS:
         raise InputError(
             f"robot '{mechanism.name}' has {len(parameters)} parameters, more than the"
@@ -194,8 +228,8 @@ def grouping_symbols(
 
     def coefficients(robot: Mechanism) -> Mapping[tuple[str, str], float]:
         parameters = parameter_table(robot)
-        directions = choose_rows(model.directions(robot), rows)
-        base = structural_base(robot, model, parameters, directions, ties=ties, loads=loads)
+        chosen = _rows(robot, model, rows)
+        base = structural_base(robot, model, parameters, chosen, ties=ties, loads=loads)
         return base.coefficients()
 
     units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}
@@ -229,16 +263,27 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
             )
     coordinates = {name for joint in joints for name in joint.coordinates}
     actuators = tuple(a for a in mechanism.actuators if set(a.on) <= coordinates)
+    held = wanted | {BASE}
+    loops = tuple(loop for loop in mechanism.loops if {loop.body_a, loop.body_b} <= held)
     owners = coordinates | {actuator.name for actuator in actuators}
     names = {joint.name for joint in joints}
+    positions = {name for joint in joints for name in joint.positions}
     return replace(
         mechanism,
         joints=joints,
         bodies={name: body for name, body in mechanism.bodies.items() if name in wanted},
         actuators=actuators,
-        measured=tuple(name for name in mechanism.measured if name in names),
+        measured=_measured_part(mechanism, names, loops),
+        loops=loops,
+        start={name: v for name, v in mechanism.start.items() if name in positions},
         drive={owner: symbols for owner, symbols in mechanism.drive.items() if owner in owners},
         couplings=tuple(c for c in mechanism.couplings if c.joint in coordinates),
         terms=tuple(term for term in mechanism.terms if term.joint in coordinates),
         payloads={name: p for name, p in mechanism.payloads.items() if p.body in wanted},
     )
+
+
+def _measured_part(mechanism: Mechanism, joints: Collection[str], loops: Sequence[Loop]) -> tuple[str, ...]:
+    """Measured joints of a sub-chain; without the loops that gave the others, all that move."""
+    listed = _free_joints(mechanism) if mechanism.loops and not loops else mechanism.measured
+    return tuple(name for name in listed if name in joints)

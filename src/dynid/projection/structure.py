@@ -8,12 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import tree_regressor
+from dynid.regressor.regressor import tree_matrix
 
 _SEED = 20130501
 # Rows per column: twice would do for rank; more lifts the weakest columns out of the noise.
@@ -23,21 +25,24 @@ _ROWS_PER_COLUMN = 4
 def structural_factor(
     mechanism: Mechanism,
     parameters: Sequence[Parameter],
-    directions: Directions,
+    directions: Directions | None,
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
     seed: int = _SEED,
 ) -> Factor:
-    """Factor of rows at random states that the couplings allow; Y is zero.
+    """Factor of rows at random states that couplings and loops allow; Y is zero.
 
     Args:
+        directions: Rows; None for all tangent directions of a closed mechanism.
         loads: Payloads mounted in each kind of run: only runs with and without a payload tell it
             from its carrier.
         stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
             second squared times three.
     """
     rng = np.random.default_rng(seed)
+    if directions is None:
+        return _closed_factor(mechanism, parameters, loads, stretch, rng)
     k = len(directions.names)
     n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // max(k, 1)))
     factors = []
@@ -47,6 +52,26 @@ def structural_factor(
         packed = regressor.packed(q, dq, ddq, np.zeros((n, k)))
         W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
         factors.append(factor_rows(W, np.zeros(len(W))))
+    return merge(factors)
+
+
+def _closed_factor(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    loads: Sequence[tuple[str, ...]],
+    stretch: float,
+    rng: np.random.Generator,
+) -> Factor:
+    """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates enters."""
+    assembly = Assembly(mechanism)
+    n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // assembly.dof))
+    factors = []
+    for mounted in dict.fromkeys(loads):
+        q = assembly.walk(rng, n, reach=stretch)
+        dq, ddq, N = assembly.random_rates(q, rng)
+        W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted)
+        rows = np.einsum("nvd,nvp->ndp", N, W).reshape(-1, len(parameters))
+        factors.append(factor_rows(rows, np.zeros(len(rows))))
     return merge(factors)
 
 

@@ -1,0 +1,266 @@
+"""Assembly: poses, tangent directions and rates of a mechanism with closures.
+
+The rank of the closure Jacobian is a property of the mechanism: found once near the start pose,
+used at every sample. Redundant equations (a planar loop closed in space) are normal; where the
+others imply them everywhere they are left out once and for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.kinematics.closure import Closure, moved
+from dynid.mechanism.mechanism import Mechanism
+
+CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of rounding
+_RANK_RTOL = 1e-7
+_SEED = 20131104
+_MOST_STEP = 0.5
+_STATES = 12
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """What the closures leave: freedoms, and equations that others imply."""
+
+    dof: int
+    n_equations: int
+    rank: int
+
+    @property
+    def n_redundant(self) -> int:
+        """Closure equations beyond the rank: over-constraint."""
+        return self.n_equations - self.rank
+
+
+class Assembly:
+    """A closed mechanism at its start pose, with the means to move it."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.closure = Closure(mechanism)
+        self.start = self._assemble()
+        self.kept = np.arange(self.closure.count)
+        self.rank = self._rank(self._near(self.start, 0.05))
+        states = self.walk(np.random.default_rng(_SEED), _STATES)
+        self.rank = max(self.rank, self._rank(states))
+        self.kept = self._independent_equations(states)
+        self.mobility = Mobility(self.closure.tree.n_v - self.rank, self.closure.count, self.rank)
+        if self.mobility.dof == 0:
+            raise InputError(
+                f"the loops of robot '{mechanism.name}' leave no mobility: {self.rank} independent closure"
+                f" equations for {self.closure.tree.n_v} coordinates",
+                file=mechanism.file,
+                remedy="check the loops' kinds and frames; rounded lengths can lock a planar loop",
+            )
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom."""
+        return self.mobility.dof
+
+    def tangent(self, A: Float[Array, "n c v"]) -> Float[Array, "n v d"]:
+        """Orthonormal directions N with A N = 0, of the mechanism's own dimension."""
+        if len(self.kept) == self.rank:
+            Q = np.linalg.qr(np.swapaxes(A[:, self.kept], 1, 2), mode="complete")[0]
+            return np.asarray(Q[:, :, self.rank :])
+        return np.swapaxes(np.linalg.svd(A, full_matrices=True)[2][:, self.rank :], 1, 2)
+
+    def particular(self, A: Float[Array, "n c v"], f: Float[Array, "n c"]) -> Float[Array, "n v"]:
+        """The smallest step with A step = f, rank as of the mechanism."""
+        if len(self.kept) == self.rank:
+            Ar, fr = A[:, self.kept], f[:, self.kept]
+            gram = Ar @ np.swapaxes(Ar, 1, 2)
+            weights = np.linalg.solve(gram, fr[:, :, None])
+            return np.asarray((np.swapaxes(Ar, 1, 2) @ weights)[:, :, 0])
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        inverse = np.where(np.arange(s.shape[1]) < self.rank, 1.0 / np.maximum(s, 1e-300), 0.0)
+        return np.asarray(np.einsum("nrv,nr->nv", Vt, inverse * np.einsum("ncr,nc->nr", U, f)))
+
+    def close(
+        self,
+        q: Float[Array, "n q"],
+        wanted: Float[Array, "n m"] | None = None,
+        picked: Int[Array, "m"] | None = None,
+        iterations: int = 12,
+    ) -> Float[Array, "n q"]:
+        """Newton steps onto the closure, with measured coordinates as near as they can be.
+
+        Args:
+            q: Poses to begin with, all tree positions, shape (n, n_q).
+            wanted: Values of the coordinates `picked` (velocity indices of scalar joints); with
+                more of them than freedoms they are met in least squares.
+            picked: Which coordinates; None leaves the freedoms where they are.
+            iterations: At most so many.
+        """
+        for _ in range(iterations):
+            values = self.closure.values(q)
+            step = -self.particular(values.A, values.f)
+            if wanted is not None and picked is not None:
+                N = self.tangent(values.A)
+                miss = wanted - self._scalars(q)[:, picked] - step[:, picked]
+                step = step + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], miss))
+            size = np.linalg.norm(step, axis=1, keepdims=True)
+            q = moved(self.mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300)))
+            if np.max(size, initial=0.0) < 1e-14 * max(1.0, float(np.abs(q).max(initial=0.0))):
+                break
+        return q
+
+    def follow(
+        self, wanted: Float[Array, "n m"], picked: Int[Array, "m"], steps: int = 24
+    ) -> Float[Array, "n q"]:
+        """Poses with given measured coordinates, on the branch of the start pose.
+
+        All samples at once by homotopy: the measured coordinates move from the start pose to
+        their values, each sample on its own straight way.
+        """
+        q = np.repeat(self.start[None], len(wanted), axis=0)
+        origin = self._scalars(q)[:, picked]
+        for k in range(1, steps + 1):
+            part = origin + (wanted - origin) * (k / steps)
+            q = self.close(q, part, picked, iterations=2 if k < steps else 12)
+        return q
+
+    def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
+        """Largest closure residual of each pose, in [m] or [rad]."""
+        return np.asarray(np.abs(self.closure.values(q).f).max(axis=1, initial=0.0))
+
+    def walk(
+        self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 12
+    ) -> Float[Array, "n q"]:
+        """Feasible poses by random steps along tangent directions from the start pose.
+
+        Every pose is closed to rounding; steps that do not close again are taken back.
+        """
+        q = np.repeat(self.start[None], n, axis=0)
+        for _ in range(steps):
+            N = self.tangent(self.closure.values(q).A)
+            size = reach / steps * 3.0
+            stride = np.einsum("nvd,nd->nv", N, rng.normal(size=(n, N.shape[2])) * size)
+            tried = self.close(moved(self.mechanism, q, stride))
+            fine = self.gaps(tried) < CLOSED
+            q = np.where(fine[:, None], tried, q)
+        return q
+
+    def rates(
+        self,
+        q: Float[Array, "n q"],
+        rates: Float[Array, "n m"],
+        second: Float[Array, "n m"],
+        picked: Int[Array, "m"],
+    ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]:
+        """Velocities and accelerations of all coordinates from the measured ones, and N."""
+        A = self.closure.values(q).A
+        N = self.tangent(A)
+        dq = np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], rates))
+        drift = -self.particular(A, self.closure.bias(q, dq))
+        ddq = drift + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], second - drift[:, picked]))
+        return dq, ddq, N
+
+    def random_rates(
+        self, q: Float[Array, "n q"], rng: np.random.Generator
+    ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]:
+        """Feasible random velocities and accelerations at closed poses, and N."""
+        A = self.closure.values(q).A
+        N = self.tangent(A)
+        u = rng.normal(size=(2, len(q), N.shape[2]))
+        dq = np.einsum("nvd,nd->nv", N, u[0])
+        drift = -self.particular(A, self.closure.bias(q, dq))
+        return dq, drift + 3.0 * np.einsum("nvd,nd->nv", N, u[1]), N
+
+    def _scalars(self, q: Float[Array, "n q"]) -> Float[Array, "n v"]:
+        """Positions in the places of their velocities (quaternion parts are not read)."""
+        if self.closure.tree.n_q == self.closure.tree.n_v:
+            return q
+        columns, iq = [], 0
+        for joint in self.mechanism.joints:
+            nq, nv = len(joint.positions), len(joint.coordinates)
+            columns.append(q[:, iq : iq + nv])
+            iq += nq
+        return np.concatenate(columns, axis=1)
+
+    def _assemble(self) -> Float[Array, "q"]:
+        """A closed pose near the description's start, by damped least squares."""
+        robot = self.mechanism
+        q = np.zeros((1, len(robot.positions)))
+        for joint in robot.joints:
+            if joint.has_quaternion:
+                q[0, robot.positions.index(joint.positions[-4])] = 1.0
+        for name, value in robot.start.items():
+            q[0, robot.positions.index(name)] = value
+        rng = np.random.default_rng(_SEED)
+        for attempt in range(8):
+            trial = q if attempt == 0 else moved(robot, q, 0.3 * rng.normal(size=(1, self.closure.tree.n_v)))
+            found = _damped(self.closure, robot, trial)
+            if np.abs(self.closure.values(found).f).max(initial=0.0) < CLOSED:
+                return np.asarray(found[0])
+        f = np.abs(self.closure.values(_damped(self.closure, robot, q)).f[0])
+        worst = int(np.argmax(f))
+        raise InputError(
+            f"the loops of robot '{robot.name}' cannot be assembled: '{self.closure.names[worst]}' stays open"
+            f" by {f[worst]:.3g} (m or rad)",
+            file=robot.file,
+            remedy="check frames and lengths, or give a nearer pose under `start:`",
+        )
+
+    def _near(self, q: Float[Array, "q"], size: float) -> Float[Array, "n q"]:
+        rng = np.random.default_rng(_SEED)
+        spread = size * rng.normal(size=(_STATES, self.closure.tree.n_v))
+        tried = _damped(
+            self.closure, self.mechanism, moved(self.mechanism, np.repeat(q[None], _STATES, 0), spread)
+        )
+        fine = np.abs(self.closure.values(tried).f).max(axis=1, initial=0.0) < CLOSED
+        return tried[fine] if fine.any() else q[None]
+
+    def _rank(self, q: Float[Array, "n q"]) -> int:
+        """Largest rank of A among closed poses."""
+        if self.closure.count == 0:
+            return 0
+        s = np.linalg.svd(self.closure.values(q).A, compute_uv=False)
+        return int((s > _RANK_RTOL * s[:, :1]).sum(axis=1).max())
+
+    def _independent_equations(self, q: Float[Array, "n q"]) -> Int[Array, "r"]:
+        """Equations that imply all others at every pose, if there are as few as the rank; else all."""
+        from scipy.linalg import qr
+
+        A = self.closure.values(q).A
+        rows = np.concatenate(list(A), axis=1)  # (c, n v)
+        if self.closure.count == 0:
+            return np.arange(0)
+        R, pivot = qr(rows.T, mode="r", pivoting=True)
+        size = np.abs(np.diag(R))
+        rank = int((size > _RANK_RTOL * size[0]).sum())
+        return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)
+
+
+def _least_squares(M: Float[Array, "n m d"], y: Float[Array, "n m"]) -> Float[Array, "n d"]:
+    """X with M x nearest to y, for every sample."""
+    if M.shape[1] == M.shape[2]:
+        return np.asarray(np.linalg.solve(M, y[:, :, None])[:, :, 0])
+    return np.asarray(np.einsum("ndm,nm->nd", np.linalg.pinv(M), y))
+
+
+def _damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
+    """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations do no harm."""
+    for _ in range(200):
+        values = closure.values(q)
+        size = np.sum(values.f**2, axis=1)
+        At = np.swapaxes(values.A, 1, 2)
+        gram = values.A @ At + (size + 1e-15)[:, None, None] * np.eye(closure.count)
+        step = -(At @ np.linalg.solve(gram, values.f[:, :, None]))[:, :, 0]
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        q = moved(mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
+        if np.max(length, initial=0.0) < 1e-15:
+            break
+    return q
+
+
+def singular(M: Float[Array, "n m d"], limit: float = 1e6) -> Bool[Array, "n"]:
+    """Samples at which the measured coordinates do not move the mechanism in every direction."""
+    s = np.linalg.svd(M, compute_uv=False)
+    return np.asarray(s[:, -1] * limit < s[:, 0])
