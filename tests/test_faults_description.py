@@ -262,3 +262,17 @@ def test_fault_7_impossible_values_of_a_robot_file(tmp_path):
     with pytest.raises(InputError, match=r"ZZ -0\.1 is negative") as caught:
         load_robot(file)
     assert caught.value.place == "line 2, bodies.b.known"
+
+
+@pytest.mark.parametrize("key", ["mdh: {alpha: 1e308}", "mdh: {d: 1e200}", "xyz: [0, 0, 10^99]"])
+def test_absurdly_large_numbers_are_refused(tmp_path, key):
+    file = tmp_path / "robot.yaml"
+    file.write_text(f"joints: [{{name: j, kind: revolute, parent: base, child: b, {key}}}]")
+    with pytest.raises(InputError, match="too large") as caught:
+        load_robot(file)
+    assert "line 1, joints[0]" in caught.value.place
+
+
+def test_absurdly_large_numbers_of_a_urdf_are_refused(load):
+    with pytest.raises(InputError, match="too large"):
+        load(two_links().replace("<parent ", '<origin xyz="0 0 1e200"/><parent '))

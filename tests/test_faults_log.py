@@ -467,3 +467,13 @@ def test_24_absurdly_large_values_count_as_missing(tmp_path):
     log = read_log(write_csv(tmp_path / "a.csv", columns), arm())
     assert codes(log) == ["not-finite"]
     assert len(log.segments) == 3
+
+
+def test_20_a_lone_quote_is_refused_with_its_place(tmp_path):
+    path = write_csv(tmp_path / "a.csv", recording())
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    lines[300] += '"'
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="is not a number") as caught:
+        read_log(path, arm())
+    assert caught.value.place == "row 301, column 'tau_2'"

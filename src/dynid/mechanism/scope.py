@@ -17,6 +17,7 @@ from dynid.mechanism.expression import SIGNALS, parse
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
 from dynid.notices import Notice
 
+LARGEST = 1e15  # beyond it products overflow, and no robot is a tenth of a light year long
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
 
@@ -53,11 +54,15 @@ class Scope:
     def number(self, entry: Entry) -> float:
         """A number, or arithmetic over the symbols."""
         value = entry.node.value
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if not isinstance(value, str):
+        if isinstance(value, str):
+            number = parse(value, file=entry.document.file, place=entry.place).value(self.symbols)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            number = float(value)
+        else:
             raise entry.error(f"expected a number or arithmetic, found {entry.shown}")
-        return parse(value, file=entry.document.file, place=entry.place).value(self.symbols)
+        if abs(number) > LARGEST:
+            raise entry.error(f"{number:g} is too large for any robot in SI units", "check digits and unit")
+        return number
 
     def length(self, entry: Entry, name: str) -> float:
         """A length [m]; a bare non-zero number gets the name `name`."""

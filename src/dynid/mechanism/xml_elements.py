@@ -13,6 +13,8 @@ from dynid.errors import InputError
 
 DEPTH_LIMIT = 100
 _CHUNK = 1 << 16
+_LARGEST = 1e15
+_UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and the like stand for "no limit" there
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
 
 
@@ -69,6 +71,10 @@ class Element:
     def parsed(self, word: str, name: str, owner: str) -> float:
         """A word as a finite number, refused otherwise."""
         if _NUMBER.match(word) and abs(float(word)) < float("inf"):
+            if abs(float(word)) > _LARGEST and name not in _UNBOUNDED:
+                raise self.error(
+                    f"{owner}: {name} '{word}' is too large for any robot", "check digits and unit"
+                )
             return float(word)
         hint = "run xacro first" if "$" in word else "write a finite number with a decimal point, e.g. 1.5"
         raise self.error(f"{owner}: {name} '{word}' in <{self.tag}> is not a finite number", hint)

@@ -57,9 +57,13 @@ def _decoded(data: bytes, file: object) -> tuple[str, str]:
 
 
 def split(line: str, delimiter: str) -> list[str]:
-    """Cells of a line, blanks and quotes removed."""
+    """Cells of a line, blanks and pairs of quotes removed."""
     cells = line.split() if delimiter == " " else line.rstrip("\r\n").split(delimiter)
-    return [cell.strip().strip('"').strip() for cell in cells]
+    return [_unquoted(cell.strip()) for cell in cells]
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:-1].strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
 def is_number(cell: str, decimal: str) -> bool:
