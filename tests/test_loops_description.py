@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame, align_z
 from dynid.mechanism.joint import JointKind
@@ -274,6 +275,20 @@ def assert_closed(robot, frames, atol):
 def test_start_pose_is_closed(name):
     robot = load_robot(ROBOTS / f"{name}.yaml")
     assert_closed(robot, poses(robot), 2e-6)  # coordinates are written with six decimals
+
+
+@pytest.mark.parametrize(("name", "dof", "rank"), [("dualv", 3, 6), ("orthoglide", 3, 13), ("evra", 8, 18)])
+def test_mobility(name, dof, rank):
+    mobility = Assembly(load_robot(ROBOTS / f"{name}.yaml")).mobility
+    assert (mobility.dof, mobility.rank) == (dof, rank)
+
+
+def test_friction_at_cut_joints_keeps_the_mobility(load):
+    text = (ROBOTS / "dualv.yaml").read_text().replace('"motor*": [Fv', '"wrist*": [Fv], "motor*": [Fv')
+    robot = load(text)
+    assert robot.coordinates[-3:] == ("wrist2", "wrist3", "wrist4")
+    assert Assembly(robot).mobility.dof == 3
+    assert [p.name for p in parameter_table(robot) if p.owner == "wrist3"] == ["Fv_wrist3"]
 
 
 def test_dualv_start_and_elbows():
