@@ -12,6 +12,7 @@ from dynid.experiment import (
     LogEntry,
     MaskSettings,
     TieChoice,
+    from_plain,
     read_experiment,
 )
 
@@ -138,3 +139,16 @@ def test_refusals_name_the_line(read, text, said, place):
     with pytest.raises(InputError, match=said) as caught:
         read(text)
     assert place in caught.value.place
+
+
+def test_plain_mappings_and_names_are_taken_as_in_a_file():
+    made = from_plain({"filter": {"cutoff": 20.0}, "mask": {"speed": 0.1}, "ties": ["legs"]})
+    assert made["filter"] == FilterSettings(cutoff=20.0)
+    assert made["mask"] == MaskSettings(speed=0.1)
+    assert made["ties"] == (TieChoice("legs"),)
+    with pytest.raises(InputError, match="filter has no 'cutof'; did you mean 'cutoff'"):
+        from_plain({"filter": {"cutof": 20.0}})
+    with pytest.raises(InputError, match="an experiment has no 'modle'; did you mean 'model'"):
+        from_plain({"modle": "inverse"})
+    with pytest.raises(InputError, match="essential has no 'ration'"):
+        Experiment(robot="serial6", essential={"ration": 10})

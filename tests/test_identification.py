@@ -375,3 +375,11 @@ def test_options_of_another_model_are_reported() -> None:
     log = exact_log(robot, true_parameters(robot))
     estimate = identify_logs(robot, [log], (), replace(EXACT, energy={"window": 0.1}))
     assert [notice.code for notice in estimate.warnings if "energy" in notice.text] == ["option-ignored"]
+
+
+def test_one_log_to_validate_needs_no_list() -> None:
+    robot = arm()
+    truth = true_parameters(robot)
+    unseen = exact_log(robot, truth, seed=1, name="unseen")
+    estimate = identify(robot, exact_log(robot, truth), validate=unseen)
+    assert [one.log for one in estimate.validation] == ["unseen"]

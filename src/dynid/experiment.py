@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dynid.errors import InputError
+from dynid.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
 
@@ -18,6 +18,7 @@ __all__ = [
     "LogEntry",
     "MaskSettings",
     "TieChoice",
+    "from_plain",
     "read_experiment",
 ]
 
@@ -81,6 +82,7 @@ class Experiment:
         # Bare paths are welcome where a script or a command line has nothing more to say.
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
+        _check_names("essential", self.essential or {}, ("ratio", "sigma_percent"))
         if self.model is not None:
             check_choice("model", self.model, MODELS)
         check_choice("estimator", self.estimator, ESTIMATORS)
@@ -90,6 +92,27 @@ class Experiment:
                 raise InputError(
                     f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
                 )
+
+
+def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an `Experiment`, where settings may also be mappings and ties names, as in a file."""
+    made = dict(options)
+    for what, kind in (("filter", FilterSettings), ("mask", MaskSettings)):
+        if isinstance(made.get(what), Mapping):
+            _check_names(what, made[what], tuple(one.name for one in fields(kind)))
+            made[what] = kind(**made[what])
+    if "ties" in made:
+        made["ties"] = tuple(TieChoice(tie) if isinstance(tie, str) else tie for tie in made["ties"])
+    _check_names("an experiment", made, tuple(one.name for one in fields(Experiment)))
+    return made
+
+
+def _check_names(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in valid:
+            raise InputError(
+                f"{what} has no '{name}'" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+            )
 
 
 def _entries(logs: Iterable[LogEntry | str | os.PathLike[str]]) -> tuple[LogEntry, ...]:

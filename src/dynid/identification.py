@@ -21,7 +21,7 @@ from dynid.checks import check_estimate, check_logs, check_options
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED, Solution
-from dynid.experiment import Experiment
+from dynid.experiment import Experiment, from_plain
 from dynid.info import grouping_symbols, structural_base, tie_groups
 from dynid.job import Job, LogSource, Progress, as_log, build_system, prepare, with_payloads
 from dynid.mechanism.load import load_robot
@@ -43,23 +43,26 @@ def identify(
     robot: str | os.PathLike[str] | Mechanism,
     log: LogSource | Sequence[LogSource],
     *,
-    validate: Sequence[LogSource] = (),
+    validate: LogSource | Sequence[LogSource] = (),
     progress: Progress | None = None,
     **options: Any,
 ) -> Estimate:
-    """Identify a robot from logs; options are the fields of `Experiment`.
+    """Identify a robot from logs; options are the fields of `Experiment`, or as in its file.
 
     Args:
         robot: Built-in name, description file, or a mechanism.
         log: One log or several: files, or `Log` objects (see `log_from_arrays`).
-        validate: Logs to predict with the result.
+        validate: One log or several to predict with the result.
         progress: Called with a stage and the fraction of it done.
         options: `model`, `estimator`, `filter`, `mask`, `efforts`, `essential`, `keep`, ...
     """
-    many = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
     mechanism = load_robot(robot)
-    experiment = Experiment(robot=mechanism, **options)
-    return _identify_sources(mechanism, many, validate, experiment, progress)
+    experiment = Experiment(robot=mechanism, **from_plain(options))
+    return _identify_sources(mechanism, _several(log), _several(validate), experiment, progress)
+
+
+def _several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
+    return logs if isinstance(logs, Sequence) and not isinstance(logs, str) else [logs]
 
 
 def run_experiment(experiment: Experiment, progress: Progress | None = None) -> Estimate:
