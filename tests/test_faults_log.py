@@ -477,3 +477,13 @@ def test_20_a_lone_quote_is_refused_with_its_place(tmp_path):
     with pytest.raises(InputError, match="is not a number") as caught:
         read_log(path, arm())
     assert caught.value.place == "row 301, column 'tau_2'"
+
+
+def test_21_runs_named_by_text_are_not_silently_joined(tmp_path):
+    path = write_csv(tmp_path / "a.csv", recording())
+    header, *rows = (tmp_path / "a.csv").read_text().splitlines()
+    half = len(rows) // 2
+    named = [f"{row},{'first' if i < half else 'second'}" for i, row in enumerate(rows)]
+    (tmp_path / "a.csv").write_text("\n".join([f"{header},segment", *named]))
+    with pytest.raises(InputError, match="holds text"):
+        read_log(path, arm())

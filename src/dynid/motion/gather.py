@@ -49,6 +49,13 @@ def gather(
             place="header",
             remedy="name it t, or map it: columns: {t: <its name>}",
         )
+    if "segment" in table.skipped and "segment" not in chosen:
+        raise InputError(
+            "the column 'segment' holds text, and ignoring it would filter across runs",
+            file=file,
+            place="column 'segment'",
+            remedy="number the runs",
+        )
     values = {
         slot.key: _si(table.columns[chosen[slot.key].name], chosen[slot.key], slot.key, file)
         for slot in known
