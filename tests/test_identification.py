@@ -306,7 +306,7 @@ def estimators_wls():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "power"}, "model 'power' is not in this version"),
+        ({"model": "energy"}, "model 'energy' is not in this version"),
         ({"estimator": "robust"}, "estimator 'robust' is not in this version"),
         ({"efforts": (7,)}, "effort number 7 does not exist"),
         ({"efforts": ("joint0x",)}, "did you mean 'joint0'"),

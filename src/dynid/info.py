@@ -10,7 +10,7 @@ from dynid.base.grouping import Symbols
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.errors import InputError, nearest
-from dynid.kinematics.assembly import Assembly
+from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.loop import Loop
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
@@ -110,7 +110,7 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
     """Degrees of freedom, and what the closures say of over-constraint."""
     if not robot.loops:
         return len(coordinate_map(robot).independent), ()
-    found = Assembly(robot).mobility
+    found = assembly_of(robot).mobility
     if not found.n_redundant:
         return found.dof, ()
     text = f"{found.n_redundant} of {found.n_equations} closure equations are implied by the others"

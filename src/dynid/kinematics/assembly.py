@@ -8,6 +8,7 @@ others imply them everywhere they are left out once and for all.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -22,6 +23,8 @@ _RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
+_STRIDE = 32
+_KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,13 @@ class Mobility:
     def n_redundant(self) -> int:
         """Closure equations beyond the rank: over-constraint."""
         return self.n_equations - self.rank
+
+
+def assembly_of(mechanism: Mechanism) -> Assembly:
+    """The assembly of a mechanism, made once."""
+    if mechanism not in _KNOWN:
+        _KNOWN[mechanism] = Assembly(mechanism)
+    return _KNOWN[mechanism]
 
 
 class Assembly:
@@ -125,6 +135,22 @@ class Assembly:
             part = origin + (wanted - origin) * (k / steps)
             q = self.close(q, part, picked, iterations=2 if k < steps else 12)
         return q
+
+    def track(self, wanted: Float[Array, "n m"], picked: Int[Array, "m"]) -> Float[Array, "n q"]:
+        """Poses along a continuous motion: some samples by homotopy, the others from their neighbours."""
+        stops = np.unique(np.append(np.arange(0, len(wanted), _STRIDE), len(wanted) - 1))
+        known = self.follow(wanted[stops], picked)
+        at = np.arange(len(wanted))
+        right = (
+            np.clip(np.searchsorted(stops, at, side="right"), 1, len(stops) - 1) if len(stops) > 1 else 0 * at
+        )
+        left = right - 1 if len(stops) > 1 else right
+        span = np.maximum(stops[right] - stops[left], 1)
+        part = ((at - stops[left]) / span)[:, None]
+        guess = moved(
+            self.mechanism, (1.0 - part) * known[left] + part * known[right], 0.0 * self._scalars(known[left])
+        )
+        return self.close(guess, wanted, picked)
 
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
         """Largest closure residual of each pose, in [m] or [rad]."""

@@ -16,14 +16,19 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.projection.projection import Directions
 
+_SEED = 20150713
+
 
 def inverse_directions(mechanism: Mechanism) -> Directions:
-    """All rows of the inverse model of a tree: its motors, then its passive joints."""
+    """All rows of the inverse model: its motors, then its passive joints."""
+    if mechanism.loops:
+        return _closed_directions(mechanism)
     coordinates = coordinate_map(mechanism)
     G = coordinates.velocities
     CG = mechanism.actuator_map @ G
@@ -40,6 +45,40 @@ def inverse_directions(mechanism: Mechanism) -> Directions:
     units = tuple(effort_unit(mechanism, owner) for owner in owners)
     effort_map = np.concatenate([np.eye(a), np.zeros((len(passive), a))])
     return Directions(names, units, N, effort_map)
+
+
+def _closed_directions(mechanism: Mechanism) -> Directions:
+    """Rows of a closed robot: N = dq/dy, y the motors and, where they are too few, passive joints;
+    with more motors than freedoms y are joints, and the right side is J_a^T tau."""
+    assembly = assembly_of(mechanism)
+    C, dof = mechanism.actuator_map, assembly.dof
+    q = assembly.walk(np.random.default_rng(_SEED), 16, reach=0.5)
+    basis = assembly.tangent(assembly.closure.values(q).A)
+    names, effort_map = tuple(actuator.name for actuator in mechanism.actuators), np.eye(len(C))
+    y = C
+    if len(C) > dof:
+        y, names, effort_map = np.zeros((0, C.shape[1])), (), np.zeros((0, len(C)))
+    while len(y) < dof:
+        # The coordinate that moves most while all rows so far stand still.
+        best = int(np.argmax(np.linalg.norm(_moves(basis, y), axis=1)))
+        y = np.vstack([y, np.eye(C.shape[1])[best]])
+        names = (*names, mechanism.coordinates[best])
+        effort_map = np.vstack([effort_map, np.full(len(C), float(len(C) > dof))])
+    units = tuple(effort_unit(mechanism, name) for name in names)
+
+    def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
+        return np.asarray(N @ np.linalg.inv(np.einsum("kv,nvd->nkd", y, N)))
+
+    return Directions(names, units, None, effort_map, moving)
+
+
+def _moves(basis: Float[Array, "s v d"], y: Float[Array, "k v"]) -> Float[Array, "v m"]:
+    """How the coordinates move, over sample poses, while y stands still."""
+    parts = []
+    for N in basis:
+        still = np.linalg.svd(y @ N)[2][len(y) :].T
+        parts.append(N @ still)
+    return np.concatenate(parts, axis=1)
 
 
 def _passive(CG: Float[Array, "a u"], names: Sequence[str]) -> tuple[tuple[str, ...], Float[Array, "u n"]]:

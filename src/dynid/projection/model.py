@@ -18,6 +18,8 @@ from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.factor import Factor
 from dynid.projection.inverse import inverse_directions
+from dynid.projection.moving import MovingRows
+from dynid.projection.power import power_directions
 from dynid.projection.projection import Directions
 from dynid.projection.rows import TreeRows
 from dynid.projection.structure import structural_factor
@@ -66,8 +68,17 @@ class Model:
     structure: Callable[..., Factor] = structural_factor
 
 
+def rows_of(
+    mechanism: Mechanism, parameters: Sequence[Parameter], directions: Directions, motion: Motion
+) -> RowSource:
+    """Rows along a motion: fast where the directions are constant, else pose by pose."""
+    kind = TreeRows if directions.N is not None else MovingRows
+    return kind(mechanism, parameters, directions, motion)
+
+
 MODELS: dict[str, Model] = {
-    "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, TreeRows),
+    "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
+    "power": Model("power", "one equation a sample, blind to internal tension", power_directions, rows_of),
 }
 
 

@@ -5,7 +5,7 @@ Everything after this file is ignorant of the model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,8 @@ from dynid.errors import InputError, nearest
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, merge
 
+Moving = Callable[[Float[Array, "n v d"], Float[Array, "n v"]], Float[Array, "n v k"]]
+
 
 @dataclass(frozen=True, eq=False)
 class Directions:
@@ -23,14 +25,19 @@ class Directions:
 
     Attributes:
         names, units: Of the rows.
-        N: Tree velocities per unit velocity of each row, shape (n_v, k).
-        effort_map: What each row feels of the efforts, N^T B, shape (k, a).
+        N: Tree velocities per unit velocity of each row, shape (n_v, k); None where they change
+            with the pose.
+        effort_map: What each row feels of the efforts, N^T B, shape (k, a); where N changes, only
+            which efforts a row feels at all.
+        moving: Directions (n, n_v, k) at a batch of poses, from an orthonormal basis of the tangent
+            space (n, n_v, d) and the velocities (n, n_v); None where N is constant.
     """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    N: Float[Array, "v k"]
+    N: Float[Array, "v k"] | None
     effort_map: Float[Array, "k a"]
+    moving: Moving | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +127,14 @@ def choose_rows(
     return Directions(
         tuple(directions.names[k] for k in rows),
         tuple(directions.units[k] for k in rows),
-        directions.N[:, rows],
+        None if directions.N is None else directions.N[:, rows],
         directions.effort_map[rows],
+        None if directions.moving is None else _some(directions.moving, rows),
     )
+
+
+def _some(moving: Moving, rows: Sequence[int]) -> Moving:
+    return lambda N, dq: moving(N, dq)[:, :, list(rows)]
 
 
 def _row_index(names: Sequence[str], effort: int | str) -> int:

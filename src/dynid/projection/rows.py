@@ -38,13 +38,15 @@ class TreeRows:
         directions: Directions,
         motion: Motion,
     ) -> None:
+        if directions.N is None:
+            raise TypeError("directions that change with the pose need MovingRows")
         self.motion = motion
         self.directions = directions
         self.coordinates = coordinate_map(mechanism, motion.log.position_names)
         self.regressor = tree_regressor(mechanism, parameters, directions.N, motion.log.payloads)
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
-        self._watched = _watched(mechanism, directions, motion.log.position_names)
+        self._watched = _watched(mechanism, directions.N, motion.log.position_names)
         # A column that the log does not have is NaN: it must not reach the rows of other efforts.
         present = motion.log.effort_present
         used = np.any(directions.effort_map != 0, axis=0) & present
@@ -87,11 +89,22 @@ class TreeRows:
         return weights
 
 
-def _watched(mechanism: Mechanism, directions: Directions, measured: Sequence[str]) -> list[list[int]]:
+def _watched(mechanism: Mechanism, N: Float[Array, "v k"], measured: Sequence[str]) -> list[list[int]]:
     """Measured columns whose sign matters in each row: those with friction that jumps.
 
     A row without such friction watches nothing: at rest it still weighs the robot.
     """
+    jumping = jumping_coordinates(mechanism)
+    place = {name: i for i, name in enumerate(measured)}
+    rows = []
+    for column in N.T:
+        names = [mechanism.coordinates[j] for j in np.flatnonzero(column)]
+        rows.append([place[name] for name in names if name in jumping and name in place])
+    return rows
+
+
+def jumping_coordinates(mechanism: Mechanism) -> set[str]:
+    """Coordinates whose friction jumps with the sign of their velocity."""
     jumping = {
         coordinate
         for owner, symbols in mechanism.drive.items()
@@ -99,12 +112,7 @@ def _watched(mechanism: Mechanism, directions: Directions, measured: Sequence[st
         for coordinate in _driven(mechanism, owner)
     }
     jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
-    place = {name: i for i, name in enumerate(measured)}
-    rows = []
-    for column in directions.N.T:
-        names = [mechanism.coordinates[j] for j in np.flatnonzero(column)]
-        rows.append([place[name] for name in names if name in jumping and name in place])
-    return rows
+    return jumping
 
 
 def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.kinematics.assembly import Assembly
+from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -34,21 +34,24 @@ def structural_factor(
     """Factor of rows at random states that couplings and loops allow; Y is zero.
 
     Args:
-        directions: Rows; None for all tangent directions of a closed mechanism.
+        directions: Rows; where they change with the pose, or for None, all tangent directions:
+            under generic motion every model sees what these see.
         loads: Payloads mounted in each kind of run: only runs with and without a payload tell it
             from its carrier.
         stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
             second squared times three.
     """
     rng = np.random.default_rng(seed)
-    if directions is None:
+    if mechanism.loops:
         return _closed_factor(mechanism, parameters, loads, stretch, rng)
-    k = len(directions.names)
+    coordinates = coordinate_map(mechanism)
+    N = coordinates.velocities if directions is None or directions.N is None else directions.N
+    k = N.shape[1]
     n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // max(k, 1)))
     factors = []
     for mounted in dict.fromkeys(loads):
-        regressor = tree_regressor(mechanism, parameters, directions.N, mounted)
-        q, dq, ddq = random_states(coordinate_map(mechanism), rng, n, stretch)
+        regressor = tree_regressor(mechanism, parameters, N, mounted)
+        q, dq, ddq = random_states(coordinates, rng, n, stretch)
         packed = regressor.packed(q, dq, ddq, np.zeros((n, k)))
         W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
         factors.append(factor_rows(W, np.zeros(len(W))))
@@ -63,7 +66,7 @@ def _closed_factor(
     rng: np.random.Generator,
 ) -> Factor:
     """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates enters."""
-    assembly = Assembly(mechanism)
+    assembly = assembly_of(mechanism)
     n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // assembly.dof))
     factors = []
     for mounted in dict.fromkeys(loads):

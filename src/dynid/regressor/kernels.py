@@ -131,6 +131,24 @@ def combine(tile, combination, out):
 
 
 @kernel
+def combine_moving(packed, combination, N, out):
+    """Entries of N^T W where N changes from sample to sample.
+
+    packed: entries of the tree's rows (t, n). N: (k, v, n). combination: starts per output entry,
+    then for each part the tree entry and its coordinate; row of each output entry.
+    """
+    start, entries, coordinates, rows = combination
+    n = packed.shape[1]
+    for e in range(start.size - 1):
+        for s in range(n):
+            out[e, s] = 0.0
+        for j in range(start[e], start[e + 1]):
+            source, factor = packed[entries[j]], N[rows[e], coordinates[j]]
+            for s in range(n):
+                out[e, s] += factor[s] * source[s]
+
+
+@kernel
 def fill_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination, start, out):
     """Entries of all rows for samples start .. start + n, written to out (entries, n)."""
     n, n_out = out.shape[1], combination[0].size - 1

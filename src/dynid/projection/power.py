@@ -1,0 +1,24 @@
+"""Model `power`: one equation a sample, N = dq.
+
+    dq^T W_tree chi = dq^T B tau
+
+Unique whatever the internal tension of a redundantly actuated robot: tension does no work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.projection import Directions
+
+
+def power_directions(mechanism: Mechanism) -> Directions:
+    """The one row of the power model; it feels every effort."""
+
+    def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
+        return dq[:, :, None]
+
+    return Directions(("power",), ("W",), None, np.ones((1, len(mechanism.actuators))), moving)

@@ -1,0 +1,82 @@
+"""Packed rows N^T W whose directions N change from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.regressor.layout import ABSENT, Batch, Layout, tree_regressor
+
+
+class MovingRegressor:
+    """All rows of the tree, combined sample by sample.
+
+    Every row may hold every parameter: a closed robot's bodies all move with each freedom.
+
+    Args:
+        n_rows: Rows of the model, k.
+        mounted: Payloads that are on the robot.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        n_rows: int,
+        mounted: Sequence[str] = (),
+    ) -> None:
+        self.tree = tree_regressor(mechanism, parameters, np.eye(len(mechanism.coordinates)), mounted)
+        parts = _parts(self.tree.layout)
+        columns = sorted(parts)
+        size = len(columns) + 1
+        self.layout = Layout(
+            np.arange(n_rows + 1, dtype=np.int64) * size,
+            np.array([*columns, ABSENT] * n_rows, dtype=np.int64),
+        )
+        self._y_entries = np.arange(1, n_rows + 1) * size - 1
+        self._combination = _combination([parts[column] for column in columns], n_rows)
+
+    def batch(self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]) -> Batch:
+        """States laid out for the kernels."""
+        return self.tree.batch(q, dq, ddq, np.zeros_like(dq))
+
+    def fill(
+        self,
+        batch: Batch,
+        start: int,
+        N: Float[Array, "n v k"],
+        Y: Float[Array, "n k"],
+        out: Float[Array, "e n"],
+    ) -> None:
+        """Entries of samples start .. start + n, with directions and measured sides of these samples."""
+        from dynid.regressor.kernels import combine_moving
+
+        packed = np.empty((self.tree.layout.n_entries, len(N)))
+        batch.fill(start, packed)
+        combine_moving(packed, self._combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
+        out[self._y_entries] = Y.T
+
+
+def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:
+    """Parameter -> its entries in the tree's rows, each with its coordinate."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for coordinate in range(len(layout.start) - 1):
+        for entry in range(layout.start[coordinate], layout.start[coordinate + 1]):
+            if layout.columns[entry] != ABSENT:
+                found.setdefault(int(layout.columns[entry]), []).append((entry, coordinate))
+    return found
+
+
+def _combination(parts: Sequence[Sequence[tuple[int, int]]], n_rows: int) -> tuple[Array, ...]:
+    """What each output entry sums; the last of a row is Y, a sum of nothing."""
+    sums = [*parts, []] * n_rows
+    start = np.concatenate([[0], np.cumsum([len(one) for one in sums])]).astype(np.int64)
+    entries = np.array([entry for one in sums for entry, _ in one], dtype=np.int64)
+    coordinates = np.array([coordinate for one in sums for _, coordinate in one], dtype=np.int64)
+    rows = np.repeat(np.arange(n_rows, dtype=np.int64), len(parts) + 1)
+    return start, entries, coordinates, rows
