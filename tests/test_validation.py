@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid import identify
 from dynid.errors import InputError
 from dynid.excitation.design import random_fourier
 from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment, TieChoice
 from dynid.identification import identify_logs, validate_result
-from dynid.mechanism.load import load_robot
+from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.parameters import parameter_table
 
 TWIN = """
@@ -138,3 +139,29 @@ def test_joint_that_never_moves_gives_no_friction_rows(robot):
     tau[:, 1] = 7.0  # held by a brake
     estimate = identify_logs(robot, [replace(moving, q=q, tau=tau)])
     assert {group.name for group in estimate.fit.groups} == {"a"}
+
+
+def test_result_finds_its_robot_from_any_folder(robot, tmp_path, monkeypatch):
+    """A path relative to where the result was made would lead to another file of that name, or to none."""
+    monkeypatch.chdir(tmp_path)
+    recording = log(robot, 1)
+    estimate = identify("twin.yaml", recording)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "twin.yaml").write_text(TWIN.replace("d: 1", "d: 2"))
+    monkeypatch.chdir(elsewhere)
+    assert validate_result(estimate, [log(robot, 2)])[0][0].residual_percent < 1.0
+
+
+def test_result_refuses_a_robot_file_that_has_changed(robot, tmp_path):
+    file = tmp_path / "twin.yaml"
+    estimate = identify(file, log(robot, 1))
+    assert estimate.provenance["inputs"][0]["file"] == str(file)
+    file.write_text(TWIN + "gravity: [0, 0, -1.62]\n")
+    with pytest.raises(InputError, match="not the one"):
+        validate_result(estimate, [log(robot, 2)])
+    validate_result(estimate, [log(robot, 2)], file)  # named on purpose: taken
+
+
+def test_built_in_robot_is_recorded_by_its_name():
+    assert reference(load_robot("scara")) == "scara"

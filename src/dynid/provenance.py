@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynid.errors import InputError
 from dynid.experiment import ColumnMap, Experiment, FilterSettings, MaskSettings, TieChoice
 from dynid.mechanism.frame import Frame
+from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
-IDENTIFIED, VALIDATED = "identify", "validate"
+ROBOT, IDENTIFIED, VALIDATED = "robot", "identify", "validate"
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
 
 
@@ -30,9 +34,12 @@ def provenance(
     """Inputs with their hashes, versions, platform, and the options as they were used."""
     return {
         "inputs": [
-            {"file": log.file or log.name, "sha256": log.sha256, "use": use}
-            for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
-            for log in group
+            *_robot_input(mechanism),
+            *(
+                {"file": log.file or log.name, "sha256": log.sha256, "use": use}
+                for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
+                for log in group
+            ),
         ],
         "versions": {
             "python": platform.python_version(),
@@ -48,7 +55,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
     used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "derivative": plan.derivative}
     used["velocity"] = plan.velocity
     return {
-        "robot": _robot_reference(mechanism, experiment),
+        "robot": reference(mechanism),
         "model": experiment.model or mechanism.model,
         "estimator": experiment.estimator,
         "filter": {**asdict(experiment.filter), **used},
@@ -63,10 +70,24 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
     }
 
 
-def _robot_reference(mechanism: Mechanism, experiment: Experiment) -> str:
-    if isinstance(experiment.robot, str):
-        return experiment.robot
-    return mechanism.file or mechanism.name
+def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
+    """The robot's own file; a built-in robot is told by the version of dynid."""
+    file = reference(mechanism)
+    if file in builtin_robots() or not Path(file).is_file():
+        return []
+    return [{"file": file, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest(), "use": ROBOT}]
+
+
+def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
+    """Refuse a robot file that has changed since a result was made with it."""
+    before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == ROBOT}
+    now = {one["sha256"] for one in _robot_input(mechanism)}
+    if before and before != now:
+        raise InputError(
+            "the robot file is not the one that the result was made with",
+            file=mechanism.file,
+            remedy="identify again, or name the file with --robot to use it all the same",
+        )
 
 
 def _payload_document(payload: Payload) -> dict[str, Any]:

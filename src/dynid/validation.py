@@ -20,7 +20,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import plan_motions
-from dynid.provenance import VALIDATED, experiment_of
+from dynid.provenance import VALIDATED, check_robot, experiment_of
 from dynid.statistics.estimate import Estimate, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.threads import single_threaded_blas
@@ -48,6 +48,8 @@ def validate_result(
     options = estimate.provenance.get("options", {})
     experiment = experiment_of(options)
     mechanism = with_payloads(load_robot(robot or options.get("robot", estimate.robot)), experiment)
+    if robot is None:
+        check_robot(estimate.provenance, mechanism)
     read = [as_log(log, mechanism, experiment) for log in logs]
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():

@@ -63,6 +63,14 @@ def builtin_robots() -> dict[str, str]:
     return found
 
 
+def reference(mechanism: Mechanism) -> str:
+    """What leads back to a mechanism from any folder: a built-in name, else the full path of its file."""
+    if mechanism.file is None:
+        return mechanism.name
+    path = Path(mechanism.file).resolve()
+    return path.stem if path in {built_in.resolve() for built_in in _files().values()} else str(path)
+
+
 def _files() -> dict[str, Path]:
     folder = Path(str(files("dynid.robots")))
     # name.demo.yaml holds the simulated experiment of the robot, not a robot.
