@@ -15,6 +15,8 @@ from dynid.experiment import Experiment, TieChoice
 from dynid.identification import identify_logs, validate_result
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.parameters import parameter_table
+from dynid.notices import Notice
+from dynid.report.text import print_validation
 
 TWIN = """
 name: twin
@@ -165,3 +167,12 @@ def test_result_refuses_a_robot_file_that_has_changed(robot, tmp_path):
 
 def test_built_in_robot_is_recorded_by_its_name():
     assert reference(load_robot("scara")) == "scara"
+
+
+def test_what_was_noticed_in_a_log_stays_with_its_figures(robot, capsys):
+    told = Notice("gap", "1 gap longer than 10 ms", "check the recorder")
+    estimate = identify_logs(robot, [log(robot, 1)])
+    validations, _ = validate_result(estimate, [replace(log(robot, 2), notices=(told,))], robot)
+    assert validations[0].warnings == (told,)
+    print_validation(validations, warnings=True)
+    assert "log 2: 1 gap longer than 10 ms" in capsys.readouterr().out

@@ -229,7 +229,7 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
 def _show_validation(validations: Any, folder: Path) -> None:
     from dynid.report.text import print_validation
 
-    print_validation(validations)
+    print_validation(validations, warnings=True)
     click.echo(f"\nwritten: {_shown(folder / 'validation.json')}")
 
 

@@ -101,7 +101,7 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
             )
         groups = tuple(group for group in logged.groups() if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
-        found.append(Validation(log.name, independent, filtered.percent, logged.percent, groups))
+        found.append(Validation(log.name, independent, filtered.percent, logged.percent, groups, log.notices))
         shown.append(filtered.signals)
     return tuple(found), tuple(shown)
 

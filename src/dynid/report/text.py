@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dynid.notices import Notice
 from dynid.report.console import standard_console
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, value_text
 from dynid.report.quality import Quality, coverage, holds_truth, owner_of, quality, verdict
@@ -32,7 +34,7 @@ _LEVELS = {"good": "bold green", "care": "bold yellow", "bad": "bold red"}
 def print_summary(estimate: Estimate, *, full: bool = False, console: Console | None = None) -> None:
     """Print the summary; `full` lists every parameter, however many there are."""
     out = console or standard_console()
-    _print_warnings(out, estimate)
+    _print_warnings(out, estimate.warnings)
     _print_verdict(out, estimate)
     _print_fit(out, estimate)
     if full or len(estimate.parameters) <= _MOST_ROWS:
@@ -46,10 +48,17 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
 
 
 def print_validation(
-    validations: Sequence[Validation], *, console: Console | None = None, title: str = "Validation"
+    validations: Sequence[Validation],
+    *,
+    console: Console | None = None,
+    title: str = "Validation",
+    warnings: bool = False,
 ) -> None:
-    """Print how well other logs are predicted."""
+    """Print how well other logs are predicted, and with `warnings` what was noticed in them."""
     out = console or standard_console()
+    if warnings:
+        told = [replace(notice, text=f"{v.log}: {notice.text}") for v in validations for notice in v.warnings]
+        _print_warnings(out, told)
     table = _table("log", "independent", "residual %", "effort %", "worst effort")
     for item in validations:
         worst = max(item.groups, key=lambda group: group.residual_percent, default=None)
@@ -61,16 +70,16 @@ def print_validation(
         out.print(_text("NO: this log was also used for identification, its figures prove nothing", "yellow"))
 
 
-def _print_warnings(out: Console, estimate: Estimate) -> None:
+def _print_warnings(out: Console, warnings: Sequence[Notice]) -> None:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
-    for notice in estimate.warnings:
+    for notice in warnings:
         grid.add_row(_text("!", "bold yellow"), _text(notice.code, "bold yellow"))
         grid.add_row("", _text(notice.text))
         if notice.remedy:
             grid.add_row("", _text(f"remedy: {notice.remedy}", "cyan"))
-    if estimate.warnings:
+    if warnings:
         out.print(grid)
         out.print()
 

@@ -58,13 +58,18 @@ class Fit:
 
 @dataclass(frozen=True)
 class Validation:
-    """Prediction of a log that was not used for the estimate (or was: `independent` False)."""
+    """Prediction of a log that was not used for the estimate (or was: `independent` False).
+
+    Attributes:
+        warnings: What was noticed while the log was read.
+    """
 
     log: str
     independent: bool
     residual_percent: float
     effort_percent: float
     groups: tuple[GroupFit, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
