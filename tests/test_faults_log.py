@@ -487,3 +487,15 @@ def test_21_runs_named_by_text_are_not_silently_joined(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join([f"{header},segment", *named]))
     with pytest.raises(InputError, match="holds text"):
         read_log(path, arm())
+
+
+def test_36_a_log_at_rest_is_not_judged():
+    """Rounding against zero, or noise against noise, says nothing about units."""
+    rng = np.random.default_rng(3)
+    t = np.arange(2000) / 250.0
+    still = np.full((len(t), 2), 0.3)
+    for noise in (0.0, 1e-6):
+        q = still + noise * rng.normal(size=still.shape)
+        dq = noise * rng.normal(size=still.shape)
+        log = log_from_arrays(arm(), t, q, np.ones_like(q), dq)
+        assert not plan_motion([log], arm(), Filter(cutoff=10.0), Mask()).notices

@@ -14,6 +14,7 @@ from dynid.notices import Notice
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
 _EXCITED = 0.05  # of the fastest coordinate; what hardly moves cannot be compared
+_STILL = 1e-4  # rad/s or m/s, 20 degrees an hour: of a log that stands still only noise could be compared
 _HINTS = {
     57.29578: "velocity in degrees, position in radians",
     1 / 57.29578: "position in degrees, velocity in radians",
@@ -49,7 +50,7 @@ def check_velocity(
     common = np.mean(own * measured, axis=0)
     ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common))
     difference = np.sqrt(np.mean((measured - own) ** 2, axis=0)) / reference
-    excited = (size > _EXCITED * np.max(size)) | (other > _EXCITED * np.max(other))
+    excited = (size > max(_EXCITED * np.max(size), _STILL)) | (other > max(_EXCITED * np.max(other), _STILL))
     doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))
     if len(doubtful) == 0:
         return []
