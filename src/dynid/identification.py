@@ -199,6 +199,6 @@ def _warnings(job: Job, held_out: Sequence[Log], parts: EstimateParts) -> tuple[
     for log in logs:
         about = f"{log.name}: " if len(logs) > 1 else ""
         told += [replace(notice, text=about + notice.text) for notice in log.notices]
-    for plan in job.plans:
-        told += plan.notices
+    for plan, source in zip(job.plans, job.sources, strict=True):
+        told += [*plan.notices, *source.notices]
     return tuple(dict.fromkeys([*told, *parts.warnings]))

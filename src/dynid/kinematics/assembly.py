@@ -85,9 +85,8 @@ class Assembly:
         """The smallest step with A step = f, rank as of the mechanism."""
         if len(self.kept) == self.rank:
             Ar, fr = A[:, self.kept], f[:, self.kept]
-            gram = Ar @ np.swapaxes(Ar, 1, 2)
-            weights = np.linalg.solve(gram, fr[:, :, None])
-            return np.asarray((np.swapaxes(Ar, 1, 2) @ weights)[:, :, 0])
+            weights = _solve(Ar @ np.swapaxes(Ar, 1, 2), fr)
+            return np.asarray(np.einsum("nrv,nr->nv", Ar, weights))
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         inverse = np.where(np.arange(s.shape[1]) < self.rank, 1.0 / np.maximum(s, 1e-300), 0.0)
         return np.asarray(np.einsum("nrv,nr->nv", Vt, inverse * np.einsum("ncr,nc->nr", U, f)))
@@ -113,7 +112,7 @@ class Assembly:
             step = -self.particular(values.A, values.f)
             if wanted is not None and picked is not None:
                 N = self.tangent(values.A)
-                miss = wanted - self._scalars(q)[:, picked] - step[:, picked]
+                miss = wanted - self.scalars(q)[:, picked] - step[:, picked]
                 step = step + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], miss))
             size = np.linalg.norm(step, axis=1, keepdims=True)
             q = moved(self.mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300)))
@@ -130,7 +129,7 @@ class Assembly:
         their values, each sample on its own straight way.
         """
         q = np.repeat(self.start[None], len(wanted), axis=0)
-        origin = self._scalars(q)[:, picked]
+        origin = self.scalars(q)[:, picked]
         for k in range(1, steps + 1):
             part = origin + (wanted - origin) * (k / steps)
             q = self.close(q, part, picked, iterations=2 if k < steps else 12)
@@ -148,7 +147,7 @@ class Assembly:
         span = np.maximum(stops[right] - stops[left], 1)
         part = ((at - stops[left]) / span)[:, None]
         guess = moved(
-            self.mechanism, (1.0 - part) * known[left] + part * known[right], 0.0 * self._scalars(known[left])
+            self.mechanism, (1.0 - part) * known[left] + part * known[right], 0.0 * self.scalars(known[left])
         )
         return self.close(guess, wanted, picked)
 
@@ -199,7 +198,7 @@ class Assembly:
         drift = -self.particular(A, self.closure.bias(q, dq))
         return dq, drift + 3.0 * np.einsum("nvd,nd->nv", N, u[1]), N
 
-    def _scalars(self, q: Float[Array, "n q"]) -> Float[Array, "n v"]:
+    def scalars(self, q: Float[Array, "n q"]) -> Float[Array, "n v"]:
         """Positions in the places of their velocities (quaternion parts are not read)."""
         if self.closure.tree.n_q == self.closure.tree.n_v:
             return q
@@ -267,8 +266,16 @@ class Assembly:
 def _least_squares(M: Float[Array, "n m d"], y: Float[Array, "n m"]) -> Float[Array, "n d"]:
     """X with M x nearest to y, for every sample."""
     if M.shape[1] == M.shape[2]:
-        return np.asarray(np.linalg.solve(M, y[:, :, None])[:, :, 0])
+        return _solve(M, y)
     return np.asarray(np.einsum("ndm,nm->nd", np.linalg.pinv(M), y))
+
+
+def _solve(M: Float[Array, "n d d"], y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """X with M x = y; one singular sample must not stop the others."""
+    try:
+        return np.asarray(np.linalg.solve(M, y[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        return np.asarray(np.einsum("nij,nj->ni", np.linalg.pinv(M), y))
 
 
 def _damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:

@@ -233,5 +233,11 @@ def _check(robot: Mechanism) -> None:
                 + nearest(payload.body, robot.bodies),
                 "",
             )
+    for loop in robot.loops:
+        for body in (loop.body_a, loop.body_b):
+            if body != BASE and body not in robot.bodies:
+                raise refuse(
+                    f"loop '{loop.name}' joins unknown body '{body}'" + nearest(body, robot.bodies), ""
+                )
     if not np.all(np.isfinite(robot.gravity)):
         raise refuse(f"gravity {robot.gravity} is not finite", "give three numbers in m/s^2")

@@ -16,6 +16,7 @@ from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
+from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.moving import MovingRows
@@ -49,6 +50,7 @@ class RowSource(PackedRows, Protocol):
 
     directions: Directions
     motion: Motion
+    notices: tuple[Notice, ...]
 
 
 @dataclass(frozen=True)

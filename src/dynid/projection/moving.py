@@ -14,6 +14,7 @@ from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
+from dynid.notices import Notice
 from dynid.projection.projection import Directions
 from dynid.projection.rows import jumping_coordinates
 from dynid.regressor.moving import MovingRegressor
@@ -21,6 +22,8 @@ from dynid.regressor.moving import MovingRegressor
 _OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 _MOST_LOST = 0.01
 _PROBES = 400
+# rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
+_MISFIT = 0.02
 
 
 class MovingRows:
@@ -33,15 +36,18 @@ class MovingRows:
         directions: Directions,
         motion: Motion,
     ) -> None:
+        if directions.moving is None:
+            raise TypeError("constant directions need TreeRows")
         self.motion = motion
         self.directions = directions
+        self._moving = directions.moving
         self.kinematics = _kinematics(mechanism, motion.log.position_names)
         self.regressor = MovingRegressor(mechanism, parameters, len(directions.names), motion.log.payloads)
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
         self._watched = _watched(mechanism, directions, motion.log.position_names)
-        self._check()
+        self.notices = self._check()
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
@@ -51,8 +57,8 @@ class MovingRows:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         measured = self.motion.states(start, stop)
         q, dq, ddq, basis, fine = self.kinematics.states(*measured)
-        assert self.directions.moving is not None  # noqa: S101  (that is what this class is for)
-        N = np.where(fine[:, None, None], self.directions.moving(basis, dq), 0.0)
+        N = np.zeros((stop - start, dq.shape[1], len(self.directions.names)))
+        N[fine] = self._moving(basis[fine], dq[fine])
         # A column that the log does not have is NaN: rows that need it are not chosen.
         tau = np.nan_to_num(self.motion.log.tau[start:stop])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B)
@@ -74,21 +80,25 @@ class MovingRows:
                 weights[:, row] = known[:, watched].min(axis=1)
         return weights
 
-    def _check(self) -> None:
+    def _check(self) -> tuple[Notice, ...]:
         """Refuse a log that the loops do not admit, before the work starts."""
-        for start, stop in self.pieces():
-            at = np.unique(np.linspace(start, stop - 1, min(_PROBES, stop - start)).astype(int))
-            q = self.motion.log.q[at]
-            gaps = self.kinematics.gaps(q)
-            lost = ~(gaps < _OPEN)
-            if lost.mean() > _MOST_LOST:
-                worst = int(np.flatnonzero(lost)[0])
-                raise InputError(
-                    f"the measured joints do not close the loops: at sample {at[worst]} (t ="
-                    f" {self.motion.log.t[at[worst]]:.4g} s) {gaps[worst]:.3g} m or rad stay open",
-                    file=self.motion.log.file,
-                    remedy="check joint zeros, units and signs, the loops' frames, and `start:`",
-                )
+        log = self.motion.log
+        probes = [np.linspace(a, b - 1, min(_PROBES, b - a)).astype(int) for a, b in self.pieces()]
+        at = np.unique(np.concatenate(probes)) if probes else np.zeros(0, dtype=int)
+        gaps, names = self.kinematics.gaps(log.q[at])
+        lost = ~(gaps < _OPEN)
+        if lost.any() and lost.mean() > _MOST_LOST:
+            first = int(np.flatnonzero(lost)[0])
+            raise InputError(
+                f"the measured joints do not close the loops: at sample {at[first]} (t ="
+                f" {log.t[at[first]]:.4g} s) '{names[first]}' is off by {gaps[first]:.3g} m or rad",
+                file=log.file,
+                remedy="check joint zeros, units and signs, the loops' frames, and `start:`",
+            )
+        if not lost.any():
+            return ()
+        text = f"{100 * lost.mean():.2g} % of the poses of log '{log.name}' do not close and are left out"
+        return (Notice("not-assembled", text, "look at the largest motions of the log"),)
 
 
 class _TreeKinematics:
@@ -102,9 +112,9 @@ class _TreeKinematics:
         basis = np.broadcast_to(self.map.velocities, (len(q), *self.map.velocities.shape))
         return *self.map.states(q, dq, ddq), basis, np.ones(len(q), dtype=bool)
 
-    def gaps(self, q: Array) -> Array:
+    def gaps(self, q: Array) -> tuple[Array, list[str]]:
         """Nothing can stay open."""
-        return np.zeros(len(q))
+        return np.zeros(len(q)), [""] * len(q)
 
 
 class _ClosedKinematics:
@@ -115,6 +125,7 @@ class _ClosedKinematics:
         self.picked: Int[Array, "m"] = np.array(
             [_scalar_index(mechanism, name) for name in measured], dtype=np.int64
         )
+        self._names = tuple(measured)
         if len(self.picked) < self.assembly.dof:
             raise InputError(
                 f"{len(self.picked)} measured joints cannot tell the pose of a robot with"
@@ -130,9 +141,19 @@ class _ClosedKinematics:
         fine = (self.assembly.gaps(pose) < _OPEN) & ~singular(basis[:, self.picked])
         return pose, rates, second, basis, fine
 
-    def gaps(self, q: Array) -> Array:
-        """What stays open at measured positions, in [m] or [rad]."""
-        return self.assembly.gaps(self.assembly.follow(q, self.picked))
+    def gaps(self, q: Array) -> tuple[Array, list[str]]:
+        """What stays open at measured positions, in [m] or [rad], and where.
+
+        More measured joints than freedoms are met in least squares; what is left beyond
+        `_MISFIT` counts as open.
+        """
+        pose = self.assembly.follow(q, self.picked)
+        open_by = np.abs(self.assembly.closure.values(pose).f)
+        missed = np.abs(self.assembly.scalars(pose)[:, self.picked] - q)
+        both = np.concatenate([open_by, np.where(missed > _MISFIT, missed, 0.0)], axis=1)
+        labels = [*self.assembly.closure.names, *(self._names[i] for i in range(q.shape[1]))]
+        worst = np.argmax(both, axis=1)
+        return both[np.arange(len(q)), worst], [labels[i] for i in worst]
 
 
 def _kinematics(mechanism: Mechanism, measured: Sequence[str]) -> _TreeKinematics | _ClosedKinematics:

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
+from dynid.notices import Notice
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import tree_regressor
 
@@ -46,6 +47,7 @@ class TreeRows:
         self.regressor = tree_regressor(mechanism, parameters, directions.N, motion.log.payloads)
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
+        self.notices: tuple[Notice, ...] = ()
         self._watched = _watched(mechanism, directions.N, motion.log.position_names)
         # A column that the log does not have is NaN: it must not reach the rows of other efforts.
         present = motion.log.effort_present
