@@ -176,3 +176,11 @@ def test_what_was_noticed_in_a_log_stays_with_its_figures(robot, capsys):
     assert validations[0].warnings == (told,)
     print_validation(validations, warnings=True)
     assert "log 2: 1 gap longer than 10 ms" in capsys.readouterr().out
+
+
+def test_same_samples_from_another_file_are_not_independent(robot):
+    recording = log(robot, 1)
+    copy = replace(recording, name="copy", sha256="0" * 64)
+    estimate = identify_logs(robot, [recording], [copy, log(robot, 2)])
+    assert [one.independent for one in estimate.validation] == [False, True]
+    assert "validation-not-independent" in {notice.code for notice in estimate.warnings}

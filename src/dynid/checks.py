@@ -40,7 +40,7 @@ def check_logs(logs: Sequence[Log]) -> tuple[Notice, ...]:
     repeated = [
         f"{log.name} repeats {first.name}"
         for i, log in enumerate(logs)
-        if (first := next((other for other in logs[:i] if _same(log, other)), None)) is not None
+        if (first := next((other for other in logs[:i] if same_samples(log, other)), None)) is not None
     ]
     if not repeated:
         return ()
@@ -48,7 +48,8 @@ def check_logs(logs: Sequence[Log]) -> tuple[Notice, ...]:
     return (Notice("log-repeated", text, "list every log once"),)
 
 
-def _same(a: Log, b: Log) -> bool:
+def same_samples(a: Log, b: Log) -> bool:
+    """Whether two logs hold the same recording, whatever files they come from."""
     if a.q.shape != b.q.shape or a.payloads != b.payloads:
         return False
     return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)

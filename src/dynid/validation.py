@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.base.ties import tying
+from dynid.checks import same_samples
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
 from dynid.info import known_columns, structural_base, tie_groups
@@ -84,15 +85,19 @@ def predict_held_out(
     settings = _velocity_for(held_out, asked)
     plans = plan_motions(held_out, job.mechanism, settings, experiment.mask)
     used = {log.sha256 for log in job.logs if log.sha256}
-    return predict(job.on(held_out, plans, experiment.filter), chi, used)
+    found, shown = predict(job.on(held_out, plans, experiment.filter), chi, used)
+    fresh = [not any(same_samples(log, other) for other in job.logs) for log in held_out]
+    return tuple(
+        replace(v, independent=v.independent and f) for v, f in zip(found, fresh, strict=True)
+    ), shown
 
 
 def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
     """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
     found, shown = [], []
-    for source, rows, log in zip(job.sources, job.filters, job.logs, strict=True):
+    for source, efforts, rows, log in zip(job.sources, job.by_efforts(), job.filters, job.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
-        logged = predict_rows(source, unfiltered(log.dt), chi, validation=True)
+        logged = predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
                 f"no row of log '{log.name}' can be predicted: every one is masked, or its effort is absent",
