@@ -19,7 +19,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.projection.model import Model, RowSource, model_named
+from dynid.projection.model import MODELS, Model, RowSource, model_named
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.regressor.layout import ABSENT
 
@@ -53,6 +53,16 @@ class Job:
     def loads(self) -> tuple[tuple[str, ...], ...]:
         """Payloads mounted in each log."""
         return tuple(log.payloads for log in self.logs)
+
+    def by_efforts(self) -> tuple[RowSource, ...]:
+        """The same logs by the inverse model: what is compared with efforts as logged."""
+        inverse = MODELS["inverse"]
+        if self.model is inverse:
+            return self.sources
+        present = np.all([log.effort_present for log in self.logs], axis=0)
+        rows = choose_rows(inverse.directions(self.mechanism), None, present)
+        motions = (source.motion for source in self.sources)
+        return tuple(inverse.rows(self.mechanism, self.parameters, rows, motion) for motion in motions)
 
     def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], settings: FilterSettings) -> Job:
         """The same equations along other logs, which may carry no payload that these logs do not."""
