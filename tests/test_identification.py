@@ -383,3 +383,22 @@ def test_one_log_to_validate_needs_no_list() -> None:
     unseen = exact_log(robot, truth, seed=1, name="unseen")
     estimate = identify(robot, exact_log(robot, truth), validate=unseen)
     assert [one.log for one in estimate.validation] == ["unseen"]
+
+
+def test_power_of_a_tree_finds_what_the_inverse_model_finds() -> None:
+    robot = arm(3)
+    truth = true_parameters(robot)
+    logs = [exact_log(robot, truth, seed=seed) for seed in (0, 1)]
+    estimate = assert_recovers(robot, logs, truth, replace(EXACT, model="power"), rtol=1e-6)
+    assert [group.name for group in estimate.fit.groups] == ["power"]
+    inverse = identify_logs(robot, logs, (), EXACT)
+    assert [p.name for p in estimate.parameters] == [p.name for p in inverse.parameters]
+
+
+def test_a_power_result_is_judged_on_efforts() -> None:
+    robot = arm(2)
+    truth = true_parameters(robot)
+    logs = [exact_log(robot, truth, seed=seed) for seed in (0, 1, 2)]
+    estimate = identify_logs(robot, logs[:2], logs[2:], replace(EXACT, model="power"))
+    assert [group.name for group in estimate.validation[0].groups] == list(robot.coordinates)
+    assert estimate.validation[0].effort_percent < 1e-5  # exact data, rounding times condition
