@@ -139,6 +139,8 @@ def variant(
     changes: dict[str, object] = {"payloads": {name: mechanism.payloads[name] for name in payloads}}
     if drive is not None:
         changes["drive"] = _drive_everywhere(mechanism, drive)
+        if not drive:
+            changes["terms"] = ()  # "none" leaves ten parameters a body
     if mechanism.rebuild is not None:
         rebuild = mechanism.rebuild
         changes["rebuild"] = lambda values: variant(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.conditioning.lowpass import RowFilter, row_filter, window_filter
 from dynid.conditioning.stream import stream
 from dynid.errors import InputError
-from dynid.experiment import Experiment, FilterSettings, LogEntry
+from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -64,7 +64,7 @@ class Job:
         motions = (source.motion for source in self.sources)
         return tuple(inverse.rows(self.mechanism, self.parameters, rows, motion) for motion in motions)
 
-    def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], settings: FilterSettings) -> Job:
+    def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], experiment: Experiment) -> Job:
         """The same equations along other logs, which may carry no payload that these logs do not."""
         for log in logs:
             for name in log.payloads:
@@ -74,7 +74,7 @@ class Job:
                         file=log.file,
                         remedy="identify from a log with this payload too, or leave this log out",
                     )
-        return join(self.mechanism, self.model, self.parameters, self.directions, plans, logs, settings)
+        return join(self.mechanism, self.model, self.parameters, self.directions, plans, logs, experiment)
 
 
 def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Job:
@@ -93,7 +93,7 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
             remedy="map the effort columns under `columns:`",
         )
     plans = plan_motions(logs, robot, experiment.filter, experiment.mask)
-    return join(robot, model, parameters, directions, plans, logs, experiment.filter)
+    return join(robot, model, parameters, directions, plans, logs, experiment)
 
 
 def join(
@@ -103,16 +103,26 @@ def join(
     directions: Directions,
     plans: Sequence[MotionPlan],
     logs: Sequence[Log],
-    settings: FilterSettings,
+    experiment: Experiment,
 ) -> Job:
     """A job whose every choice has been made."""
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
     sources = tuple(model.rows(robot, parameters, directions, motion) for motion in motions)
+    if model.windowed:
+        filters = tuple(_windows(plan, experiment) for plan in plans)
+        return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+    settings = experiment.filter
     # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
     # guards the decimation, and a sharp sinc does that better.
     order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
     filters = tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
     return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+
+
+def _windows(plan: MotionPlan, experiment: Experiment) -> RowFilter:
+    """Windows as asked, else as long as two kept rows."""
+    window = experiment.energy.get("window") or 2.0 * plan.decimate * plan.dt
+    return window_filter(plan.dt, float(window), bool(experiment.energy.get("overlap", False)))
 
 
 def build_system(job: Job, progress: Progress | None = None, threads: int | None = None) -> System:
@@ -129,8 +139,8 @@ def build_system(job: Job, progress: Progress | None = None, threads: int | None
                 groups.append(Group(name, log.name, unit, columns, tuple(factors), rows.inflation))
     if not groups:
         raise InputError(
-            "every row is masked: the robot stands still in these logs",
-            remedy="check the speeds, or lower `mask: {rest: ...}`",
+            "no row is left: the robot stands still in these logs, or masks and decimation leave nothing",
+            remedy="check the speeds, `mask:` and `filter: {decimate: ...}`",
         )
     return System(job.parameters, tuple(groups), known_columns(job.mechanism, job.parameters))
 

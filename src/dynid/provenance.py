@@ -67,6 +67,8 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "essential": None if experiment.essential is None else dict(experiment.essential),
         "keep": None if experiment.keep is None else list(experiment.keep),
         "angles": experiment.angles,
+        "energy": dict(experiment.energy),
+        "drop_bad_rows": experiment.drop_bad_rows,
     }
 
 
@@ -114,4 +116,6 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         payloads={name: _payload(name, one) for name, one in options.get("payloads", {}).items()},
         ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
         angles=options.get("angles", "xyz"),
+        energy=options.get("energy", {}),
+        drop_bad_rows=options.get("drop_bad_rows", False),
     )

@@ -85,7 +85,7 @@ def predict_held_out(
     settings = _velocity_for(held_out, asked)
     plans = plan_motions(held_out, job.mechanism, settings, experiment.mask)
     used = {log.sha256 for log in job.logs if log.sha256}
-    found, shown = predict(job.on(held_out, plans, experiment.filter), chi, used)
+    found, shown = predict(job.on(held_out, plans, experiment), chi, used)
     fresh = [not any(same_samples(log, other) for other in job.logs) for log in held_out]
     return tuple(
         replace(v, independent=v.independent and f) for v, f in zip(found, fresh, strict=True)

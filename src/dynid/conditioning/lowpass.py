@@ -64,6 +64,13 @@ def row_filter(
     return RowFilter(kernel / kernel.sum(), decimate, cutoff)
 
 
+def window_filter(dt: float, window: float, overlap: bool) -> RowFilter:
+    """Mean over windows of `window` [s]; overlapping ones begin every half window."""
+    half = max(1, round(0.5 * window / dt - 0.5))
+    width = 2 * half + 1
+    return RowFilter(np.full(width, 1.0 / width), half if overlap else width, None)
+
+
 def _sinc(frequency: float) -> Float[Array, "h"]:
     """Hamming-windowed sinc; `frequency` in cycles per sample."""
     half = int(np.ceil(_PERIODS / frequency))

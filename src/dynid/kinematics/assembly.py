@@ -156,7 +156,7 @@ class Assembly:
         return np.asarray(np.abs(self.closure.values(q).f).max(axis=1, initial=0.0))
 
     def walk(
-        self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 12
+        self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 6
     ) -> Float[Array, "n q"]:
         """Feasible poses by random steps along tangent directions from the start pose.
 

@@ -17,6 +17,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.notices import Notice
+from dynid.projection.energy import EnergyRows, energy_directions
 from dynid.projection.factor import Factor
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.moving import MovingRows
@@ -61,6 +62,7 @@ class Model:
         directions: All rows the model has for a mechanism.
         rows: The chosen rows along a motion.
         structure: The factor of the chosen rows at random feasible states.
+        windowed: Rows are averaged over windows instead of being low-passed.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Model:
     directions: Callable[[Mechanism], Directions]
     rows: Callable[[Mechanism, Sequence[Parameter], Directions, Motion], RowSource]
     structure: Callable[..., Factor] = structural_factor
+    windowed: bool = False
 
 
 def rows_of(
@@ -81,6 +84,9 @@ def rows_of(
 MODELS: dict[str, Model] = {
     "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
     "power": Model("power", "one equation a sample, blind to internal tension", power_directions, rows_of),
+    "energy": Model(
+        "energy", "power over windows, no acceleration", energy_directions, EnergyRows, windowed=True
+    ),
 }
 
 

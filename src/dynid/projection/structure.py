@@ -67,7 +67,8 @@ def _closed_factor(
 ) -> Factor:
     """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates enters."""
     assembly = assembly_of(mechanism)
-    n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // assembly.dof))
+    # Poses cost more than rows here, and twice as many rows as columns decide a rank well.
+    n = max(40, -(-2 * len(parameters) // assembly.dof))
     factors = []
     for mounted in dict.fromkeys(loads):
         q = assembly.walk(rng, n, reach=stretch)

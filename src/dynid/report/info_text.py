@@ -24,7 +24,8 @@ _FIELDS = ("name", *_COUNTS, "base", "eliminated", "grouped")
 def info_document(info: Info) -> dict[str, Any]:
     """The content of `info --json`."""
     base = [{"name": e.name, "unit": e.unit, "grouping": e.grouping} for e in info.base]
-    return {field: base if field == "base" else plain(getattr(info, field)) for field in _FIELDS}
+    shown = {field: base if field == "base" else plain(getattr(info, field)) for field in _FIELDS}
+    return {**shown, "notices": [vars(notice) for notice in info.notices]}
 
 
 def print_info(info: Info, console: Console | None = None) -> None:

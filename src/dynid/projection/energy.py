@@ -1,0 +1,165 @@
+"""Model `energy`: the power balance integrated over windows; no acceleration is needed.
+
+    (h(t2) - h(t1)) chi  +  integral of dq^T friction dt  =  integral of dq^T B tau dt
+
+A row is made for every interval between two samples, and the row filter averages over the
+window: energies telescope, so of a window only its ends count. What must be integrated
+(friction, efforts) is integrated by the cubic through four samples. Rows are divided by the
+window's length: mean power, in watts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.motion.motion import Motion
+from dynid.projection.kinematics import check_closed, kinematics_of
+from dynid.projection.projection import Directions
+from dynid.regressor.layout import ABSENT, Layout
+from dynid.regressor.regressor import energy_row
+
+_REACH = 2  # samples beside an interval that its cubic needs
+
+
+def energy_directions(mechanism: Mechanism) -> Directions:
+    """The one row of the energy model; it feels every effort."""
+    return Directions(("energy",), ("W",), None, np.ones((1, len(mechanism.actuators))))
+
+
+class EnergyRows:
+    """Energy balance over the intervals of one log (a `RowSource`)."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        motion: Motion,
+    ) -> None:
+        self.mechanism, self.directions, self.motion = mechanism, directions, motion
+        self.dt = motion.log.dt
+        self.kinematics = kinematics_of(mechanism, motion.log.position_names)
+        self.notices = check_closed(self.kinematics, motion)
+        self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
+        self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
+        columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
+        self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of intervals (each named by its first sample) that have all their neighbours."""
+        return [(a + _REACH, b - _REACH) for a, b in self.motion.usable() if b - a > 4 * _REACH]
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries (e, n) and row weights (1, n) of consecutive tiles of start .. stop."""
+        first, last = start - _REACH, stop + _REACH
+        measured = self.motion.states(first, last)
+        q, dq, ddq, _, fine = self.kinematics.states(*measured)
+        states = np.concatenate([self._energies(q, dq), self._rotors(dq)], axis=1)
+        packed = np.empty((self.layout.n_entries, stop - start))
+        stored = np.diff(states, axis=0)[_REACH:-1][: stop - start].T / self.dt
+        packed[: len(stored)] = stored
+        powers = np.column_stack([*self._powers(q, dq, ddq), self._effort_power(dq, first, last)])
+        packed[len(stored) :] = _interval_means(powers)[: stop - start].T
+        order = self._order()
+        known = self.motion.weights(first, last, measured[1]).max(axis=1, initial=0.0) * fine
+        weights = np.minimum(known[_REACH:-_REACH], known[_REACH + 1 : 1 - _REACH])[None]
+        for at in range(0, stop - start, tile):
+            part = slice(at, min(at + tile, stop - start))
+            yield start + at, packed[order, part], np.ascontiguousarray(weights[:, part])
+
+    def _energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n i"]:
+        """Kinetic and potential energy per inertial parameter."""
+        return energy_row(self.mechanism, q, dq)[:, self._place]
+
+    def _rotors(self, dq: Float[Array, "n v"]) -> Float[Array, "n r"]:
+        """Kinetic energy per rotor inertia."""
+        found = [0.5 * self._speed(p.owner, dq) ** 2 for _, p in self._others if p.symbol == "Ia"]
+        return np.column_stack(found) if found else np.zeros((len(dq), 0))
+
+    def _powers(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
+    ) -> Iterator[Float[Array, "n"]]:
+        """Power per friction parameter, offset and declared term."""
+        for _, parameter in self._others:
+            if parameter.kind == "term":
+                yield self._term_power(parameter.name, q, dq, ddq)
+            elif parameter.symbol != "Ia":
+                yield _drive_power(parameter.symbol, self._speed(parameter.owner, dq))
+
+    def _term_power(
+        self, name: str, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
+    ) -> Float[Array, "n"]:
+        """Power of a declared term; only a term that names ddq needs accelerations."""
+        robot = self.mechanism
+        signals = {"q": (q, robot.positions), "dq": (dq, robot.coordinates), "ddq": (ddq, robot.coordinates)}
+
+        def signal(kind: str, coordinate: str) -> Float[Array, "n"]:
+            values, names = signals[kind]
+            return values[:, names.index(coordinate)]
+
+        total = np.zeros(len(dq))
+        for term in robot.terms:
+            if term.name == name:
+                total += dq[:, robot.coordinates.index(term.joint)] * term.expression.evaluate({}, signal)
+        return total
+
+    def _effort_power(self, dq: Float[Array, "n v"], first: int, last: int) -> Float[Array, "n"]:
+        tau = np.nan_to_num(self.motion.log.tau[first:last])
+        return np.asarray(np.sum(tau * (dq @ self.mechanism.actuator_map.T), axis=1))
+
+    def _speed(self, owner: str, dq: Float[Array, "n v"]) -> Float[Array, "n"]:
+        """Velocity of a coordinate or an actuator."""
+        robot = self.mechanism
+        if owner in robot.coordinates:
+            return dq[:, robot.coordinates.index(owner)]
+        names = [actuator.name for actuator in robot.actuators]
+        return np.asarray(dq @ robot.actuator_map[names.index(owner)])
+
+    def _order(self) -> Int[Array, "e"]:
+        """Entries as the layout lists them: computed are stored energies first, then powers."""
+        n = len(self._inertial)
+        rotors = [k for k, (_, p) in enumerate(self._others) if p.symbol == "Ia"]
+        powers = [k for k, (_, p) in enumerate(self._others) if p.symbol != "Ia"]
+        at = {k: n + i for i, k in enumerate([*rotors, *powers])}
+        return np.array([*range(n), *(at[k] for k in range(len(self._others))), n + len(at)])
+
+
+def _drive_power(symbol: str, speed: Float[Array, "n"]) -> Float[Array, "n"]:
+    """Power that a drive term of value one takes at a speed."""
+    up, down = np.maximum(speed, 0.0), np.minimum(speed, 0.0)
+    found = {
+        "Fv": speed**2,
+        "Fs": np.abs(speed),
+        "Fv+": up**2,
+        "Fv-": down**2,
+        "Fs+": up,
+        "Fs-": -down,
+        "Off": speed,
+    }
+    return found[symbol]
+
+
+def _interval_means(f: Float[Array, "n c"]) -> Float[Array, "m c"]:
+    """Mean over each interval [s, s + 1] of the cubic through samples s - 1 .. s + 2, from s = 2."""
+    means = (13.0 * (f[1:-2] + f[2:-1]) - f[:-3] - f[3:]) / 24.0
+    return np.asarray(means[_REACH - 1 :])
+
+
+def _inertial_columns(
+    mechanism: Mechanism, parameters: Sequence[Parameter], mounted: Sequence[str]
+) -> tuple[list[int], Int[Array, "i"]]:
+    """Inertial parameters that count in a log, and their places in the energy row."""
+    bodies = [*(joint.child for joint in mechanism.joints), *mechanism.payloads]
+    found = [
+        (i, 10 * bodies.index(p.owner) + SYMBOLS.index(p.symbol))
+        for i, p in enumerate(parameters)
+        if p.kind == "inertial" and (p.owner not in mechanism.payloads or p.owner in mounted)
+    ]
+    return [i for i, _ in found], np.array([place for _, place in found], dtype=np.int64)
