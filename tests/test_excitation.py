@@ -14,9 +14,9 @@ from dynid.excitation.design import (
     random_fourier,
     regressor_condition,
     robot_limits,
-    scaled_condition,
 )
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
+from dynid.excitation.ranking import scaled_condition
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
 from tests.random_mechanisms import random_tree

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dynid.robots
 from dynid.errors import InputError
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import body_motion, tree_of
@@ -18,7 +19,7 @@ from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.robotfile import load_robotfile
 
-ROBOTS = Path(__file__).parent / "robots"
+ROBOTS = Path(dynid.robots.__file__).parent
 FOURBAR = """\
 symbols: {l: 0.4, g: 0.5, h: 0.3}
 joints:
@@ -234,7 +235,7 @@ def test_loops_over_a_urdf(load, tmp_path):
     ],
 )
 def test_closed_robots(name, bodies, coordinates, loops, standard, undriven, geometry):
-    robot = load_robot(ROBOTS / f"{name}.yaml")
+    robot = load_robot(name)
     assert robot.notices == ()
     assert len(robot.bodies) == bodies
     assert len(robot.coordinates) == coordinates
@@ -247,7 +248,7 @@ def test_closed_robots(name, bodies, coordinates, loops, standard, undriven, geo
 
 
 def test_orthoglide_without_offsets():
-    names = [p.name for p in parameter_table(load_robot(ROBOTS / "orthoglide.yaml"))]
+    names = [p.name for p in parameter_table(load_robot("orthoglide"))]
     names = [name for name in names if not name.endswith("_payload")]
     assert len([name for name in names if not name.startswith("Off_")]) == 160
 
@@ -273,13 +274,13 @@ def assert_closed(robot, frames, atol):
 
 @pytest.mark.parametrize("name", ["dualv", "orthoglide", "evra"])
 def test_start_pose_is_closed(name):
-    robot = load_robot(ROBOTS / f"{name}.yaml")
+    robot = load_robot(name)
     assert_closed(robot, poses(robot), 2e-6)  # coordinates are written with six decimals
 
 
 @pytest.mark.parametrize(("name", "dof", "rank"), [("dualv", 3, 6), ("orthoglide", 3, 13), ("evra", 8, 18)])
 def test_mobility(name, dof, rank):
-    mobility = Assembly(load_robot(ROBOTS / f"{name}.yaml")).mobility
+    mobility = Assembly(load_robot(name)).mobility
     assert (mobility.dof, mobility.rank) == (dof, rank)
 
 
@@ -292,7 +293,7 @@ def test_friction_at_cut_joints_keeps_the_mobility(load):
 
 
 def test_dualv_start_and_elbows():
-    robot = load_robot(ROBOTS / "dualv.yaml")
+    robot = load_robot("dualv")
     platform = poses(robot)["platform"]
     np.testing.assert_allclose(platform.p, 0, atol=2e-6)  # six decimals of the angles
     np.testing.assert_allclose(platform.R, np.eye(3), atol=2e-6)
@@ -300,7 +301,7 @@ def test_dualv_start_and_elbows():
 
 
 def test_orthoglide_legs_are_those_of_its_table():
-    robot = load_robot(ROBOTS / "orthoglide.yaml")
+    robot = load_robot("orthoglide")
     swing, fold = 0.2 - math.pi / 2, 0.1
     changes = {}
     for i in (1, 2, 3):
@@ -338,7 +339,7 @@ EVRA = json.loads("""{
 
 
 def test_evra_has_the_frames_of_its_legs():
-    robot = load_robot(ROBOTS / "evra.yaml")
+    robot = load_robot("evra")
     # Any coordinates will do: the frames of a leg are defined whether or not the loops close.
     frames = poses(robot, sx=0.3, sy=-0.2, **{f"turn{i}": 0.1 * i - 0.4 for i in range(1, 7)})
     shift = np.array([0.3, -0.2, 0.0])

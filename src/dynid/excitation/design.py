@@ -10,18 +10,37 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.rank import independent_columns
 from dynid.errors import InputError
+from dynid.excitation.closed import ClosedMotion, random_closed
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
+from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
 from dynid.projection.inverse import inverse_directions
 from dynid.regressor.regressor import tree_matrix
 
-# Few rows are enough to compare motions, and keep the linear algebra below the size at which BLAS starts
-# threads (which on a busy machine cost more than they give).
-_SAMPLES = 64
 _STATES = 64
 _STATES_SEED = 7
+
+
+def random_motion(
+    mechanism: Mechanism,
+    seed: int = 0,
+    *,
+    harmonics: int = 5,
+    frequency: float = 0.1,
+    draws: int = 30,
+    margin: float = 0.02,
+) -> FourierMotion | ClosedMotion:
+    """A random exciting motion of any robot within its own limits: see `random_fourier`, `random_closed`."""
+    if mechanism.loops:
+        _check_series(harmonics, frequency, draws)
+        return random_closed(
+            mechanism, seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin
+        )
+    return random_fourier(
+        mechanism, seed=seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin
+    )
 
 
 def random_fourier(
@@ -45,7 +64,8 @@ def random_fourier(
         draws: Motions drawn and compared.
         margin: Share of every limit that stays unused, dimensionless.
     """
-    _check(mechanism, harmonics, frequency, draws)
+    _check_series(harmonics, frequency, draws)
+    _check_joints(mechanism)
     bounds = robot_limits(mechanism) if limits is None else limits
     shape = (harmonics, len(bounds.low))
     rng = np.random.default_rng(seed)
@@ -78,25 +98,10 @@ def regressor_condition(mechanism: Mechanism) -> Callable[[FourierMotion], float
     kept = list(independent_columns(regressor(*states), order).kept)
 
     def condition(motion: FourierMotion) -> float:
-        t = np.arange(_SAMPLES) / _SAMPLES * motion.period
+        t = np.arange(SAMPLES) / SAMPLES * motion.period
         return scaled_condition(regressor(motion.q(t), motion.dq(t), motion.ddq(t))[:, kept])
 
     return condition
-
-
-def scaled_condition(W: Float[Array, "r p"]) -> float:
-    """Condition number of W with columns of length one; infinite beyond 1e7.
-
-    From the eigenvalues of the columns' inner products. That halves the digits, which would be
-    wrong for solving, but is plenty for telling a good motion from a bad one, and a fraction of
-    the work of singular values.
-    """
-    norms = np.linalg.norm(W, axis=0)
-    if not norms.all():
-        return float("inf")
-    unit = W / norms
-    squares = np.linalg.eigvalsh(unit.T @ unit)
-    return float(np.sqrt(squares[-1] / squares[0])) if squares[0] > 1e-14 * squares[-1] else float("inf")
 
 
 def robot_limits(mechanism: Mechanism) -> Limits:
@@ -112,28 +117,21 @@ def robot_limits(mechanism: Mechanism) -> Limits:
                 place="limits",
                 remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}  or give limits",
             )
-        ranges.append(_range(own["q"]))
-        speeds.append(_largest(own.get("dq", np.inf)))
-        accelerations.append(_largest(own.get("ddq", np.inf)))
+        ranges.append(symmetric_range(own["q"]))
+        speeds.append(speed_bound(own.get("dq", np.inf)))
+        accelerations.append(speed_bound(own.get("ddq", np.inf)))
     low, high = np.array(ranges, float).T
     return Limits(low, high, np.array(speeds, float), np.array(accelerations, float))
 
 
-def _range(bound: float | tuple[float, float]) -> tuple[float, float]:
-    """[low, high]; a single bound is meant on both sides."""
-    return bound if isinstance(bound, tuple) else (-bound, bound)
-
-
-def _largest(bound: float | tuple[float, float]) -> float:
-    """The symmetric bound that keeps within an unsymmetric one."""
-    return min(-bound[0], bound[1]) if isinstance(bound, tuple) else bound
-
-
-def _check(mechanism: Mechanism, harmonics: int, frequency: float, draws: int) -> None:
+def _check_series(harmonics: int, frequency: float, draws: int) -> None:
     if harmonics < 3:
         raise InputError(f"{harmonics} harmonics cannot begin and end at rest", remedy="use 3 or more")
     if not frequency > 0.0 or draws < 1:
         raise InputError(f"frequency {frequency} Hz and {draws} draws: both must be positive")
+
+
+def _check_joints(mechanism: Mechanism) -> None:
     turning = [joint.name for joint in mechanism.joints if joint.has_quaternion]
     if turning:
         raise InputError(

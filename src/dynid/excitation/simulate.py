@@ -1,6 +1,6 @@
 """Simulated logs: efforts of the inverse model along a motion, then encoders and noise.
 
-    effort_map tau = N^T W_tree(q, dq, ddq) chi_true
+    effort_map tau = N^T W_tree(q, dq, ddq) chi_true        (closed robots: see `efforts`)
 
 What is written down is what a real recorder would get: positions in encoder steps, efforts
 with noise. Friction, rotor inertia and offsets act through their columns of W.
@@ -16,6 +16,8 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states, places
+from dynid.excitation.efforts import closed_efforts, internal_tension
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -65,6 +67,8 @@ def inverse_efforts(
         In the order of the actuators, shape (n, a), in [N m] or [N].
     """
     chi = parameter_vector(mechanism, chi_true)
+    if mechanism.loops:
+        return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted)
     directions = inverse_directions(mechanism)
     states = coordinate_map(mechanism).states(q, dq, ddq)
     blocks = []
@@ -116,6 +120,7 @@ def simulate_log(
     velocity: bool = False,
     tau_coloured: float | None = None,
     payloads: tuple[str, ...] = (),
+    tension: float = 0.0,
     name: str = "simulated",
 ) -> Log:
     """The log a robot with `chi_true` would leave along a motion of its measured coordinates.
@@ -132,11 +137,19 @@ def simulate_log(
         velocity: Whether the exact velocities are logged too.
         tau_coloured: Correlation of the noise from one sample to the next, 0 to 1; None: white.
         payloads: Mounted during the recording.
+        tension: Internal tension of a redundantly actuated closed robot, see `internal_tension`,
+            in [N m] or [N].
         name: Of the log.
     """
     t = np.arange(round(duration * rate) + 1) / rate
-    q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
-    tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)
+    if mechanism.loops:
+        (q, dq, ddq), states = _closed_motion(mechanism, motion, t)
+        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads)
+        if tension:
+            tau = tau + internal_tension(mechanism, states.N, t, tension)
+    else:
+        q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
+        tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)
     noise = effort_noise(np.random.default_rng(seed), len(t), tau.shape[1], tau_coloured)
     return log_from_arrays(
         mechanism,
@@ -147,6 +160,22 @@ def simulate_log(
         payloads=payloads,
         name=name,
     )
+
+
+def _closed_motion(
+    mechanism: Mechanism, motion: Trajectory, t: Float[Array, "n"]
+) -> tuple[tuple[Array, Array, Array], ClosedStates]:
+    """Measured coordinates with rates, and all coordinates, along a motion of a closed robot."""
+    if isinstance(motion, ClosedMotion):
+        states = motion.states(t)
+        return motion.measured(states), states
+    measured = motion.q(t), motion.dq(t), motion.ddq(t)
+    return measured, _assembled(mechanism, *measured)
+
+
+def _assembled(mechanism: Mechanism, q: Array, dq: Array, ddq: Array) -> ClosedStates:
+    """All coordinates from the measured ones."""
+    return closed_states(mechanism, places(mechanism, mechanism.measured_positions), q, dq, ddq)
 
 
 def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.excitation.design import random_fourier
+from dynid.excitation.design import random_motion
 from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment
 from dynid.mechanism.load import load_robot
@@ -28,6 +28,7 @@ class BuiltInExperiment:
         validation: Another motion, with other noise.
         truth: Standard parameter -> true value, SI.
         seed: Of motions and noise.
+        model: Identification model; None is the robot's own.
     """
 
     mechanism: Mechanism
@@ -35,6 +36,7 @@ class BuiltInExperiment:
     validation: Log
     truth: Mapping[str, float]
     seed: int
+    model: str | None = None
 
 
 def built_in_experiment(
@@ -52,13 +54,13 @@ def built_in_experiment(
     demo = read_demo(path, mechanism)
     chosen = demo.seed if seed is None else seed
     # Spawned seeds: neighbouring seeds of the caller share no stream, and neither do the runs.
-    states = np.random.SeedSequence(chosen).generate_state(2 * (demo.runs + 1))
-    names = [f"{name} run {i + 1}" for i in range(demo.runs)] + [f"{name} validation"]
+    states = np.random.SeedSequence(chosen).generate_state(2 * (len(demo.runs) + 1))
+    names = [f"{name} run {i + 1}" for i in range(len(demo.runs))] + [f"{name} validation"]
     logs = []
-    for i, log_name in enumerate(names):
+    for i, (log_name, mounted) in enumerate(zip(names, (*demo.runs, demo.validation), strict=True)):
         if progress is not None:
             progress("simulating", i / len(names))
-        motion = random_fourier(
+        motion = random_motion(
             mechanism,
             seed=int(states[2 * i]),
             harmonics=demo.harmonics,
@@ -74,12 +76,14 @@ def built_in_experiment(
             encoder_resolution=demo.encoder,
             torque_sigma=demo.torque_sigma,
             seed=int(states[2 * i + 1]),
+            payloads=mounted,
+            tension=demo.tension,
             name=log_name,
         )
         logs.append(log)
     if progress is not None:
         progress("simulating", 1.0)
-    return BuiltInExperiment(mechanism, tuple(logs[:-1]), logs[-1], demo.truth, chosen)
+    return BuiltInExperiment(mechanism, tuple(logs[:-1]), logs[-1], demo.truth, chosen, demo.model)
 
 
 def run_demo(name: str, progress: Progress | None = None, seed: int | None = None) -> Estimate:
@@ -87,7 +91,7 @@ def run_demo(name: str, progress: Progress | None = None, seed: int | None = Non
     from dynid.identification import identify_logs
 
     demo = built_in_experiment(name, seed, progress)
-    experiment = Experiment(robot=name, name=f"demo {name}")
+    experiment = Experiment(robot=name, model=demo.model, name=f"demo {name}")
     estimate = identify_logs(
         demo.mechanism, demo.logs, (demo.validation,), experiment, progress, truth=demo.truth
     )

@@ -2,8 +2,12 @@
 
 truth:   bodies: {BODY: {M, com, central: {XX ...}}}   central: about the centre of mass
                                                        or `description`: the robot's own priors
+         payloads: {PAYLOAD: as a body}
          drive: {JOINT: {Fv: ...}}
-log:     rate [Hz], periods and runs, encoder [rad, m], torque_sigma [N m, N]: one number or one per joint
+log:     rate [Hz], periods, encoder [rad, m], torque_sigma [N m, N]: one number or one per joint
+         runs: how many, or one entry each: {payload: NAME} or {}; validation: one more such entry
+         tension: internal tension of a redundantly actuated robot [N m, N]
+model:   default the robot's own
 motion:  harmonics, frequency [Hz], draws, seed
 """
 
@@ -34,18 +38,24 @@ class Demo:
         truth: Every standard parameter by name, SI.
         rate: Samples a second, in [Hz].
         periods: Periods of the motion in each log.
-        runs: Logs for identification; one more is made for validation.
+        runs: Payloads mounted in each log for identification.
+        validation: Payloads mounted in one more log, for validation.
+        model: Identification model; None is the robot's own.
         encoder: Resolution of each measured position, shape (m,), in [rad] or [m].
         torque_sigma: Deviation of each effort's noise, shape (a,), in [N m] or [N].
-        harmonics, frequency, draws, seed: Of the motion, see `random_fourier`.
+        tension: Internal tension, see `internal_tension`, in [N m] or [N].
+        harmonics, frequency, draws, seed: Of the motion, see `random_motion`.
     """
 
     truth: Mapping[str, float]
     rate: float
     periods: int
-    runs: int
+    runs: tuple[tuple[str, ...], ...]
+    validation: tuple[str, ...]
+    model: str | None
     encoder: Float[Array, "m"]
     torque_sigma: Float[Array, "a"]
+    tension: float
     harmonics: int
     frequency: float
     draws: int
@@ -55,21 +65,24 @@ class Demo:
 def read_demo(file: Path, mechanism: Mechanism) -> Demo:
     """Read and check the experiment of `mechanism`; every standard parameter must get a value."""
     root = root_entry(read_yaml(file))
-    fields = root.fields(("symbols", "truth", "log", "motion"), required=("truth", "log", "motion"))
+    fields = root.fields(("symbols", "truth", "log", "motion", "model"), required=("truth", "log", "motion"))
     scope = Scope()
     if "symbols" in fields:
         scope.declare(fields["symbols"])
     log_keys = ("rate", "periods", "runs", "encoder", "torque_sigma")
-    log = fields["log"].fields(log_keys, required=log_keys)
+    log = fields["log"].fields((*log_keys, "validation", "tension"), required=log_keys)
     motion_keys = ("harmonics", "frequency", "draws", "seed")
     motion = fields["motion"].fields(motion_keys, required=motion_keys)
     return Demo(
         truth=_truth(fields["truth"], scope, mechanism),
         rate=_positive(log["rate"], scope),
         periods=log["periods"].count(),
-        runs=log["runs"].count(),
+        runs=_runs(log["runs"], mechanism),
+        validation=_mounted(log["validation"], mechanism) if "validation" in log else (),
+        model=fields["model"].text() if "model" in fields else None,
         encoder=_per(log["encoder"], scope, mechanism.measured_positions),
         torque_sigma=_per(log["torque_sigma"], scope, [one.name for one in mechanism.actuators]),
+        tension=_positive(log["tension"], scope) if "tension" in log else 0.0,
         harmonics=motion["harmonics"].count(3),
         frequency=_positive(motion["frequency"], scope),
         draws=motion["draws"].count(),
@@ -78,8 +91,10 @@ def read_demo(file: Path, mechanism: Mechanism) -> Demo:
 
 
 def _truth(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:
-    fields = entry.fields(("bodies", "drive"), required=("bodies",))
+    fields = entry.fields(("bodies", "payloads", "drive"), required=("bodies",))
     values = _bodies(fields["bodies"], scope, mechanism)
+    if "payloads" in fields:
+        values |= _payloads(fields["payloads"], scope, mechanism)
     if "drive" in fields:
         values |= _drive(fields["drive"], scope, mechanism)
     names = [parameter.name for parameter in parameter_table(mechanism)]
@@ -101,14 +116,38 @@ def _bodies(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float
     for name, item in entry.mapping().items():
         if name not in mechanism.bodies:
             raise item.error(f"unknown body '{name}'" + nearest(name, mechanism.bodies))
-        chi = _ten_parameters(item, scope)
-        if not is_physical(chi):
-            raise item.error(f"no body has the parameters given for '{name}'", "check com and central")
-        values |= {f"{symbol}_{name}": float(x) for symbol, x in zip(SYMBOLS, chi, strict=True)}
+        values |= _ten_parameters(item, name, scope)
     return values
 
 
-def _ten_parameters(entry: Entry, scope: Scope) -> Float[Array, "10"]:
+def _payloads(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:
+    """What the description takes as known of a payload is what it is."""
+    values: dict[str, float] = {}
+    for name, item in entry.mapping().items():
+        if name not in mechanism.payloads:
+            raise item.error(f"unknown payload '{name}'" + nearest(name, mechanism.payloads))
+        known = mechanism.payloads[name].known
+        values |= _ten_parameters(item, name, scope)
+        values |= {f"{symbol}_{name}": value for symbol, value in known.items()}
+    return values
+
+
+def _runs(entry: Entry, mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
+    if not entry.is_list:
+        return ((),) * entry.count()
+    found = tuple(_mounted(item, mechanism) for item in entry.items())
+    if not found:
+        raise entry.error("no run", "list at least one")
+    return found
+
+
+def _mounted(entry: Entry, mechanism: Mechanism) -> tuple[str, ...]:
+    """Payloads of one run."""
+    fields = entry.fields(("payload",))
+    return (fields["payload"].choice(mechanism.payloads),) if fields else ()
+
+
+def _ten_parameters(entry: Entry, name: str, scope: Scope) -> dict[str, float]:
     fields = entry.fields(("M", "com", "central"), required=("M", "central"))
     com = np.array(fields["com"].vector(scope.number)) if "com" in fields else np.zeros(3)
     given = fields["central"].fields(SYMBOLS[:6], required=("XX", "YY", "ZZ"))
@@ -116,7 +155,10 @@ def _ten_parameters(entry: Entry, scope: Scope) -> Float[Array, "10"]:
     for symbol, item in given.items():
         i, j = ("XYZ".index(letter) for letter in symbol)
         central[i, j] = central[j, i] = scope.number(item)
-    return from_centre_of_mass(_positive(fields["M"], scope), com, central)
+    chi = from_centre_of_mass(_positive(fields["M"], scope), com, central)
+    if not is_physical(chi):
+        raise entry.error(f"no body has the parameters given for '{name}'", "check com and central")
+    return {f"{symbol}_{name}": float(x) for symbol, x in zip(SYMBOLS, chi, strict=True)}
 
 
 def _drive(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:

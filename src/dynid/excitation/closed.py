@@ -1,0 +1,285 @@
+"""Motions of closed robots: Fourier series of independent joints; the loops give all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.base.rank import independent_columns
+from dynid.errors import InputError
+from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
+from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
+from dynid.kinematics.assembly import Assembly, assembly_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.regressor.regressor import tree_matrix
+
+_SEED = 20190227
+_WALKED = 64
+_REACH = 0.3  # of the random walk that shows how far a joint may swing: a good part of the workspace
+_SWING = 4.0  # deviations of that walk: more than can be done, to be drawn in from there
+_CLOSED = 1e-10  # m or rad
+_MOST_CONDITION = 50.0
+_MOST_JUMP = 0.1  # rad or m between what the rates foretell and where the next pose is
+_GRID_PER_HARMONIC = 25
+_SHRINK = 0.85
+_ATTEMPTS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedStates:
+    """A batch of states of a closed robot: all tree coordinates and tangent directions.
+
+    Attributes:
+        q: Positions, shape (n, n_q), in [rad, m, -].
+        dq, ddq: Velocities and their rates, shape (n, n_v), per s and per s^2.
+        N: Orthonormal tangent directions, shape (n, n_v, d), dimensionless.
+    """
+
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v d"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedMotion:
+    """A motion of a closed robot's measured joints, made by a series of independent ones.
+
+    Attributes:
+        mechanism: The robot.
+        joints: Scalar coordinates that move by `series`, as many as the robot has freedoms.
+        series: Their positions over time.
+    """
+
+    mechanism: Mechanism
+    joints: tuple[str, ...]
+    series: FourierMotion
+
+    @property
+    def period(self) -> float:
+        """Time after which the motion repeats, in [s]."""
+        return self.series.period
+
+    def states(self, t: Float[Array, "n"]) -> ClosedStates:
+        """All coordinates at the times t [s]."""
+        picked = places(self.mechanism, self.joints)
+        return closed_states(self.mechanism, picked, self.series.q(t), self.series.dq(t), self.series.ddq(t))
+
+    def q(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
+        """Positions of the measured joints, shape (n, m), in [rad] or [m]."""
+        return self.measured(self.states(t))[0]
+
+    def dq(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
+        """Their rates, per s."""
+        return self.measured(self.states(t))[1]
+
+    def ddq(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
+        """Their second rates, per s^2."""
+        return self.measured(self.states(t))[2]
+
+    def measured(self, states: ClosedStates) -> tuple[Array, Array, Array]:
+        """Positions and rates of the measured joints, each of shape (n, m)."""
+        robot = self.mechanism
+        at_v = places(robot, robot.measured_positions)
+        at_q = [robot.positions.index(name) for name in robot.measured_positions]
+        return states.q[:, at_q], states.dq[:, at_v], states.ddq[:, at_v]
+
+
+def closed_states(
+    mechanism: Mechanism,
+    picked: Int[Array, "m"],
+    q: Float[Array, "n m"],
+    dq: Float[Array, "n m"],
+    ddq: Float[Array, "n m"],
+) -> ClosedStates:
+    """All coordinates from those of the scalar joints `picked`, along a continuous motion."""
+    assembly = assembly_of(mechanism)
+    poses = assembly.track(q, picked)
+    gaps = assembly.gaps(poses)
+    worst = int(np.argmax(gaps))
+    if not gaps[worst] < _CLOSED:
+        raise InputError(
+            f"the motion leaves what the loops of robot '{mechanism.name}' allow: at sample {worst}"
+            f" {gaps[worst]:.3g} m or rad stay open",
+            file=mechanism.file,
+            remedy="move less, or check the loops and `start:`",
+        )
+    return ClosedStates(poses, *assembly.rates(poses, dq, ddq, picked))
+
+
+def random_closed(
+    mechanism: Mechanism,
+    seed: int = 0,
+    *,
+    harmonics: int = 5,
+    frequency: float = 0.1,
+    draws: int = 6,
+    margin: float = 0.02,
+) -> ClosedMotion:
+    """A random motion that keeps the loops closed, far from singular poses, within the limits.
+
+    Args:
+        mechanism: A robot with loops; `limits` of any of its scalar joints are kept.
+        seed: Of the draws; the same seed gives the same motion.
+        harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
+        frequency: Of the first harmonic, in [Hz].
+        draws: Motions drawn; the best conditioned is taken.
+        margin: Share of every limit that stays unused, dimensionless.
+    """
+    joints = independent_joints(mechanism)
+    bounds = _bounds(mechanism, joints)
+    rng = np.random.default_rng(seed)
+    shape = (harmonics, len(joints))
+    candidates = []
+    for _ in range(draws):
+        series = at_rest(frequency, rng.normal(size=shape), rng.normal(size=shape))
+        candidates.append(_feasible(mechanism, joints, scaled_into(series, bounds, margin), margin))
+    return candidates[0] if draws == 1 else min(candidates, key=closed_condition(mechanism))
+
+
+def closed_condition(mechanism: Mechanism) -> Callable[[ClosedMotion], float]:
+    """A function from a motion to the condition number of its base regressor, columns scaled."""
+    assembly = assembly_of(mechanism)
+    parameters = parameter_table(mechanism)
+    rng = np.random.default_rng(_SEED)
+    n = max(_WALKED, -(-4 * len(parameters) // assembly.dof))
+    q = assembly.walk(rng, n, reach=1.0)
+    walked = ClosedStates(q, *assembly.random_rates(q, rng))
+    order = considered_order(mechanism, parameters)
+    kept = list(independent_columns(_regressor(mechanism, walked), order).kept)
+
+    def condition(motion: ClosedMotion) -> float:
+        samples = max(SAMPLES, -(-2 * len(kept) // assembly.dof))
+        t = np.arange(samples) / samples * motion.period
+        return scaled_condition(_regressor(mechanism, motion.states(t))[:, kept])
+
+    return condition
+
+
+def independent_joints(mechanism: Mechanism) -> tuple[str, ...]:
+    """Scalar joints that move the robot: the measured ones if they are just enough, else those
+    that move most."""
+    assembly = assembly_of(mechanism)
+    scalar = [name for name in mechanism.coordinates if name in mechanism.positions]
+    measured = mechanism.measured_positions
+    if len(measured) == assembly.dof and set(measured) <= set(scalar):
+        return tuple(measured)
+    q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
+    N = assembly.tangent(assembly.closure.values(q).A)
+    chosen: list[int] = []
+    candidates = places(mechanism, scalar)
+    while len(chosen) < assembly.dof:
+        still = np.swapaxes(np.linalg.svd(N[:, chosen])[2][:, len(chosen) :], 1, 2)
+        moves = np.linalg.norm((N @ still)[:, candidates], axis=(0, 2))
+        chosen.append(int(candidates[np.argmax(moves)]))
+    return tuple(mechanism.coordinates[i] for i in chosen)
+
+
+def places(mechanism: Mechanism, names: Sequence[str]) -> Int[Array, "m"]:
+    """Velocity indices of scalar coordinates; a joint that turns by a quaternion is refused."""
+    for name in names:
+        if name not in mechanism.coordinates:
+            raise InputError(
+                f"'{name}' cannot move or be measured on a closed robot: only scalar joints can",
+                file=mechanism.file,
+                remedy="measure revolute, prismatic and universal joints",
+            )
+    return np.array([mechanism.coordinates.index(name) for name in names], dtype=np.int64)
+
+
+def _regressor(mechanism: Mechanism, states: ClosedStates) -> Float[Array, "r p"]:
+    W = tree_matrix(mechanism, states.q, states.dq, states.ddq)
+    rows = np.einsum("nvd,nvp->ndp", states.N, W)
+    return np.asarray(rows.reshape(-1, rows.shape[-1]))
+
+
+def _bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
+    """Limits of the independent joints, no wider than what a walk through the workspace visits."""
+    assembly = assembly_of(mechanism)
+    walked = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
+    at = [mechanism.positions.index(name) for name in joints]
+    swing = _SWING * walked[:, at].std(axis=0)
+    centre = assembly.start[at]
+    low, high = centre - swing, centre + swing
+    speeds, accelerations = np.full((2, len(joints)), np.inf)
+    for i, name in enumerate(joints):
+        own = mechanism.limits.get(name, {})
+        if "q" in own:
+            least, most = symmetric_range(own["q"])
+            if not least < centre[i] < most:
+                raise InputError(
+                    f"the start pose has '{name}' at {centre[i]:.4g}, outside its limits {least:g} to"
+                    f" {most:g}",
+                    file=mechanism.file,
+                    place=f"limits.{name}",
+                    remedy="correct `start:` or the limits",
+                )
+            low[i], high[i] = max(low[i], least), min(high[i], most)
+        speeds[i] = speed_bound(own.get("dq", np.inf))
+        accelerations[i] = speed_bound(own.get("ddq", np.inf))
+    return Limits(low, high, speeds, accelerations)
+
+
+def _feasible(
+    mechanism: Mechanism, joints: tuple[str, ...], series: FourierMotion, margin: float
+) -> ClosedMotion:
+    """The same motion, drawn towards the start pose until it can be done."""
+    assembly = assembly_of(mechanism)
+    start = assembly.start[[mechanism.positions.index(name) for name in joints]]
+    samples = _GRID_PER_HARMONIC * len(series.sine)
+    t = np.arange(samples + 1) / samples * series.period
+    for attempt in range(_ATTEMPTS):
+        size = _SHRINK**attempt
+        centre = start + size * (series.centre - start)
+        smaller = FourierMotion(series.frequency, size * series.sine, size * series.cosine, centre)
+        if _can_be_done(assembly, places(mechanism, joints), smaller, t, margin):
+            return ClosedMotion(mechanism, joints, smaller)
+    raise InputError(
+        f"no motion of robot '{mechanism.name}' about its start pose keeps the loops closed, the poses"
+        " regular and the limits",
+        file=mechanism.file,
+        remedy="check `start:` and `limits:`: the start pose must lie inside the limits, and not be singular",
+    )
+
+
+def _can_be_done(
+    assembly: Assembly, picked: Int[Array, "m"], series: FourierMotion, t: Float[Array, "n"], margin: float
+) -> bool:
+    robot = assembly.mechanism
+    q = assembly.follow(series.q(t), picked)
+    if not np.all(assembly.gaps(q) < _CLOSED):
+        return False
+    dq, ddq, N = assembly.rates(q, series.dq(t), series.ddq(t), picked)
+    for used in (picked, places(robot, robot.measured_positions)):
+        s = np.linalg.svd(N[:, used], compute_uv=False)
+        if np.any(s[:, 0] > _MOST_CONDITION * s[:, -1]):
+            return False
+    scalar = [name for name in robot.coordinates if name in robot.positions]
+    at_v, at_q = places(robot, scalar), [robot.positions.index(name) for name in scalar]
+    foretold = 0.5 * (t[1] - t[0]) * (dq[1:] + dq[:-1])[:, at_v]
+    if np.abs(np.diff(q[:, at_q], axis=0) - foretold).max() > _MOST_JUMP:
+        return False
+    return _within(robot, q, dq, ddq, margin)
+
+
+def _within(robot: Mechanism, q: Array, dq: Array, ddq: Array, margin: float) -> bool:
+    """Whether every limit of the robot file is kept, with the margin."""
+    for name, own in robot.limits.items():
+        if name not in robot.coordinates or name not in robot.positions:
+            continue
+        x = q[:, robot.positions.index(name)]
+        if "q" in own:
+            low, high = symmetric_range(own["q"])
+            spare = 0.5 * margin * (high - low)
+            if x.min() < low + spare or x.max() > high - spare:
+                return False
+        for bound, rate in (("dq", dq), ("ddq", ddq)):
+            fastest = np.abs(rate[:, robot.coordinates.index(name)]).max()
+            if fastest > (1.0 - margin) * speed_bound(own.get(bound, np.inf)):
+                return False
+    return True

@@ -1,0 +1,100 @@
+"""Efforts along a prescribed motion of a closed robot, and internal tension of redundant ones.
+
+    J_a^T tau = N^T W_tree chi_true,      J_a = C N,      tau = least norm + Z c
+
+Z is an orthonormal null space of J_a^T: Z c moves nothing and does no work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.excitation.closed import ClosedStates
+from dynid.mechanism.mechanism import Mechanism
+from dynid.regressor.regressor import tree_matrix
+
+_MOST_ENTRIES = 4_000_000  # of a dense regressor at a time: 32 MB
+_IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
+_NULL_RTOL = 1e-9
+
+
+def closed_efforts(
+    mechanism: Mechanism, chi: Float[Array, "p"], states: ClosedStates, mounted: tuple[str, ...] = ()
+) -> Float[Array, "n a"]:
+    """Efforts of least norm that make the robot move so, in the order of the actuators.
+
+    Args:
+        mechanism: The robot.
+        chi: All standard parameters, in the order of the table, shape (p,), SI.
+        states: Along the motion.
+        mounted: Payloads on the robot.
+    """
+    step = max(1, _MOST_ENTRIES // (states.dq.shape[1] * len(chi)))
+    blocks = []
+    for i in range(0, len(states.q), step):
+        q, dq, ddq, N = (x[i : i + step] for x in (states.q, states.dq, states.ddq, states.N))
+        joint_efforts = tree_matrix(mechanism, q, dq, ddq, mounted=mounted) @ chi
+        blocks.append(np.einsum("nvd,nv->nd", N, joint_efforts))
+    rows = np.concatenate(blocks)
+    Jt = np.swapaxes(mechanism.actuator_map @ states.N, 1, 2)
+    tau = np.einsum("nad,nd->na", np.linalg.pinv(Jt), rows)
+    left = np.abs(rows - np.einsum("nda,na->nd", Jt, tau)).max()
+    if left > _IDLE_RTOL * np.abs(rows).max():
+        raise InputError(
+            f"the {len(mechanism.actuators)} actuators of robot '{mechanism.name}' cannot make it follow a"
+            f" prescribed motion of {states.N.shape[2]} degrees of freedom",
+            file=mechanism.file,
+            remedy="add an actuator, or simulate a robot that is fully driven",
+        )
+    return np.asarray(tau)
+
+
+def tension_directions(mechanism: Mechanism, N: Float[Array, "n v d"]) -> Float[Array, "n a z"]:
+    """Orthonormal efforts that do no work whatever the velocity, continuous from sample to sample.
+
+    Args:
+        mechanism: The robot.
+        N: Tangent directions along a continuous motion, shape (n, n_v, d), dimensionless.
+
+    Returns:
+        Z with J_a^T Z = 0, shape (n, a, z), dimensionless; z is 0 unless actuation is redundant.
+    """
+    J = mechanism.actuator_map @ N
+    U, s, _ = np.linalg.svd(J, full_matrices=True)
+    rank = int((s > _NULL_RTOL * s.max()).sum(axis=1).max())
+    Z = U[:, :, rank:]
+    if Z.shape[2] == 1:
+        agree = np.sign(np.einsum("na,na->n", Z[1:, :, 0], Z[:-1, :, 0]))
+        return np.asarray(Z * np.concatenate([[1.0], np.cumprod(agree)])[:, None, None])
+    # The first basis seen from every null space, made orthonormal: smooth while they stay apart less
+    # than a right angle.
+    seen = np.swapaxes(Z, 1, 2) @ Z[0]
+    left, _, right = np.linalg.svd(seen)
+    return np.asarray(Z @ (left @ right))
+
+
+def internal_tension(
+    mechanism: Mechanism, N: Float[Array, "n v d"], t: Float[Array, "n"], size: float
+) -> Float[Array, "n a"]:
+    """Efforts that only strain the robot: a steady tension with a slow swing, at most `size`.
+
+    Args:
+        mechanism: A redundantly actuated robot.
+        N: Tangent directions along the motion, shape (n, n_v, d), dimensionless.
+        t: Times, shape (n,), in [s].
+        size: Largest coefficient of each direction of Z, in [N m] or [N].
+    """
+    Z = tension_directions(mechanism, N)
+    if not Z.shape[2]:
+        raise InputError(
+            f"robot '{mechanism.name}' has no more actuators than freedoms, so nothing can be strained",
+            file=mechanism.file,
+            remedy="leave `tension` out",
+        )
+    # Different pace in each direction; never the pace of the motion itself.
+    pace = 2.0 * np.pi * 0.37 * (1.0 + 0.61 * np.arange(Z.shape[2]))
+    c = size * (0.6 + 0.4 * np.sin(t[:, None] * pace))
+    return np.asarray(np.einsum("naz,nz->na", Z, c))

@@ -1,0 +1,37 @@
+"""What trees and closed robots share when motions are compared and limits are read."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+# Few rows are enough to compare motions, and keep the linear algebra below the size at which BLAS starts
+# threads (which on a busy machine cost more than they give).
+SAMPLES = 64
+
+
+def scaled_condition(W: Float[Array, "r p"]) -> float:
+    """Condition number of W with columns of length one; infinite beyond 1e7.
+
+    From the eigenvalues of the columns' inner products. That halves the digits, which would be
+    wrong for solving, but is plenty for telling a good motion from a bad one, and a fraction of
+    the work of singular values.
+    """
+    norms = np.linalg.norm(W, axis=0)
+    if not norms.all():
+        return float("inf")
+    unit = W / norms
+    squares = np.linalg.eigvalsh(unit.T @ unit)
+    return float(np.sqrt(squares[-1] / squares[0])) if squares[0] > 1e-14 * squares[-1] else float("inf")
+
+
+def symmetric_range(bound: float | tuple[float, float]) -> tuple[float, float]:
+    """[low, high]; a single bound is meant on both sides."""
+    return bound if isinstance(bound, tuple) else (-bound, bound)
+
+
+def speed_bound(bound: float | tuple[float, float]) -> float:
+    """The symmetric bound that keeps within an unsymmetric one."""
+    return min(-bound[0], bound[1]) if isinstance(bound, tuple) else bound
