@@ -145,3 +145,15 @@ def test_choices_on_real_logs_are_sane(folder):
     (a, b), *_ = mover.usable()
     weights = mover.weights(a, b, mover.states(a, b)[1])
     assert weights.mean() > 0.6  # most of an exciting motion is neither rest nor reversal
+
+
+def test_a_clean_run_of_whole_periods_has_a_bandwidth():
+    """Between the lines of a periodic motion there is only floor: it must not end the band."""
+    t = np.arange(4000) / 2000.0
+    q = np.column_stack(
+        [0.3 * np.sin(2 * np.pi * 1.5 * t) + 0.05 * np.sin(2 * np.pi * 4 * t), 0.2 * np.cos(3 * np.pi * t)]
+    )
+    step = 1e-6
+    log = log_from_arrays(arm(), t, np.rint(q / step) * step, q)
+    plan = plan_motion([log], arm(), Filter(), Mask())
+    assert 10.0 < plan.cutoff < 80.0  # a few times the 4 Hz of the motion, not a tenth of the sampling rate

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
 
@@ -70,7 +70,7 @@ def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
     density = power / gain
     band = (f > _FLOOR_BAND[0] / dt) & (f < _FLOOR_BAND[1] / dt)
     floor = np.median(density[band], axis=0) if band.any() else np.zeros(q.shape[1])
-    sink = _sinks(f, density, floor)
+    sink = _sinks(f, density, floor, np.argmax(power, axis=0))
     excess = np.where(np.arange(len(f))[:, None] <= sink, np.maximum(power - 3.0 * floor * gain, 0.0), 0.0)
     total = np.cumsum(excess, axis=0)
     speed = np.sqrt(total[-1] * (f[1] - f[0] if len(f) > 1 else 1.0))
@@ -108,12 +108,17 @@ def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
     return float(f"{cutoff:.2g}")
 
 
-def _sinks(f: Float[Array, "k"], density: Float[Array, "k m"], floor: Float[Array, "m"]) -> Array:
-    """Index of the first frequency at which the smoothed density is down to the floor."""
+def _sinks(
+    f: Float[Array, "k"], density: Float[Array, "k m"], floor: Float[Array, "m"], peak: Int[Array, "m"]
+) -> Array:
+    """Index of the first frequency beyond the peak at which the smoothed density is down to the floor.
+
+    Below the peak a clean run of whole periods has nothing but floor, too.
+    """
     width = max(1, round(_SMOOTHING / (f[1] - f[0]))) if len(f) > 1 else 1
     # Direct sums: densities span twenty decades, and running sums would drown the small ones.
     smooth = np.column_stack([np.convolve(x, np.full(width, 1.0 / width), mode="same") for x in density.T])
-    under = smooth < _OVER_FLOOR * floor
+    under = (smooth < _OVER_FLOOR * floor) & (np.arange(len(f))[:, None] > peak)
     return np.where(under.any(axis=0), np.argmax(under, axis=0), len(f) - 1)
 
 
