@@ -15,6 +15,7 @@ axes e_i of a, g_k of b, the equations are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.arrays import Array
+from dynid.kinematics.equation_kinds import ALONG, LINEAR, NORMAL, ROD
 from dynid.kinematics.tree import PRISMATIC, SPHERICAL, Tree, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.loop import Loop
@@ -83,12 +85,8 @@ class Closure:
         self.equations = _equations(mechanism)
         self.names = tuple(_names(mechanism))
         self._frames = _frame_tree(self.tree, mechanism)
-        self._links = _link_tree(self.tree)
-        self._rows = _coordinate_links(self.tree)
-        self._ancestors = [
-            [r for r, (link, _, _) in enumerate(self._rows) if link in set(self.tree.ancestors(int(at)))]
-            for at in self._frames.body_link
-        ]
+        self._moving = _frames_and_links(self.tree, self._frames)
+        self._tables = _tables(self.tree, self._frames, self.equations)
 
     @cached_property
     def count(self) -> int:
@@ -97,31 +95,13 @@ class Closure:
 
     def values(self, q: Float[Array, "n q"]) -> ClosureValues:
         """F and A at tree positions."""
-        n, v = len(q), self.tree.n_v
-        still = np.zeros((n, v))
-        R, p, _, _ = _motion(self._frames, q, still, still)
-        jacobians = self._jacobians(q, p)
-        f, A = np.zeros((n, self.count)), np.zeros((n, self.count, v))
-        for c, equation in enumerate(self.equations):
-            if isinstance(equation, _Linear):
-                f[:, c] = q @ equation.positions - equation.offset
-                A[:, c] = equation.velocities
-                continue
-            a, b = 2 * equation.loop, 2 * equation.loop + 1
-            (Ja, Wa), (Jb, Wb) = jacobians[a], jacobians[b]
-            d = p[:, b] - p[:, a]
-            if isinstance(equation, _Along):
-                e = R[:, a, :, equation.axis]
-                f[:, c] = _dot(e, d)
-                A[:, c] = _project(e, Jb - Ja) + _project(_cross(e, d), Wa)
-            elif isinstance(equation, _Rod):
-                f[:, c] = (_dot(d, d) - equation.length**2) / (2.0 * equation.length)
-                A[:, c] = _project(d / equation.length, Jb - Ja)
-            else:
-                for weight, i, k in equation.terms:
-                    e, g = R[:, a, :, i], R[:, b, :, k]
-                    f[:, c] += weight * _dot(e, g)
-                    A[:, c] += weight * _project(_cross(e, g), Wa - Wb)
+        from dynid.kinematics.closure_kernels import closure_values
+        from dynid.kinematics.tree import body_states
+
+        still = np.zeros((len(q), self.tree.n_v))
+        motion = body_states(self._moving, q, still, still)
+        f, A = np.zeros((len(q), self.count)), np.zeros((len(q), self.count, self.tree.n_v))
+        closure_values(motion, len(self._frames.body_link), *self._tables, np.ascontiguousarray(q), f, A)
         return ClosureValues(f, A)
 
     def bias(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n c"]:
@@ -147,26 +127,6 @@ class Closure:
                     g1, g2 = _axis_rates(g, V[:, b, 3:], dV[:, b, 3:])
                     gamma[:, c] += weight * (_dot(e2, g) + 2.0 * _dot(e1, g1) + _dot(e, g2))
         return gamma
-
-    def _jacobians(
-        self, q: Float[Array, "n q"], p: Float[Array, "n f 3"]
-    ) -> list[tuple[Float[Array, "n 3 v"], Float[Array, "n 3 v"]]]:
-        """Linear and angular Jacobians of every loop frame, base axes."""
-        still = np.zeros((len(q), self.tree.n_v))
-        R, at, _, _ = _motion(self._links, q, still, still)
-        found = []
-        for frame, coordinates in enumerate(self._ancestors):
-            J, W = np.zeros((2, len(q), 3, self.tree.n_v))
-            for r in coordinates:
-                link, axis, slides = self._rows[r]
-                z = R[:, link, :, axis]
-                if slides:
-                    J[:, :, r] = z
-                else:
-                    J[:, :, r] = _cross(z, p[:, frame] - at[:, link])
-                    W[:, :, r] = z
-            found.append((J, W))
-        return found
 
 
 def moved(mechanism: Mechanism, q: Float[Array, "n q"], step: Float[Array, "n v"]) -> Float[Array, "n q"]:
@@ -250,11 +210,52 @@ def _frame_tree(tree: Tree, mechanism: Mechanism) -> Tree:
     return _with_bodies(tree, np.array(links, dtype=np.int64), np.array(frames).reshape(-1, 12))
 
 
-def _link_tree(tree: Tree) -> Tree:
-    """The tree with its own link frames in place of its bodies."""
+def _frames_and_links(tree: Tree, frames: Tree) -> Tree:
+    """The tree with the loop frames, then its own link frames, in place of its bodies."""
     links = np.arange(len(tree.parent), dtype=np.int64)
     identity = np.tile(_flat(Frame(np.eye(3), np.zeros(3))), (len(links), 1))
-    return _with_bodies(tree, links, identity)
+    return _with_bodies(
+        tree,
+        np.concatenate([frames.body_link, links]),
+        np.concatenate([frames.body_frame, identity]),
+    )
+
+
+def _tables(tree: Tree, frames: Tree, equations: Sequence[_Equation]) -> tuple[tuple[Array, ...], ...]:
+    """The equations as the kernel reads them: see `closure_kernels.closure_values`."""
+    n_q, n_v, count = tree.n_q, tree.n_v, len(equations)
+    kind, loop, axis = np.zeros((3, count), dtype=np.int64)
+    length, offset = np.ones(count), np.zeros(count)
+    on_q, on_v = np.zeros((count, n_q)), np.zeros((count, n_v))
+    start, terms = [0], []
+    for c, equation in enumerate(equations):
+        if isinstance(equation, _Linear):
+            kind[c], offset[c] = LINEAR, equation.offset
+            on_q[c], on_v[c] = equation.positions, equation.velocities
+        elif isinstance(equation, _Along):
+            kind[c], loop[c], axis[c] = ALONG, equation.loop, equation.axis
+        elif isinstance(equation, _Rod):
+            kind[c], loop[c], length[c] = ROD, equation.loop, equation.length
+        else:
+            kind[c], loop[c] = NORMAL, equation.loop
+            terms += list(equation.terms)
+        start.append(len(terms))
+    weights = np.array([weight for weight, _, _ in terms], dtype=float)
+    of_a, of_b = (np.array([term[k] for term in terms], dtype=np.int64) for k in (1, 2))
+    rows = _coordinate_links(tree)
+    chains = [set(tree.ancestors(int(at))) for at in frames.body_link]
+    listed = [[r for r, (link, _, _) in enumerate(rows) if link in chain] for chain in chains]
+    ancestors = np.array([r for one in listed for r in one], dtype=np.int64)
+    bounds = np.concatenate([[0], np.cumsum([len(one) for one in listed])]).astype(np.int64)
+    links, axes = (np.array([row[k] for row in rows], dtype=np.int64) for k in (0, 1))
+    slides = np.array([row[2] for row in rows], dtype=bool)
+    return (
+        (kind, loop, axis, length),
+        (np.array(start, dtype=np.int64), weights, of_a, of_b),
+        (on_q, on_v, offset),
+        (bounds, ancestors),
+        (links, axes, slides),
+    )
 
 
 def _with_bodies(tree: Tree, links: Int[Array, "b"], frames: Float[Array, "b 12"]) -> Tree:
@@ -316,7 +317,3 @@ def _cross(a: Float[Array, "n 3"], b: Float[Array, "n 3"]) -> Float[Array, "n 3"
 
 def _dot(a: Float[Array, "n 3"], b: Float[Array, "n 3"]) -> Float[Array, "n"]:
     return np.asarray(np.sum(a * b, axis=1))
-
-
-def _project(e: Float[Array, "n 3"], J: Float[Array, "n 3 v"]) -> Float[Array, "n v"]:
-    return np.asarray(np.einsum("ni,niv->nv", e, J))

@@ -162,23 +162,32 @@ def body_motion(
         q: Positions of all tree joints, shape (n, n_q), in [rad, m, -].
         dq, ddq: Velocities and their rates, shape (n, n_v), in [rad/s, m/s] and per s.
     """
-    from dynid.kinematics.kernels import move_bodies
-
-    kind = np.result_type(np.float64, q, dq, ddq)
-    flat = move_bodies(
-        tree.parent,
-        tree.kind,
-        tree.q_start,
-        tree.v_start,
-        tree.placement,
-        tree.body_link,
-        tree.body_frame,
-        tree.gravity,
-        *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq)),
-    )
+    flat = body_states(tree, q, dq, ddq)
     n, b = flat.shape[:2]
     R = flat[..., :9].reshape(n, b, 3, 3)
     return BodyMotion(R, flat[..., 9:12], flat[..., 12:18], flat[..., 18:24])
+
+
+def body_states(
+    tree: Tree, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
+) -> Inexact[Array, "n b 24"]:
+    """R by rows, p, V and dV of every body in one array, as `body_motion` names them."""
+    from dynid.kinematics.kernels import move_bodies
+
+    kind = np.result_type(np.float64, q, dq, ddq)
+    return np.asarray(
+        move_bodies(
+            tree.parent,
+            tree.kind,
+            tree.q_start,
+            tree.v_start,
+            tree.placement,
+            tree.body_link,
+            tree.body_frame,
+            tree.gravity,
+            *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq)),
+        )
+    )
 
 
 def tree_rates(

@@ -1,0 +1,3 @@
+"""Kinds of closure equations, as the kernel numbers them."""
+
+ALONG, NORMAL, ROD, LINEAR = range(4)
