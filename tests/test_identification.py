@@ -424,3 +424,16 @@ def test_energy_needs_no_acceleration(overlap: bool) -> None:
         assert parameter.value == pytest.approx(expected, rel=0.01, abs=0.01), parameter.name
     width = 50 if not overlap else 25
     assert estimate.fit.n_rows == pytest.approx(3 * 8000 / width, rel=0.06)
+
+
+def test_one_row_per_motor_of_a_redundant_robot_is_refused() -> None:
+    """Two motors on one joint: the null space is named."""
+    robot = arm(1, drive=())
+    joint = robot.coordinates[0]
+    robot = replace(robot, actuators=(Actuator("left", {joint: 1.0}), Actuator("right", {joint: -2.0})))
+    truth = true_parameters(robot)
+    log = exact_log(robot, truth)
+    assert_recovers(robot, [log], truth)
+    for efforts in (("left",), (1,)):
+        with pytest.raises(InputError, match=r"null space of J_a\^T has dimension 1"):
+            identify_logs(robot, [log], (), replace(EXACT, efforts=efforts))

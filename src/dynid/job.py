@@ -85,7 +85,9 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
-    directions = choose_rows(model.directions(robot), experiment.efforts, present)
+    directions = model.directions(robot)
+    _refuse_single_motors(robot, directions, experiment)
+    directions = choose_rows(directions, experiment.efforts, present)
     if not directions.names:
         raise InputError(
             "no equation can be used: the logs share no effort",
@@ -94,6 +96,23 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
         )
     plans = plan_motions(logs, robot, experiment.filter, experiment.mask)
     return join(robot, model, parameters, directions, plans, logs, experiment)
+
+
+def _refuse_single_motors(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
+    """With more motors than freedoms there is no row for one motor; say why."""
+    motors = [actuator.name for actuator in robot.actuators]
+    spare = len(motors) - len(directions.names)
+    shared = np.all(np.count_nonzero(directions.effort_map, axis=1) != 1)
+    wanted = [one for one in experiment.efforts or () if isinstance(one, int) or one not in directions.names]
+    if wanted and shared and spare > 0:
+        raise InputError(
+            f"effort {wanted[0]}: one row per motor does not exist here. {len(motors)} motors drive"
+            f" {len(directions.names)} freedoms: the null space of J_a^T has dimension {spare}, and an"
+            " internal tension in it changes the efforts without any motion",
+            file=experiment.file,
+            remedy=f"leave `efforts:` out (the rows are J_a^T tau: {', '.join(directions.names)}), or use"
+            " model: power",
+        )
 
 
 def join(
