@@ -65,6 +65,12 @@ def pinocchio_regressor(mechanism: Mechanism, q: np.ndarray, dq: np.ndarray, ddq
     return W
 
 
+def pinocchio_velocity(mechanism: Mechanism, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray):
+    """Pinocchio's q, v, a of one state."""
+    q_pin, _, v_pin, a_pin = _pinocchio_state(mechanism, q, dq, ddq)
+    return q_pin, v_pin, a_pin
+
+
 def _pinocchio_state(mechanism, q, dq, ddq):
     """Pinocchio's q, v, a of one state, and T that turns its rows into ours."""
     q_pin, v_pin, a_pin = [], [], []
