@@ -184,3 +184,29 @@ def test_same_samples_from_another_file_are_not_independent(robot):
     estimate = identify_logs(robot, [recording], [copy, log(robot, 2)])
     assert [one.independent for one in estimate.validation] == [False, True]
     assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
+
+
+def test_ties_are_tested_against_the_data(robot):
+    ties = (TieChoice("sides"), TieChoice("motors"))
+    equal = identify_logs(robot, [log(robot, 1)], (), Experiment(robot=robot, ties=ties))
+    assert "accepted by these data" in equal.choices["tie 'sides', 'motors'"]
+    one = log(robot, 1)
+    # One side drives against three times the friction: the sides are not equal.
+    dragged = replace(one, tau=one.tau + [0.0, 1.0] * np.sign(np.gradient(one.q, axis=0)))
+    unequal = identify_logs(robot, [dragged], (), Experiment(robot=robot, ties=ties))
+    assert "tie-rejected" in {notice.code for notice in unequal.warnings}
+
+
+def test_the_tie_test_rejects_as_often_as_it_says(robot):
+    """Equal sides, fresh noise: p is uniform, so about 5 % of the tests fall below 0.05."""
+    ties = (TieChoice("sides"), TieChoice("motors"))
+    clean = log(robot, 1)
+    below = 0
+    for seed in range(60):
+        noise = 0.05 * np.random.default_rng(seed).normal(size=clean.tau.shape)
+        found = identify_logs(
+            robot, [replace(clean, tau=clean.tau + noise)], (), Experiment(robot=robot, ties=ties)
+        )
+        below += float(found.choices["tie 'sides', 'motors'"].rpartition("p = ")[2]) < 0.05
+    # 60 draws at 5 %: more than 9 happen once in a thousand times.
+    assert below <= 9

@@ -28,11 +28,13 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.motion.log import Log
 from dynid.notices import Notice
+from dynid.projection.projection import System
 from dynid.provenance import provenance
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.prediction import predict_rows
+from dynid.statistics.tie_test import tie_test
 from dynid.threads import single_threaded_blas
 from dynid.validation import predict_held_out, validate_result
 
@@ -106,8 +108,10 @@ def identify_logs(
     estimator = estimator_named(experiment.estimator)
     with single_threaded_blas():
         job = prepare(mechanism, logs, experiment)
-        data = base_system(build_system(job, progress), _base(job, experiment))
+        system = build_system(job, progress)
+        data = base_system(system, _base(job, experiment))
         solution = estimator(data.system)
+        tied, tie_notices = _tested_ties(job, system, experiment, solution)
         reduced = _reduced(experiment, data, solution)
         symbols = grouping_symbols(
             job.mechanism, job.model, ties=_ties(experiment), rows=job.directions.names, loads=job.loads
@@ -127,8 +131,12 @@ def identify_logs(
         fit=parts.fit,
         covariance=parts.covariance,
         validation=validation,
-        warnings=(*check_options(experiment, job.model.name), *_warnings(job, validate, parts)),
-        choices=_choices(job),
+        warnings=(
+            *check_options(experiment, job.model.name),
+            *tie_notices,
+            *_warnings(job, validate, parts),
+        ),
+        choices={**_choices(job), **tied},
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*(one.signals for one in fitted), *unseen),
         truth=None if truth is None else _known_values(data, truth),
@@ -153,6 +161,18 @@ def _base(job: Job, experiment: Experiment) -> BaseSet:
     )
     after = _ties(experiment, "regrouped")
     return tie_regrouped(base, tie_groups(job.mechanism, job.parameters, after)) if after else base
+
+
+def _tested_ties(
+    job: Job, system: System, experiment: Experiment, solution: Solution
+) -> tuple[dict[str, str], tuple[Notice, ...]]:
+    """Whether the data accept the ties, in words, and a warning if they do not."""
+    if not experiment.ties:
+        return {}, ()
+    free = replace(experiment, ties=())
+    found = tie_test(solution, base_system(system, _base(job, free)))
+    names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
+    return ({f"tie {names}": found.words}, found.notices(names)) if found else ({}, ())
 
 
 def _reduced(experiment: Experiment, data: BaseSystem, solution: Solution) -> Reduced | None:
