@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.errors import InputError
+from dynid.excitation import design
+from dynid.excitation.closed import closed_condition, independent_joints, random_closed
 from dynid.excitation.design import (
     random_fourier,
     regressor_condition,
@@ -17,6 +19,7 @@ from dynid.excitation.design import (
 )
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.ranking import scaled_condition
+from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
 from tests.random_mechanisms import random_tree
@@ -126,3 +129,58 @@ def test_limits_may_be_single_bounds_or_ranges() -> None:
     np.testing.assert_array_equal(limits.high, 1.5)
     np.testing.assert_array_equal(limits.dq, 1.0)
     np.testing.assert_array_equal(limits.ddq, np.inf)
+
+
+@pytest.mark.parametrize("name", ["dualv", "orthoglide", "evra"])
+def test_closed_motions_keep_loops_closed_and_limits(name: str) -> None:
+    robot = load_robot(name)
+    motion = design.random_motion(robot, seed=2, frequency=0.4, draws=1)
+    t = np.linspace(0, motion.period, 401)
+    states = motion.states(t)
+    q, dq, ddq = motion.measured(states)
+    assert assembly_of(robot).gaps(states.q).max() < 1e-10
+    s = np.linalg.svd(
+        states.N[:, [robot.coordinates.index(joint) for joint in motion.joints]], compute_uv=False
+    )
+    assert np.max(s[:, 0] / s[:, -1]) < 60  # 50 on a coarser grid
+    for i, joint in enumerate(robot.measured):
+        low, high = robot.limits[joint]["q"]
+        assert low < q[:, i].min() < q[:, i].max() < high
+        assert np.abs(dq[:, i]).max() < robot.limits[joint]["dq"]
+        assert np.abs(ddq[:, i]).max() < robot.limits[joint]["ddq"]
+    # At rest at both ends, to rounding of a few sines and of the loops' solution.
+    assert np.abs(dq[[0, -1]]).max() < 1e-9
+    assert np.abs(ddq[[0, -1]]).max() < 1e-9
+    # Rates against central differences of the poses: h^2 / 6 times third derivatives of some 1e3.
+    h = t[1] - t[0]
+    np.testing.assert_allclose((q[2:] - q[:-2]) / (2 * h), dq[1:-1], atol=0.02 * np.abs(dq).max())
+    np.testing.assert_allclose((dq[2:] - dq[:-2]) / (2 * h), ddq[1:-1], atol=0.02 * np.abs(ddq).max())
+
+
+def test_independent_joints_are_the_measured_ones_where_they_fit() -> None:
+    assert independent_joints(load_robot("orthoglide")) == ("slide1", "slide2", "slide3")
+    robot = load_robot("dualv")
+    joints = independent_joints(robot)
+    assert len(joints) == 3  # four motors are one too many
+    assembly = assembly_of(robot)
+    N = assembly.tangent(assembly.closure.values(assembly.start[None]).A)
+    assert np.linalg.cond(N[0, [robot.coordinates.index(joint) for joint in joints]]) < 10
+
+
+def test_closed_draws_are_ranked_and_seeded() -> None:
+    robot = load_robot("dualv")
+    condition = closed_condition(robot)
+    one, more, again = (random_closed(robot, 3, frequency=0.5, draws=draws) for draws in (1, 3, 3))
+    assert condition(more) <= condition(one)
+    np.testing.assert_array_equal(more.series.sine, again.series.sine)
+
+
+def test_closed_motions_ask_for_what_they_need() -> None:
+    robot = load_robot("orthoglide")
+    with pytest.raises(InputError, match="2 harmonics"):
+        design.random_motion(robot, harmonics=2)
+    with pytest.raises(InputError, match=r"'slide2' at -0\.31.*outside its limits"):
+        random_closed(replace(robot, limits={"slide2": {"q": (0.0, 1.0)}}))
+    narrow = {"swing1": {"q": (-np.pi / 2 - 1e-6, -np.pi / 2 + 1e-6)}}
+    with pytest.raises(InputError, match="no motion of robot 'orthoglide'"):
+        random_closed(replace(robot, limits=narrow), draws=1)

@@ -10,7 +10,8 @@ import pinocchio as pin
 import pytest
 
 from dynid.errors import InputError
-from dynid.excitation.design import random_fourier
+from dynid.excitation.design import random_fourier, random_motion
+from dynid.excitation.efforts import tension_directions
 from dynid.excitation.simulate import (
     effort_noise,
     inverse_efforts,
@@ -19,6 +20,7 @@ from dynid.excitation.simulate import (
     simulate_log,
 )
 from dynid.excitation.write import write_log
+from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
@@ -178,3 +180,75 @@ def test_other_log_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither"):
         write_log(log, tmp_path / "log.xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+def energy_of(robot, truth, q, dq) -> np.ndarray:
+    """Kinetic and potential energy of all bodies, from their poses and twists alone."""
+    motion = body_motion(tree_of(robot), q, dq, np.zeros_like(dq))
+    total = np.zeros(len(q))
+    for i, body in enumerate(robot.bodies):
+        mass, moment, inertia = unpack(np.array([truth.get(f"{symbol}_{body}", 0.0) for symbol in SYMBOLS]))
+        v, omega = motion.V[:, i, :3], motion.V[:, i, 3:]
+        total += 0.5 * mass * np.sum(v * v, axis=1)
+        total += np.einsum("ni,ni->n", v, np.cross(omega, moment[None]))
+        total += 0.5 * np.einsum("ni,ij,nj->n", omega, inertia, omega)
+        height = mass * motion.p[:, i] + np.einsum("nij,j->ni", motion.R[:, i], moment)
+        total -= height @ robot.gravity
+    return total
+
+
+@pytest.mark.parametrize("name", ["dualv", "orthoglide", "evra"])
+def test_efforts_of_closed_robots_do_the_work(name: str) -> None:
+    robot, truth = truth_of(name)
+    still = {
+        key: 0.0 if key.split("_")[0].rstrip("+-") in ("Ia", "Fv", "Fs", "Off") else value
+        for key, value in truth.items()
+    }
+    motion = random_motion(robot, 4, frequency=0.3, draws=1)
+    log = simulate_log(robot, still, motion, rate=400.0, duration=motion.period, velocity=True)
+    states = motion.states(log.t)
+    energy = energy_of(robot, still, states.q, states.dq)
+    power = np.sum(log.tau * (states.dq @ robot.actuator_map.T), axis=1)
+    rate = (energy[2:] - energy[:-2]) * 200.0
+    # Central differences over 2.5 ms of a motion below 2 Hz: (w h)^2 / 6 with harmonics of the loops.
+    np.testing.assert_allclose(rate, power[1:-1], atol=5e-3 * np.abs(power).max())
+    np.testing.assert_allclose(log.q, motion.q(log.t), atol=1e-12)
+
+
+def test_tension_is_added_and_does_no_work() -> None:
+    robot, truth = truth_of("dualv")
+    motion = random_motion(robot, 1, frequency=0.5, draws=1)
+    logs = [simulate_log(robot, truth, motion, rate=100.0, duration=2.0, tension=c) for c in (0.0, 6.0)]
+    extra = logs[1].tau - logs[0].tau
+    states = motion.states(logs[0].t)
+    J = robot.actuator_map @ states.N
+    assert np.abs(np.einsum("nad,na->nd", J, extra)).max() < 1e-12  # rounding of 6 N m
+    size = np.linalg.norm(extra, axis=1)
+    assert 1.0 < size.min() < size.max() <= 6.0
+    assert np.abs(np.diff(extra, axis=0)).max() < 1.0  # no jump of sign
+    # Least norm: without tension nothing lies in the null space.
+    Z = tension_directions(robot, states.N)
+    assert np.abs(np.einsum("naz,na->nz", Z, logs[0].tau)).max() < 1e-10
+
+
+def test_measured_joints_of_a_closed_robot_give_its_efforts() -> None:
+    robot, truth = truth_of("dualv")
+    motion = random_motion(robot, 1, frequency=0.5, draws=1)
+    log = simulate_log(robot, truth, motion, rate=100.0, duration=2.0, payloads=("payload",))
+    state = motion.measured(motion.states(log.t))
+    tau = inverse_efforts(robot, truth, *state, mounted=("payload",))
+    # Found again through four measured motors in least squares; sign(dq) at rest is rounding.
+    np.testing.assert_allclose(tau[1:-1], log.tau[1:-1], atol=1e-9)
+
+
+def test_impossible_simulations_of_closed_robots_are_refused() -> None:
+    robot, truth = truth_of("orthoglide")
+    motion = random_motion(robot, 1, draws=1)
+    with pytest.raises(InputError, match="no more actuators than freedoms"):
+        simulate_log(robot, truth, motion, rate=10.0, duration=1.0, tension=5.0)
+    q = np.repeat(motion.q(np.zeros(1)), 2, axis=0)
+    with pytest.raises(InputError, match=r"at sample 1 .* stay open"):
+        inverse_efforts(robot, truth, q + np.array([[0.0], [1.0]]), 0 * q, 0 * q)
+    driven = replace(robot, actuators=robot.actuators[:2])
+    with pytest.raises(InputError, match="2 actuators of robot 'orthoglide' cannot"):
+        simulate_log(driven, truth, motion, rate=10.0, duration=1.0)

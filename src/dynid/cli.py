@@ -59,7 +59,7 @@ full_option = click.option("--full", is_flag=True, help="Print every parameter, 
 
 
 @main.command(short_help="Simulate, identify and compare with the truth.")
-@click.argument("robot", default="serial6")
+@click.argument("robot", default="dualv")
 @out_option
 def demo(robot: str, out: Path | None) -> None:
     """Simulate a built-in robot, identify it, compare with the truth."""

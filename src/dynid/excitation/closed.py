@@ -25,9 +25,10 @@ _SWING = 4.0  # deviations of that walk: more than can be done, to be drawn in f
 _CLOSED = 1e-10  # m or rad
 _MOST_CONDITION = 50.0
 _MOST_JUMP = 0.1  # rad or m between what the rates foretell and where the next pose is
-_GRID_PER_HARMONIC = 25
-_SHRINK = 0.85
-_ATTEMPTS = 30
+_GRID_PER_HARMONIC = 12
+_LEAST_GRID = 125
+_SHRINK = 0.8
+_ATTEMPTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,7 @@ def random_closed(
         draws: Motions drawn; the best conditioned is taken.
         margin: Share of every limit that stays unused, dimensionless.
     """
+    _check_start(mechanism)
     joints = independent_joints(mechanism)
     bounds = _bounds(mechanism, joints)
     rng = np.random.default_rng(seed)
@@ -211,18 +213,27 @@ def _bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
         own = mechanism.limits.get(name, {})
         if "q" in own:
             least, most = symmetric_range(own["q"])
-            if not least < centre[i] < most:
-                raise InputError(
-                    f"the start pose has '{name}' at {centre[i]:.4g}, outside its limits {least:g} to"
-                    f" {most:g}",
-                    file=mechanism.file,
-                    place=f"limits.{name}",
-                    remedy="correct `start:` or the limits",
-                )
             low[i], high[i] = max(low[i], least), min(high[i], most)
         speeds[i] = speed_bound(own.get("dq", np.inf))
         accelerations[i] = speed_bound(own.get("ddq", np.inf))
     return Limits(low, high, speeds, accelerations)
+
+
+def _check_start(mechanism: Mechanism) -> None:
+    """Refuse a start pose outside the limits: every motion is drawn towards it."""
+    start = assembly_of(mechanism).start
+    for name, own in mechanism.limits.items():
+        if "q" not in own or name not in mechanism.positions:
+            continue
+        low, high = symmetric_range(own["q"])
+        value = start[mechanism.positions.index(name)]
+        if not low < value < high:
+            raise InputError(
+                f"the start pose has '{name}' at {value:.4g}, outside its limits {low:g} to {high:g}",
+                file=mechanism.file,
+                place=f"limits.{name}",
+                remedy="correct `start:` or the limits",
+            )
 
 
 def _feasible(
@@ -231,7 +242,7 @@ def _feasible(
     """The same motion, drawn towards the start pose until it can be done."""
     assembly = assembly_of(mechanism)
     start = assembly.start[[mechanism.positions.index(name) for name in joints]]
-    samples = _GRID_PER_HARMONIC * len(series.sine)
+    samples = max(_LEAST_GRID, _GRID_PER_HARMONIC * len(series.sine))
     t = np.arange(samples + 1) / samples * series.period
     for attempt in range(_ATTEMPTS):
         size = _SHRINK**attempt
