@@ -73,13 +73,16 @@ class MovingRows:
 
 
 def _watched(mechanism: Mechanism, directions: Directions, measured: Sequence[str]) -> list[list[int]]:
-    """Measured columns whose reversals matter in each row: a motor's own row feels its friction."""
+    """Measured columns whose reversals matter in each row.
+
+    A motor's own row feels its own friction, a row of J_a^T tau that of all motors, and a power none.
+    """
+    if not directions.jumps:
+        return [[] for _ in directions.names]
     jumping = jumping_coordinates(mechanism)
     place = {name: i for i, name in enumerate(measured)}
-    own = {actuator.name: actuator.on for actuator in mechanism.actuators}
-    return [
-        [place[c] for c in own.get(name, ()) if c in jumping and c in place]
-        if np.count_nonzero(directions.effort_map[k]) == 1
-        else []
-        for k, name in enumerate(directions.names)
-    ]
+    felt = []
+    for efforts in directions.effort_map:
+        driven = {c for a in np.flatnonzero(efforts) for c in mechanism.actuators[a].on}
+        felt.append([place[c] for c in measured if c in driven and c in jumping])
+    return felt

@@ -21,4 +21,4 @@ def power_directions(mechanism: Mechanism) -> Directions:
     def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
         return dq[:, :, None]
 
-    return Directions(("power",), ("W",), None, np.ones((1, len(mechanism.actuators))), moving)
+    return Directions(("power",), ("W",), None, np.ones((1, len(mechanism.actuators))), moving, jumps=False)

@@ -31,6 +31,8 @@ class Directions:
             which efforts a row feels at all.
         moving: Directions (n, n_v, k) at a batch of poses, from an orthonormal basis of the tangent
             space (n, n_v, d) and the velocities (n, n_v); None where N is constant.
+        jumps: Whether Coulomb friction jumps in the rows at a reversal; in a power it does not,
+            for it is multiplied by the velocity.
     """
 
     names: tuple[str, ...]
@@ -38,6 +40,7 @@ class Directions:
     N: Float[Array, "v k"] | None
     effort_map: Float[Array, "k a"]
     moving: Moving | None = None
+    jumps: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +133,7 @@ def choose_rows(
         None if directions.N is None else directions.N[:, rows],
         directions.effort_map[rows],
         None if directions.moving is None else _some(directions.moving, rows),
+        directions.jumps,
     )
 
 
