@@ -158,7 +158,11 @@ def closed_condition(mechanism: Mechanism) -> Callable[[ClosedMotion], float]:
     def condition(motion: ClosedMotion) -> float:
         samples = max(SAMPLES, -(-2 * len(kept) // assembly.dof))
         t = np.arange(samples) / samples * motion.period
-        return scaled_condition(_regressor(mechanism, motion.states(t))[:, kept])
+        try:
+            states = motion.states(t)
+        except InputError:  # between the poses that were probed, this draw leaves what the loops allow
+            return float("inf")
+        return scaled_condition(_regressor(mechanism, states)[:, kept])
 
     return condition
 
