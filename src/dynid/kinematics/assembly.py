@@ -41,6 +41,33 @@ class Mobility:
         return self.n_equations - self.rank
 
 
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A factorised closure Jacobian: tangent space, and the smallest step for a change of f.
+
+    With A^T = Q R: step = Q R^-T f; with A = U S V^T: step = V S^-1 U^T f.
+
+    Attributes:
+        N: Orthonormal tangent directions, shape (n, v, d).
+        kept: Equations that the factorisation holds.
+        outer, inner, left: Q and R^T, or V S^-1 and U.
+    """
+
+    N: Float[Array, "n v d"]
+    kept: Int[Array, "k"]
+    outer: Float[Array, "n v r"]
+    inner: Float[Array, "n r r"] | None
+    left: Float[Array, "n c r"] | None
+
+    def step(self, f: Float[Array, "n c"]) -> Float[Array, "n v"]:
+        """The smallest step with A step = f."""
+        if self.inner is not None:
+            weights = _solve(self.inner, f[:, self.kept])
+        else:
+            weights = np.einsum("ncr,nc->nr", np.asarray(self.left), f)
+        return np.asarray(np.einsum("nvr,nr->nv", self.outer, weights))
+
+
 def assembly_of(mechanism: Mechanism) -> Assembly:
     """The assembly of a mechanism, made once."""
     if mechanism not in _KNOWN:
@@ -74,22 +101,20 @@ class Assembly:
         """Degrees of freedom."""
         return self.mobility.dof
 
+    def split(self, A: Float[Array, "n c v"]) -> Split:
+        """Tangent directions and smallest steps of a batch, from one factorisation of A."""
+        r = self.rank
+        if len(self.kept) == r:
+            Q, R = np.linalg.qr(np.swapaxes(A[:, self.kept], 1, 2), mode="complete")
+            return Split(Q[:, :, r:], self.kept, Q[:, :, :r], np.swapaxes(R[:, :r], 1, 2), None)
+        U, s, Vt = np.linalg.svd(A, full_matrices=True)
+        inverse = 1.0 / np.maximum(s[:, :r], 1e-300)
+        V = np.swapaxes(Vt, 1, 2)
+        return Split(V[:, :, r:], self.kept, V[:, :, :r] * inverse[:, None], None, U[:, :, :r])
+
     def tangent(self, A: Float[Array, "n c v"]) -> Float[Array, "n v d"]:
         """Orthonormal directions N with A N = 0, of the mechanism's own dimension."""
-        if len(self.kept) == self.rank:
-            Q = np.linalg.qr(np.swapaxes(A[:, self.kept], 1, 2), mode="complete")[0]
-            return np.asarray(Q[:, :, self.rank :])
-        return np.swapaxes(np.linalg.svd(A, full_matrices=True)[2][:, self.rank :], 1, 2)
-
-    def particular(self, A: Float[Array, "n c v"], f: Float[Array, "n c"]) -> Float[Array, "n v"]:
-        """The smallest step with A step = f, rank as of the mechanism."""
-        if len(self.kept) == self.rank:
-            Ar, fr = A[:, self.kept], f[:, self.kept]
-            weights = _solve(Ar @ np.swapaxes(Ar, 1, 2), fr)
-            return np.asarray(np.einsum("nrv,nr->nv", Ar, weights))
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        inverse = np.where(np.arange(s.shape[1]) < self.rank, 1.0 / np.maximum(s, 1e-300), 0.0)
-        return np.asarray(np.einsum("nrv,nr->nv", Vt, inverse * np.einsum("ncr,nc->nr", U, f)))
+        return self.split(A).N
 
     def close(
         self,
@@ -109,9 +134,10 @@ class Assembly:
         """
         for _ in range(iterations):
             values = self.closure.values(q)
-            step = -self.particular(values.A, values.f)
+            parts = self.split(values.A)
+            step = -parts.step(values.f)
             if wanted is not None and picked is not None:
-                N = self.tangent(values.A)
+                N = parts.N
                 miss = wanted - self.scalars(q)[:, picked] - step[:, picked]
                 step = step + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], miss))
             size = np.linalg.norm(step, axis=1, keepdims=True)
@@ -180,10 +206,10 @@ class Assembly:
         picked: Int[Array, "m"],
     ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]:
         """Velocities and accelerations of all coordinates from the measured ones, and N."""
-        A = self.closure.values(q).A
-        N = self.tangent(A)
+        parts = self.split(self.closure.values(q).A)
+        N = parts.N
         dq = np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], rates))
-        drift = -self.particular(A, self.closure.bias(q, dq))
+        drift = -parts.step(self.closure.bias(q, dq))
         ddq = drift + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], second - drift[:, picked]))
         return dq, ddq, N
 
@@ -191,11 +217,11 @@ class Assembly:
         self, q: Float[Array, "n q"], rng: np.random.Generator
     ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]:
         """Feasible random velocities and accelerations at closed poses, and N."""
-        A = self.closure.values(q).A
-        N = self.tangent(A)
+        parts = self.split(self.closure.values(q).A)
+        N = parts.N
         u = rng.normal(size=(2, len(q), N.shape[2]))
         dq = np.einsum("nvd,nd->nv", N, u[0])
-        drift = -self.particular(A, self.closure.bias(q, dq))
+        drift = -parts.step(self.closure.bias(q, dq))
         return dq, drift + 3.0 * np.einsum("nvd,nd->nv", N, u[1]), N
 
     def scalars(self, q: Float[Array, "n q"]) -> Float[Array, "n v"]:
