@@ -31,4 +31,6 @@ with tempfile.TemporaryDirectory() as folder:
     run("dynid robots", [DYNID, "robots"], environment, folder)
     run("first demo serial6", [DYNID, "demo", "serial6"], environment, folder)
     run("second demo serial6", [DYNID, "demo", "serial6"], environment, folder)
+    run("demo (dualv), closed loops", [DYNID, "demo"], environment, folder)
+    run("the same again", [DYNID, "demo"], environment, folder)
     run("info puma560", [DYNID, "info", "puma560"], environment, folder)

@@ -210,12 +210,10 @@ def test_a_reader_is_one_function_and_one_line(tmp_path, monkeypatch):
     assert read_log(path, arm()).q.shape == (1000, 2)
 
 
-def test_large_csv_is_read_at_machine_speed(tmp_path):
-    import time
-
+def test_a_long_csv_is_read_whole(tmp_path):
     columns = recording(seconds=200.0)
     path = write_csv(tmp_path / "a.csv", columns)
-    begin = time.process_time()
-    assert len(read_log(path, arm()).t) == 50_000
-    # 4 MB take 0.1 to 0.2 s here; a loop over rows in Python takes several times as long.
-    assert time.process_time() - begin < 3.0
+    log = read_log(path, arm())
+    assert len(log.t) == 50_000
+    # 12 digits in the file.
+    np.testing.assert_allclose(log.q[-1], [columns["q_1"][-1], columns["q_2"][-1]], atol=1e-9)

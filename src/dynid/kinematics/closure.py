@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.kinematics.equation_kinds import ALONG, LINEAR, NORMAL, ROD
-from dynid.kinematics.tree import PRISMATIC, SPHERICAL, Tree, tree_of
+from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.loop import Loop
 from dynid.mechanism.mechanism import BASE, Mechanism
@@ -242,7 +242,7 @@ def _tables(tree: Tree, frames: Tree, equations: Sequence[_Equation]) -> tuple[t
         start.append(len(terms))
     weights = np.array([weight for weight, _, _ in terms], dtype=float)
     of_a, of_b = (np.array([term[k] for term in terms], dtype=np.int64) for k in (1, 2))
-    rows = _coordinate_links(tree)
+    rows = tree.coordinate_links()
     chains = [set(tree.ancestors(int(at))) for at in frames.body_link]
     listed = [[r for r, (link, _, _) in enumerate(rows) if link in chain] for chain in chains]
     ancestors = np.array([r for one in listed for r in one], dtype=np.int64)
@@ -267,17 +267,6 @@ def _with_bodies(tree: Tree, links: Int[Array, "b"], frames: Float[Array, "b 12"
 
 def _flat(frame: Frame) -> Float[Array, "12"]:
     return np.concatenate([frame.R.ravel(), frame.p])
-
-
-def _coordinate_links(tree: Tree) -> list[tuple[int, int, bool]]:
-    """Link, axis (column of its R) and whether it slides, of each velocity coordinate."""
-    rows = []
-    for link, kind in enumerate(tree.kind):
-        if kind == SPHERICAL:
-            rows += [(link, axis, False) for axis in range(3)]
-        elif kind:
-            rows.append((link, 2, bool(kind == PRISMATIC)))
-    return rows
 
 
 def _motion(

@@ -50,6 +50,16 @@ class Tree:
     n_q: int
     n_v: int
 
+    def coordinate_links(self) -> list[tuple[int, int, bool]]:
+        """Link, axis (column of its R) and whether it slides, of each velocity coordinate."""
+        rows: list[tuple[int, int, bool]] = []
+        for link, kind in enumerate(self.kind):
+            if kind == SPHERICAL:
+                rows += [(link, axis, False) for axis in range(3)]
+            elif kind != FIXED:
+                rows.append((link, 2, bool(kind == PRISMATIC)))
+        return rows
+
     def ancestors(self, link: int) -> list[int]:
         """The link itself and all links between it and the base, from the link inwards."""
         chain = []

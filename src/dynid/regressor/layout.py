@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Inexact, Int
 
 from dynid.arrays import Array
-from dynid.kinematics.tree import SPHERICAL, Tree, tree_of
+from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
 from dynid.mechanism.parameters import Parameter
@@ -169,7 +169,7 @@ class _Builder:
         self.pairs: list[tuple[int, int, int, int]] = []
         self.drives: list[tuple[int, int, int, float]] = []
         self.given: list[tuple[int, Term]] = []
-        self.row_link = _row_links(self.tree)
+        self.row_link = self.tree.coordinate_links()
         self.subtree = _subtrees(self.tree)
 
     def _entry(self, row: int, column: int) -> int:
@@ -180,7 +180,7 @@ class _Builder:
     def add_row(self, row: int) -> None:
         """Entries of tree coordinate `row`: bodies it carries, its drive terms, declared terms."""
         self.row_entries[row] = []
-        link, axis = self.row_link[row]
+        link, axis, _ = self.row_link[row]
         for body in self.subtree[link]:
             name = self.tree.body_names[body]
             columns = [self.index.get(f"{symbol}_{name}", ABSENT) for symbol in SYMBOLS]
@@ -271,17 +271,6 @@ class _Builder:
 
 def _layout(start: Sequence[int], columns: Sequence[int]) -> Layout:
     return Layout(np.array(start, dtype=np.int64), np.array(columns, dtype=np.int64))
-
-
-def _row_links(tree: Tree) -> list[tuple[int, int]]:
-    """Link and axis (column of its R) of each velocity coordinate."""
-    rows = []
-    for link in range(tree.parent.size):
-        if tree.kind[link] == SPHERICAL:
-            rows += [(link, axis) for axis in range(3)]
-        elif tree.kind[link]:
-            rows.append((link, 2))
-    return rows
 
 
 def _subtrees(tree: Tree) -> Mapping[int, list[int]]:
