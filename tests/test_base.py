@@ -189,7 +189,7 @@ def test_blocks_of_a_group_give_the_group():
     W = structural_rows(rng)
     data = System(table, (group(W, W[:, 0], blocks=7),))
     reduced = base_system(data, base)
-    blocks = reduced.blocks(0)
+    blocks = reduced.blocked().groups[0].blocks
     assert len(blocks) == 7
     gram = sum(block.R.T @ block.R for block in blocks)
     R = reduced.system.factor().R

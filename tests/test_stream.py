@@ -72,13 +72,14 @@ def test_filtered_rows_equal_the_definition(decimate: int, masked: slice | None)
 def test_factors_hold_all_inner_products_of_the_rows() -> None:
     source = RandomRows(3000, [(0, 3000)], slice(100, 150))
     rows = row_filter(source.dt, 5)
-    blocks = stream(source, rows)
+    blocks, seconds = stream(source, rows)
+    assert seconds == pytest.approx(0.25)
     parts = list(series(source, rows, lambda entries: entries))
     entries = np.concatenate([one for _, one, _ in parts], axis=1)
     valid = np.concatenate([ok for _, _, ok in parts], axis=1)
     for row, (lo, hi) in enumerate(((0, 3), (3, 5))):
         A = entries[lo:hi, valid[row]].T
-        factor = merge(blocks[row])
+        factor = merge(blocks[row].factors)
         assert factor.n_rows == len(A)
         # R^T R = A^T A up to rounding of sums over 600 rows.
         np.testing.assert_allclose(factor.R.T @ factor.R, A.T @ A, atol=1e-10)
@@ -87,18 +88,42 @@ def test_factors_hold_all_inner_products_of_the_rows() -> None:
 def test_threads_and_many_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     source = RandomRows(40_000, [(0, 40_000)])
     rows = row_filter(source.dt, 4)
-    one = stream(source, rows, threads=1)
-    two = stream(source, rows, threads=2)
+    one, _ = stream(source, rows, threads=1)
+    two, _ = stream(source, rows, threads=2)
     for a, b in zip(one, two, strict=True):
-        for x, y in zip(a, b, strict=True):
+        np.testing.assert_array_equal(a.times, b.times)
+        for x, y in zip(a.factors, b.factors, strict=True):
             np.testing.assert_array_equal(x.R, y.R)
     monkeypatch.setattr(stream_module, "MOST_BLOCKS", 16)
-    few = stream(source, rows)
-    assert all(len(blocks) <= 16 for blocks in few)
+    few, seconds = stream(source, rows)
+    assert all(len(blocks.factors) <= 16 for blocks in few)
+    assert 16 * seconds >= 400.0  # the whole log
     for a, b in zip(one, few, strict=True):
-        R, S = merge(a).R, merge(b).R
+        R, S = merge(a.factors).R, merge(b.factors).R
         # The same rows merged in another order: rounding only.
         np.testing.assert_allclose(R.T @ R, S.T @ S, rtol=1e-11, atol=1e-8)
+
+
+@pytest.mark.parametrize("most", [384, 12])
+def test_blocks_of_one_moment_carry_one_number(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A row without a valid sample for a while skips the numbers of that while, merged or not."""
+    monkeypatch.setattr(stream_module, "MOST_BLOCKS", most)
+    source = RandomRows(3000, [(0, 1400), (1500, 3000)], slice(400, 800))
+    rows = row_filter(source.dt, 5)
+    (whole, masked), seconds = stream(source, rows)
+    starts = {time: seconds * time for time in whole.times.tolist()}
+    assert len(whole.times) <= most
+    assert set(masked.times.tolist()) < set(starts)
+    missing = sorted(starts[time] for time in set(starts) - set(masked.times.tolist()))
+    # 4 s to 8 s are masked; blocks that the mask only touches keep rows.
+    assert missing[0] >= 4.0 - 1e-9
+    assert missing[-1] + seconds <= 8.0 + 1e-9
+    assert len(missing) >= 4.0 / seconds - 2
+    for one in (whole, masked):
+        assert np.all(np.diff(one.runs) >= 0)
+        assert set(one.runs.tolist()) == {0, 1}
+        places = list(zip(one.runs.tolist(), one.times.tolist(), strict=True))
+        assert len(set(places)) == len(places) == len(one.factors)
 
 
 def test_inflation_is_that_of_filtered_white_noise() -> None:

@@ -149,13 +149,15 @@ def build_system(job: Job, progress: Progress | None = None, threads: int | None
     groups = []
     for source, rows in zip(job.sources, job.filters, strict=True):
         log = source.motion.log
-        blocks = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
-        for k, factors in enumerate(blocks):
+        blocks, seconds = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
+        for k, own in enumerate(blocks):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
             name, unit = job.directions.names[k], job.directions.units[k]
-            if factors:
-                groups.append(Group(name, log.name, unit, columns, tuple(factors), rows.inflation))
+            if own.factors:
+                factors, times, runs = own.factors, own.times, own.runs
+                inflation = rows.inflation
+                groups.append(Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds))
     if not groups:
         raise InputError(
             "no row is left: the robot stands still in these logs, or masks and decimation leave nothing",

@@ -102,11 +102,14 @@ class BaseSystem:
             for name, row in rows
         }
 
-    def blocks(self, group: int) -> tuple[Factor, ...]:
-        """The group's blocks of about a second, in time order, over all seen parameters."""
-        one = self.source.groups[group]
-        affine = _affine(self.S[one.columns], self.base.c[one.columns])
-        return tuple(block.mapped(affine) for block in one.blocks)
+    def blocked(self) -> System:
+        """The same equations as `system` with the blocks of the source, rows as they come."""
+        groups = []
+        for whole, one in zip(self.system.groups, self.source.groups, strict=True):
+            affine = _affine(self.S[one.columns][:, whole.columns], self.base.c[one.columns])
+            blocks = tuple(Factor(block.R @ affine, block.n_rows) for block in one.blocks)
+            groups.append(replace(one, columns=whole.columns, blocks=blocks))
+        return System(self.system.parameters, tuple(groups))
 
 
 def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> BaseSystem:
@@ -188,7 +191,7 @@ def _mapped(
         own = S[group.columns]
         columns = np.flatnonzero(np.any(own != 0, axis=0))
         factor = merge(group.blocks).mapped(_affine(own[:, columns], c[group.columns]))
-        groups.append(replace(group, columns=columns, blocks=(factor,)))
+        groups.append(replace(group, columns=columns, blocks=(factor,), times=None, runs=None))
     return System(parameters, tuple(groups))
 
 

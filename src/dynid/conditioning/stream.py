@@ -1,7 +1,8 @@
 """Blocks of samples go through a model, the row filter and a QR into small triangles.
 
 W is never held: a worker sees a few thousand samples at a time, and what remains of them is
-one triangle per row group and second.
+one small factor per row group and quarter of a second, numbered by time: what all rows of one
+moment have in common is not lost.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter
@@ -20,7 +22,8 @@ from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
 
-BLOCK_SECONDS = 1.0
+# Shorter than the memory of most residuals: whoever wants longer blocks joins neighbours.
+BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
 _TILE_BYTES = 1 << 20
@@ -30,35 +33,57 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Outputs first, first + decimate, ... (count of them) inside one piece."""
+    """Outputs first, first + decimate, ... (count of them) inside one piece, from block `block` on."""
 
     piece: tuple[int, int]
+    run: int
+    block: int
     first: int
     count: int
 
 
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """Factors of one row of the layout, in time order; moments without a valid row are missing.
+
+    Attributes:
+        factors: Over the columns of the row's entries.
+        times: Number of the block in the log, shared by all rows, shape (b,).
+        runs: Number of the piece of the log that each block lies in, shape (b,).
+    """
+
+    factors: tuple[Factor, ...]
+    times: Int[Array, "b"]
+    runs: Int[Array, "b"]
+
+
+# Run, number of the block, factor.
+_Numbered = tuple[int, int, Factor]
+
+
 def stream(
     source: PackedRows, row_filter: RowFilter, threads: int | None = None, progress: Progress | None = None
-) -> list[list[Factor]]:
-    """Factors of every row of a source, in blocks of about a second, in time order.
+) -> tuple[list[RowBlocks], float]:
+    """Factors of every row of a source, in blocks of a fraction of a second, in time order.
 
     The answer does not depend on the number of threads: tasks are cut by the log alone.
 
     Returns:
-        One list of factors per row of the layout; the columns are those of the row's entries.
+        The blocks of each row of the layout, and the length of a block in [s].
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
     tasks = list(_tasks(source.pieces(), row_filter, per_block))
-    blocks: list[list[Factor]] = [[] for _ in range(len(source.layout.start) - 1)]
+    blocks: list[list[_Numbered]] = [[] for _ in range(len(source.layout.start) - 1)]
+    span = 1
     threads = threads or os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
         done = pool.map(lambda task: _condense(source, row_filter, task, per_block), tasks)
         for i, result in enumerate(done):
-            for row, factors in enumerate(result):
-                blocks[row] = _bounded(blocks[row] + factors)
+            blocks = [old + new for old, new in zip(blocks, result, strict=True)]
+            blocks, span = _bounded(blocks, span)
             if progress:
                 progress((i + 1) / len(tasks))
-    return blocks
+    return [_row_blocks(one, span) for one in blocks], span * per_block * row_filter.decimate * source.dt
 
 
 def series(
@@ -79,27 +104,32 @@ def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: 
     """Whole blocks of outputs, about `_TASK_SAMPLES` samples each."""
     step = row_filter.decimate
     most = per_block * max(1, _TASK_SAMPLES // (step * per_block))
-    for start, stop in pieces:
+    block = 0
+    for run, (start, stop) in enumerate(pieces):
         outputs = (stop - start + step - 1) // step
         # Centre the outputs, so that both ends of a piece lose alike.
         offset = start + ((stop - start - 1) - (outputs - 1) * step) // 2
         for at in range(0, outputs, most):
-            yield _Task((start, stop), offset + at * step, min(most, outputs - at))
+            count = min(most, outputs - at)
+            yield _Task((start, stop), run, block, offset + at * step, count)
+            block += -(-count // per_block)
 
 
-def _condense(source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int) -> list[list[Factor]]:
-    """Factors per row of one task, one per block."""
+def _condense(
+    source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int
+) -> list[list[_Numbered]]:
+    """Factors per row of one task, one per block that has a valid row there."""
     filtered, valid = _filtered(source, row_filter, task)
     layout, result = source.layout, []
     for row in range(len(layout.start) - 1):
         entries = np.arange(layout.start[row], layout.start[row + 1])
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
         factors = []
-        for at in range(0, task.count, per_block):
+        for k, at in enumerate(range(0, task.count, per_block)):
             use = np.flatnonzero(valid[row, at : at + per_block]) + at
             if use.size:
                 rows = filtered[np.ix_(wanted, use)].T
-                factors.append(Factor(triangle(rows), use.size))
+                factors.append((task.run, task.block + k, Factor(triangle(rows), use.size)))
         result.append(factors)
     return result
 
@@ -130,8 +160,32 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
     return sums, valid
 
 
-def _bounded(factors: list[Factor]) -> list[Factor]:
-    """Neighbours merged in pairs once there are many: memory does not grow with the log."""
-    while len(factors) > MOST_BLOCKS:
-        factors = [merge(factors[i : i + 2]) for i in range(0, len(factors), 2)]
-    return factors
+def _bounded(blocks: list[list[_Numbered]], span: int) -> tuple[list[list[_Numbered]], int]:
+    """Neighbours merged once there are many: memory does not grow with the log.
+
+    All rows are merged alike, by the number of the block, so that they stay aligned; a block never
+    reaches over two runs, so that their number is the one thing memory does grow with.
+
+    Returns:
+        The blocks, and how many of the first ones each now spans.
+    """
+    while _count(blocks, span) > MOST_BLOCKS and _count(blocks, 2 * span) < _count(blocks, span):
+        span *= 2
+    return [_joined(one, span) for one in blocks], span
+
+
+def _count(blocks: list[list[_Numbered]], span: int) -> int:
+    return max(len({(run, number // span) for run, number, _ in one}) for one in blocks)
+
+
+def _joined(blocks: list[_Numbered], span: int) -> list[_Numbered]:
+    parts = groupby(blocks, key=lambda one: (one[0], one[1] // span))
+    return [(run, k * span, merge([factor for _, _, factor in part])) for (run, k), part in parts]
+
+
+def _row_blocks(blocks: list[_Numbered], span: int) -> RowBlocks:
+    return RowBlocks(
+        tuple(factor for _, _, factor in blocks),
+        np.array([number // span for _, number, _ in blocks], dtype=int),
+        np.array([run for run, _, _ in blocks], dtype=int),
+    )

@@ -53,9 +53,13 @@ class Group:
         unit: Of Y.
         columns: Indices of the system's parameters that can be non-zero in these rows; all
             other columns are zero here by structure.
-        blocks: Factors over `columns` of consecutive pieces of about a second, in time order.
+        blocks: Factors over `columns` of consecutive pieces of a fraction of a second, in time order.
         inflation: How much larger the variance of a fit is than independent rows would promise,
             because the row filter correlates neighbours.
+        times: Number of each block in its log, shape (b,): equal in all groups of the log where
+            the moment is equal. None: the blocks are numbered as they stand.
+        runs: Number of the run (segment of the log) of each block, shape (b,). None: one run.
+        seconds: Length of a block in [s].
     """
 
     name: str
@@ -64,6 +68,17 @@ class Group:
     columns: Int[Array, "c"]
     blocks: tuple[Factor, ...]
     inflation: float = 1.0
+    times: Int[Array, "b"] | None = None
+    runs: Int[Array, "b"] | None = None
+    seconds: float = 1.0
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Run and number of each block: blocks of other groups of the log with the same are simultaneous."""
+        b = len(self.blocks)
+        runs = np.zeros(b, dtype=int) if self.runs is None else self.runs
+        times = np.arange(b) if self.times is None else self.times
+        return tuple(zip(runs.tolist(), times.tolist(), strict=True))
 
     @property
     def n_rows(self) -> int:
