@@ -11,7 +11,6 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.excitation.design import random_fourier, random_motion
-from dynid.excitation.efforts import tension_directions
 from dynid.excitation.simulate import (
     effort_noise,
     inverse_efforts,
@@ -20,6 +19,7 @@ from dynid.excitation.simulate import (
     simulate_log,
 )
 from dynid.excitation.write import write_log
+from dynid.kinematics.tension import tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.load import load_robot

@@ -14,12 +14,12 @@ from dynid.base.base import base_set
 from dynid.errors import InputError
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.design import random_motion
-from dynid.excitation.efforts import tension_directions
 from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.identification import identify_logs
 from dynid.info import describe, known_columns, structural_base, variant
 from dynid.job import prepare
+from dynid.kinematics.tension import tension_directions
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import considered_order, parameter_table
 from dynid.projection.model import MODELS

@@ -2,7 +2,7 @@
 
     J_a^T tau = N^T W_tree chi_true,      J_a = C N,      tau = least norm + Z c
 
-Z is an orthonormal null space of J_a^T: Z c moves nothing and does no work.
+Z is an orthonormal null space of J_a^T (see `kinematics.tension`): Z c moves nothing and does no work.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.closed import ClosedStates
+from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.regressor.regressor import tree_matrix
 
 _MOST_ENTRIES = 4_000_000  # of a dense regressor at a time: 32 MB
 _IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
-_NULL_RTOL = 1e-9
 
 
 def closed_efforts(
@@ -39,9 +39,9 @@ def closed_efforts(
         joint_efforts = tree_matrix(mechanism, q, dq, ddq, mounted=mounted) @ chi
         blocks.append(np.einsum("nvd,nv->nd", N, joint_efforts))
     rows = np.concatenate(blocks)
-    Jt = np.swapaxes(mechanism.actuator_map @ states.N, 1, 2)
-    tau = np.einsum("nad,nd->na", np.linalg.pinv(Jt), rows)
-    left = np.abs(rows - np.einsum("nda,na->nd", Jt, tau)).max()
+    J = motor_jacobian(mechanism, states.N)
+    tau = least_norm(J, rows)
+    left = np.abs(rows - np.einsum("nad,na->nd", J, tau)).max()
     if left > _IDLE_RTOL * np.abs(rows).max():
         raise InputError(
             f"the {len(mechanism.actuators)} actuators of robot '{mechanism.name}' cannot make it follow a"
@@ -49,31 +49,7 @@ def closed_efforts(
             file=mechanism.file,
             remedy="add an actuator, or simulate a robot that is fully driven",
         )
-    return np.asarray(tau)
-
-
-def tension_directions(mechanism: Mechanism, N: Float[Array, "n v d"]) -> Float[Array, "n a z"]:
-    """Orthonormal efforts that do no work whatever the velocity, continuous from sample to sample.
-
-    Args:
-        mechanism: The robot.
-        N: Tangent directions along a continuous motion, shape (n, n_v, d), dimensionless.
-
-    Returns:
-        Z with J_a^T Z = 0, shape (n, a, z), dimensionless; z is 0 unless actuation is redundant.
-    """
-    J = mechanism.actuator_map @ N
-    U, s, _ = np.linalg.svd(J, full_matrices=True)
-    rank = int((s > _NULL_RTOL * s.max()).sum(axis=1).max())
-    Z = U[:, :, rank:]
-    if Z.shape[2] == 1:
-        agree = np.sign(np.einsum("na,na->n", Z[1:, :, 0], Z[:-1, :, 0]))
-        return np.asarray(Z * np.concatenate([[1.0], np.cumprod(agree)])[:, None, None])
-    # The first basis seen from every null space, made orthonormal: smooth while they stay apart less
-    # than a right angle.
-    seen = np.swapaxes(Z, 1, 2) @ Z[0]
-    left, _, right = np.linalg.svd(seen)
-    return np.asarray(Z @ (left @ right))
+    return tau
 
 
 def internal_tension(
