@@ -143,7 +143,7 @@ def simulate_log(
     """
     t = np.arange(round(duration * rate) + 1) / rate
     if mechanism.loops:
-        (q, dq, ddq), states = _closed_motion(mechanism, motion, t)
+        (q, dq, ddq), states = closed_motion(mechanism, motion, t)
         tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads)
         if tension:
             tau = tau + internal_tension(mechanism, states.N, t, tension)
@@ -162,7 +162,7 @@ def simulate_log(
     )
 
 
-def _closed_motion(
+def closed_motion(
     mechanism: Mechanism, motion: Trajectory, t: Float[Array, "n"]
 ) -> tuple[tuple[Array, Array, Array], ClosedStates]:
     """Measured coordinates with rates, and all coordinates, along a motion of a closed robot."""
