@@ -19,7 +19,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.projection.model import MODELS, Model, RowSource, model_named
+from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_named
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.regressor.layout import ABSENT
 
@@ -146,9 +146,21 @@ def _windows(plan: MotionPlan, experiment: Experiment) -> RowFilter:
 
 def build_system(job: Job, progress: Progress | None = None, threads: int | None = None) -> System:
     """Stream every log into triangular factors: W chi = Y over the standard parameters."""
+    groups = row_groups(job, job.sources, progress, threads)
+    if not groups:
+        raise InputError(
+            "no row is left: the robot stands still in these logs, or masks and decimation leave nothing",
+            remedy="check the speeds, `mask:` and `filter: {decimate: ...}`",
+        )
+    return System(job.parameters, groups, known_columns(job.mechanism, job.parameters))
+
+
+def row_groups(
+    job: Job, sources: Sequence[PackedRows], progress: Progress | None = None, threads: int | None = None
+) -> tuple[Group, ...]:
+    """Stream rows along the logs of a job: its own, or what a second pass makes of them."""
     groups = []
-    for source, rows in zip(job.sources, job.filters, strict=True):
-        log = source.motion.log
+    for source, log, rows in zip(sources, job.logs, job.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
         for k, own in enumerate(blocks):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
@@ -158,12 +170,7 @@ def build_system(job: Job, progress: Progress | None = None, threads: int | None
                 factors, times, runs = own.factors, own.times, own.runs
                 inflation = rows.inflation
                 groups.append(Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds))
-    if not groups:
-        raise InputError(
-            "no row is left: the robot stands still in these logs, or masks and decimation leave nothing",
-            remedy="check the speeds, `mask:` and `filter: {decimate: ...}`",
-        )
-    return System(job.parameters, tuple(groups), known_columns(job.mechanism, job.parameters))
+    return tuple(groups)
 
 
 def with_payloads(mechanism: Mechanism, experiment: Experiment) -> Mechanism:

@@ -60,6 +60,8 @@ class BaseSystem:
         unseen: Base parameters these data do not determine.
         rank: The decision on the data.
         measured: One per group.
+        equations: Equations with their blocks that stand in for those of the source, where an
+            estimator has rewritten its rows; None: the rows are those of the source.
     """
 
     base: BaseSet
@@ -72,6 +74,7 @@ class BaseSystem:
     rank: ColumnRank
     measured: tuple[Measured, ...]
     notices: tuple[Notice, ...] = ()
+    equations: System | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,12 +107,16 @@ class BaseSystem:
 
     def blocked(self) -> System:
         """The same equations as `system` with the blocks of the source, rows as they come."""
-        groups = []
-        for whole, one in zip(self.system.groups, self.source.groups, strict=True):
-            affine = _affine(self.S[one.columns][:, whole.columns], self.base.c[one.columns])
-            blocks = tuple(Factor(block.R @ affine, block.n_rows) for block in one.blocks)
-            groups.append(replace(one, columns=whole.columns, blocks=blocks))
-        return System(self.system.parameters, tuple(groups))
+        if self.equations is not None:
+            return self.equations
+        return mapped_blocks(self.source, self.S, self.base.c, self.system.parameters)
+
+    def with_equations(self, equations: System) -> BaseSystem:
+        """The same parameters in other equations: those whose least-squares solution an estimate is."""
+        groups = [
+            replace(group, blocks=(merge(group.blocks),), times=None, runs=None) for group in equations.groups
+        ]
+        return replace(self, system=replace(equations, groups=tuple(groups)), equations=equations)
 
 
 def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> BaseSystem:
@@ -181,6 +188,20 @@ def _affine(S: Float[Array, "c v"], c: Float[Array, "c"]) -> Float[Array, "c1 v1
     affine = np.zeros((S.shape[0] + 1, S.shape[1] + 1))
     affine[:-1, :-1], affine[:-1, -1], affine[-1, -1] = S, -c, 1.0
     return affine
+
+
+def mapped_blocks(
+    system: System, S: Float[Array, "p v"], c: Float[Array, "p"], parameters: tuple[Parameter, ...]
+) -> System:
+    """The equations over other columns, W S chi = Y - W c, block by block, rows as they come."""
+    groups = []
+    for group in system.groups:
+        own = S[group.columns]
+        columns = np.flatnonzero(np.any(own != 0, axis=0))
+        affine = _affine(own[:, columns], c[group.columns])
+        blocks = tuple(Factor(block.R @ affine, block.n_rows) for block in group.blocks)
+        groups.append(replace(group, columns=columns, blocks=blocks))
+    return System(parameters, tuple(groups))
 
 
 def _mapped(
