@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dynid.errors import InputError, nearest
 from dynid.strict_yaml import Document, Node
@@ -120,6 +120,12 @@ class Entry:
         if len(entries) != length:
             raise self.error(f"expected {length} entries, found {len(entries)}", f"give {length} numbers")
         return tuple(number(entry) for entry in entries)
+
+    def plain(self) -> Any:
+        """The value with all that is inside, for those who know what to do with it."""
+        if self.is_mapping:
+            return {name: entry.plain() for name, entry in self.mapping().items()}
+        return [entry.plain() for entry in self.items()] if self.is_list else self.node.value
 
     @property
     def shown(self) -> str:

@@ -47,6 +47,8 @@ class Experiment:
         logs, validate: Logs to fit and logs to predict; bare paths become entries.
         model: Identification model; None is the robot's own.
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
+        estimator: Name; or a mapping of name and options, which then become `estimator_options`.
+        estimator_options: Options of this estimator.
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, beside those of the robot.
@@ -65,6 +67,7 @@ class Experiment:
     filter: FilterSettings = field(default_factory=FilterSettings)
     mask: MaskSettings = field(default_factory=MaskSettings)
     estimator: str = "wls"
+    estimator_options: Mapping[str, Any] = field(default_factory=dict)
     ties: tuple[TieChoice, ...] = ()
     essential: Mapping[str, float] | None = None
     keep: tuple[str, ...] | None = None
@@ -79,6 +82,10 @@ class Experiment:
     file: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.estimator, Mapping):
+            name, options = named_options(self.estimator)
+            object.__setattr__(self, "estimator", name)
+            object.__setattr__(self, "estimator_options", {**options, **self.estimator_options})
         # Bare paths are welcome where a script or a command line has nothing more to say.
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
@@ -92,6 +99,15 @@ class Experiment:
                 raise InputError(
                     f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
                 )
+
+
+def named_options(estimator: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and options of an estimator from `{name: ..., option: value, ...}`."""
+    if "name" not in estimator:
+        raise InputError(
+            "an estimator with options needs its name", remedy="e.g. {name: wls, weights: joint}"
+        )
+    return str(estimator["name"]), {key: value for key, value in estimator.items() if key != "name"}
 
 
 def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dynid.entry import Entry, root_entry
 from dynid.errors import InputError
+from dynid.estimator.estimator import MAKERS, estimator_named
 from dynid.experiment import (
     ANGLES,
     ESTIMATORS,
@@ -87,7 +88,7 @@ class _Reader:
             "efforts": self.efforts,
             "filter": self.filter,
             "mask": self.mask,
-            "estimator": lambda entry: entry.choice(ESTIMATORS),
+            "estimator": self.estimator,
             "ties": self.ties,
             "essential": self.essential,
             "keep": Entry.texts,
@@ -181,6 +182,19 @@ class _Reader:
             options["around"] = fields["around"].count(least=0)
         return _placed(entry, MaskSettings, options)
 
+    def estimator(self, entry: Entry) -> str | dict[str, Any]:
+        """A name, or a name with options; the estimator itself knows which."""
+        if not entry.is_mapping:
+            return entry.choice(ESTIMATORS)
+        fields = entry.mapping()
+        if "name" not in fields:
+            raise entry.error("'name' is missing", "e.g. {name: wls, weights: covariance}")
+        name = fields.pop("name").choice(ESTIMATORS)
+        options = {option: one.plain() for option, one in fields.items()}
+        if name in MAKERS:
+            _placed(entry, estimator_named, {"name": name, "options": options})
+        return {"name": name, **options}
+
     def ties(self, entry: Entry) -> tuple[TieChoice, ...]:
         ties = []
         for item in entry.items():
@@ -231,7 +245,7 @@ class _Reader:
         return {name: value.choice(("full", "principal")) for name, value in fields.items()}
 
 
-def _placed(entry: Entry, settings: type[T], options: dict[str, Any]) -> T:
+def _placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
     """Make the settings; their own complaint gets the place in the file."""
     try:
         return settings(**options)

@@ -1,13 +1,16 @@
 """The contract of estimators and their registry.
 
-An estimator joins weights and a solver (later: constraints); adding one is a file and a line
-in `ESTIMATORS`.
+An estimator joins weights, a solver and, where rows must be looked at again, a rework: it
+rewrites the equations so that the estimate is their weighted least-squares solution. Adding one
+is a file and a line in `MAKERS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,13 +18,21 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
+from dynid.estimator.rework import Rework, check_option
+from dynid.estimator.second_pass import SecondPass
 from dynid.estimator.solution import Solution, check_system
-from dynid.estimator.wls import GroupWeights, Solver, Weights, weighted
+from dynid.estimator.wls import (
+    GroupWeights,
+    Solver,
+    Weighting,
+    Weights,
+    group_factors,
+    unit_weights,
+    weighted,
+)
 from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
-
-Weighting = Callable[[System, list[Factor], Solver], Weights]
 
 # Unit columns this near to dependent cost half of the sixteen digits.
 _ILL_CONDITIONED = 1e8
@@ -34,18 +45,35 @@ class Estimator:
     Attributes:
         weighting: Chooses the weight of each group of rows.
         solver: Solves one weighted factor.
+        rework: Rewrites the equations first; None takes them as they are.
     """
 
     name: str
     title: str
     weighting: Weighting
     solver: Solver = least_squares
+    rework: Rework | None = None
 
-    def __call__(self, system: System) -> Solution:
-        """Weights first, then the solution with these weights."""
+    def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
+        """Weights first, then the solution with these weights.
+
+        Args:
+            system: Equations of full column rank.
+            again: Gives the rows themselves, for estimators that a triangle does not serve.
+        """
         check_system(system)
-        factors = group_factors(system)
-        return solve_weighted(system, self.weighting(system, factors, self.solver), self.solver)
+        if self.rework is None:
+            weights = self.weighting(system, group_factors(system), self.solver)
+            return solve_weighted(system, weights, self.solver)
+        found = self.rework(system, self.weighting, self.solver, again)
+        solution = solve_weighted(found.system, found.weights, self.solver)
+        chi = solution.chi if found.chi is None else found.chi
+        return replace(
+            solution,
+            chi=chi,
+            residual_norms=_residual_norms(group_factors(system), chi),
+            equations=found.system,
+        )
 
 
 def solve_weighted(system: System, weights: Weights, solver: Solver = least_squares) -> Solution:
@@ -66,7 +94,7 @@ def solve_weighted(system: System, weights: Weights, solver: Solver = least_squa
         rank=len(fit.chi),
         condition=condition,
         condition_scaled=condition_scaled,
-        residual_norms=np.array([np.linalg.norm(one.Y - one.W @ fit.chi) for one in factors]),
+        residual_norms=_residual_norms(factors, fit.chi),
         residual_norm=fit.residual_norm,
         measured_norm=float(np.linalg.norm(factor.Y)),
         normal_residual=_normal_residual(factor, fit.chi),
@@ -93,24 +121,27 @@ def _effective_dof(system: System, dof: int) -> int:
     return max(1, dof - int(lost))
 
 
-def group_factors(system: System) -> list[Factor]:
-    """One factor a group, over all parameters."""
-    return [group.factor(len(system.parameters)) for group in system.groups]
+def _residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array, "g"]:
+    return np.array([np.linalg.norm(one.Y - one.W @ chi) for one in factors])
 
 
-def estimator_named(name: str) -> Estimator:
-    """The registered estimator, or an error that names those there are."""
+def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Estimator:
+    """The registered estimator, with options of its own, or an error that names what there is."""
     if name not in ESTIMATORS:
         raise InputError(
             f"estimator '{name}' is not in this version" + nearest(name, ESTIMATORS),
             remedy=f"use one of {', '.join(ESTIMATORS)}",
         )
-    return ESTIMATORS[name]
-
-
-def unit_weights(system: System, factors: list[Factor], solver: Solver) -> Weights:
-    """Every row counts alike."""
-    return Weights(np.ones(len(factors)))
+    if not options:
+        return ESTIMATORS[name]
+    valid = tuple(inspect.signature(MAKERS[name]).parameters)
+    for option in options:
+        if option not in valid:
+            raise InputError(
+                f"estimator '{name}' has no option '{option}'" + nearest(option, valid),
+                remedy=f"its options are {', '.join(valid)}" if valid else "it has no options",
+            )
+    return MAKERS[name](**options)
 
 
 def _normal_residual(factor: Factor, chi: Float[Array, "p"]) -> float:
@@ -132,7 +163,18 @@ def _conditioning(condition_scaled: float) -> tuple[Notice, ...]:
     )
 
 
-ESTIMATORS: dict[str, Estimator] = {
-    "ols": Estimator("ols", "ordinary least squares", unit_weights),
-    "wls": Estimator("wls", "least squares weighted by row groups, iterated", GroupWeights()),
+def _ols() -> Estimator:
+    return Estimator("ols", "ordinary least squares", unit_weights)
+
+
+def _wls(weights: str = "joint") -> Estimator:
+    check_option("wls weights", weights, ("joint", "trajectory"))
+    by_log = GroupWeights(per_log=weights == "trajectory")
+    return Estimator("wls", "least squares weighted by row groups, iterated", by_log)
+
+
+MAKERS: dict[str, Callable[..., Estimator]] = {
+    "ols": _ols,
+    "wls": _wls,
 }
+ESTIMATORS: dict[str, Estimator] = {name: make() for name, make in MAKERS.items()}

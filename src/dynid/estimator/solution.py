@@ -30,8 +30,12 @@ class Solution:
         condition, condition_scaled: Of the weighted W, as it is and with unit columns.
         residual_norms: ||Y - W chi|| of each group, not weighted, shape (g,), unit of the group.
         residual_norm, measured_norm: Of all weighted rows.
-        normal_residual: Largest |W_j^T rho| / (|W_j| |Y|): zero at the least-squares solution.
+        normal_residual: Largest |W_j^T rho| / (|W_j| |Y|) of the equations solved: zero at their
+            least-squares solution.
         status: `converged` or `not converged`.
+        equations: Equations with their blocks whose weighted least-squares solution chi is, where
+            they are not the equations given: whatever is computed from rows (clusters, essential
+            parameters) reads these.
     """
 
     names: tuple[str, ...]
@@ -50,6 +54,7 @@ class Solution:
     iterations: int = 1
     status: str = CONVERGED
     notices: tuple[Notice, ...] = ()
+    equations: System | None = None
 
 
 def check_system(system: System) -> None:

@@ -40,6 +40,9 @@ class Weights:
     notices: tuple[Notice, ...] = ()
 
 
+Weighting = Callable[[System, list[Factor], Solver], Weights]
+
+
 @dataclass(frozen=True)
 class GroupWeights:
     """Iterated weights by row groups.
@@ -57,7 +60,7 @@ class GroupWeights:
     def __call__(self, system: System, factors: list[Factor], solver: Solver) -> Weights:
         """Weights of all groups of `system`; `factors` are theirs, over all parameters."""
         shared = self._shared(system)
-        sigma = smallest = _smallest_sigmas(factors, shared)
+        sigma = smallest = smallest_sigmas(factors, shared)
         weights = np.ones(len(factors))
         change = np.inf
         for iteration in range(1, self.max_iterations + 1):
@@ -83,6 +86,50 @@ class GroupWeights:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A system solved with the weights it asks for.
+
+    Attributes:
+        factors: One a group, over all parameters.
+        sigma: Deviation of each parameter by white noise, shape (p,), SI.
+    """
+
+    factors: list[Factor]
+    weights: Weights
+    fit: LeastSquares
+    sigma: Float[Array, "p"]
+
+    @property
+    def chi(self) -> Float[Array, "p"]:
+        """The solution, shape (p,), SI."""
+        return self.fit.chi
+
+    def shares(self) -> Float[Array, "g"]:
+        """h_g, the part of the parameters that each group pays for, shape (g,)."""
+        return _paid(self.factors, self.weights.values, self.fit)
+
+
+def fitted(system: System, weighting: Weighting, solver: Solver) -> Fitted:
+    """Weights first, then the solution with these weights."""
+    factors = group_factors(system)
+    weights = weighting(system, factors, solver)
+    whole = weighted(factors, weights.values)
+    fit = solver(whole)
+    sigma_rho = fit.residual_norm / np.sqrt(max(1, whole.n_rows - len(fit.chi)))
+    return Fitted(factors, weights, fit, sigma_rho * np.linalg.norm(fit.root, axis=1))
+
+
+def group_factors(system: System) -> list[Factor]:
+    """One factor a group, over all parameters."""
+    return [group.factor(len(system.parameters)) for group in system.groups]
+
+
+def unit_weights(system: System, factors: list[Factor], solver: Solver) -> Weights:
+    """Every row counts alike."""
+    return Weights(np.ones(len(factors)))
+
+
 def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
     """All rows as one factor, each group scaled by its weight."""
     return merge([Factor(one.R * w, one.n_rows) for one, w in zip(factors, weights, strict=True)])
@@ -93,14 +140,19 @@ def _sigmas(
 ) -> Float[Array, "g"]:
     """Deviation of each group, pooled over groups that share it, corrected for parameters."""
     squares = np.array([np.sum((one.Y - one.W @ fit.chi) ** 2) for one in factors])
-    paid = np.array([np.sum((w * (one.W @ fit.root)) ** 2) for one, w in zip(factors, weights, strict=True)])
+    paid = _paid(factors, weights, fit)
     rows = np.array([one.n_rows for one in factors])
     dof = np.bincount(shared, rows - paid)
     pooled = np.sqrt(np.bincount(shared, squares) / np.maximum(dof, 1.0))
     return np.asarray(pooled[shared])
 
 
-def _smallest_sigmas(factors: list[Factor], shared: Int[Array, "g"]) -> Float[Array, "g"]:
+def _paid(factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares) -> Float[Array, "g"]:
+    parts = [np.sum((w * (one.W @ fit.root)) ** 2) for one, w in zip(factors, weights, strict=True)]
+    return np.array(parts)
+
+
+def smallest_sigmas(factors: list[Factor], shared: Int[Array, "g"]) -> Float[Array, "g"]:
     """A floor for the deviations: a small part of the measured rms, never zero."""
     squares = np.bincount(shared, [float(one.Y @ one.Y) for one in factors])
     rows = np.bincount(shared, [one.n_rows for one in factors])
