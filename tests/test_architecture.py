@@ -20,6 +20,8 @@ STAGES = [
     "estimator",
     "statistics",
     "report",
+    "excitation",
+    "plant",
 ]
 
 
