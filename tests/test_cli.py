@@ -85,6 +85,7 @@ def test_demo_writes_a_result_and_shows_every_parameter(library):
         "parameters.csv",
         "report.html",
         "result.json",
+        "signals.csv",
     ]
     assert "XY_link2_R" in done.stdout
     assert "written: results/serial6" in done.stdout

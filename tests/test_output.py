@@ -26,7 +26,12 @@ def _content(folder: Path) -> dict[str, str]:
 
 def test_writes_the_files_and_nothing_else(tmp_path):
     write_results(estimate(), tmp_path / "deep" / "run")
-    assert sorted(_content(tmp_path / "deep" / "run")) == ["parameters.csv", "report.html", "result.json"]
+    assert sorted(_content(tmp_path / "deep" / "run")) == [
+        "parameters.csv",
+        "report.html",
+        "result.json",
+        "signals.csv",
+    ]
     assert os.listdir(tmp_path / "deep") == ["run"]
     assert read_result(tmp_path / "deep" / "run").robot == "serial6"
 

@@ -174,8 +174,8 @@ def validate(
     from dynid.report.validation_file import validation_document, write_validation
 
     folder = out or (result if result.is_dir() else result.parent)
-    validations, _ = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
-    write_validation(validation_document(result, validations), folder)
+    validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
+    write_validation(validation_document(result, validations), folder, signals)
     _show_validation(validations, folder)
 
 
@@ -223,14 +223,14 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
 
     folder.write(estimate)
     print_summary(estimate, full=full)
-    click.echo(f"\nwritten: {_shown(folder.path)} (result.json, parameters.csv, report.html)")
+    click.echo(f"\nwritten: {_shown(folder.path)} (result.json, parameters.csv, signals.csv, report.html)")
 
 
 def _show_validation(validations: Any, folder: Path) -> None:
     from dynid.report.text import print_validation
 
     print_validation(validations, warnings=True)
-    click.echo(f"\nwritten: {_shown(folder / 'validation.json')}")
+    click.echo(f"\nwritten: {_shown(folder / 'validation.json')}, validation_signals.csv")
 
 
 def _default_out(name: str) -> Path:

@@ -33,10 +33,9 @@ from dynid.provenance import provenance
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.prediction import predict_rows
 from dynid.statistics.tie_test import tie_test
 from dynid.threads import single_threaded_blas
-from dynid.validation import predict_held_out, validate_result
+from dynid.validation import fitted_signals, predict_held_out, validate_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
 
@@ -120,7 +119,7 @@ def identify_logs(
             data, solution, essential=reduced, priors=_priors(job.mechanism), symbols=symbols
         )
         chi = _standard_values(data, parts, reduced)
-        fitted = [predict_rows(*one, chi) for one in zip(job.sources, job.filters, strict=True)]
+        fitted = fitted_signals(job, chi)
         validation, unseen = predict_held_out(job, chi, validate, experiment)
     estimate = Estimate(
         robot=mechanism.name,
@@ -138,7 +137,7 @@ def identify_logs(
         ),
         choices={**_choices(job), **tied},
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
-        signals=(*(one.signals for one in fitted), *unseen),
+        signals=(*fitted, *unseen),
         truth=None if truth is None else _known_values(data, truth),
     )
     estimate = replace(estimate, warnings=estimate.warnings + check_estimate(estimate))

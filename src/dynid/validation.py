@@ -12,6 +12,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.ties import tying
 from dynid.checks import same_samples
+from dynid.conditioning.lowpass import RowFilter
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
 from dynid.info import known_columns, structural_base, tie_groups
@@ -21,9 +22,11 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import plan_motions
+from dynid.projection.model import RowSource
 from dynid.provenance import VALIDATED, check_robot, experiment_of
 from dynid.statistics.estimate import Estimate, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
+from dynid.statistics.tension import tension_of
 from dynid.threads import single_threaded_blas
 
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
@@ -107,8 +110,23 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
         groups = tuple(group for group in logged.groups() if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
         found.append(Validation(log.name, independent, filtered.percent, logged.percent, groups, log.notices))
-        shown.append(filtered.signals)
+        shown.append(_with_tension(job, source, rows, chi, filtered.signals))
     return tuple(found), tuple(shown)
+
+
+def fitted_signals(job: Job, chi: Float[Array, "p"]) -> tuple[Signals, ...]:
+    """Measured against predicted rows of the logs of a fit, with the tension of redundant robots."""
+    shown = []
+    for source, rows in zip(job.sources, job.filters, strict=True):
+        signals = predict_rows(source, rows, chi).signals
+        shown.append(_with_tension(job, source, rows, chi, signals))
+    return tuple(shown)
+
+
+def _with_tension(
+    job: Job, source: RowSource, rows: RowFilter, chi: Float[Array, "p"], signals: Signals
+) -> Signals:
+    return replace(signals, tension=tension_of(job.mechanism, job.parameters, source, rows, chi))
 
 
 def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettings:

@@ -1,12 +1,17 @@
-"""`parameters.csv`: one row a parameter, for spreadsheets."""
+"""`parameters.csv`: one row a parameter; `signals.csv`: one row a sample shown. For spreadsheets."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
 from dynid.report.json_file import plain
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate, Signals
 
 _COLUMNS = (
     "name",
@@ -37,6 +42,46 @@ def parameters_csv(estimate: Estimate) -> str:
         known = [plain(p.prior), plain(truth.get(p.name))]
         writer.writerow([_harmless(p.name), p.unit, *numbers, essential, *known, _harmless(p.grouping)])
     return text.getvalue()
+
+
+def signals_csv(signals: Sequence[Signals]) -> str:
+    """The signals of all logs as CSV text, SI units; empty where a row was masked.
+
+    Per equation `measured_NAME` and `predicted_NAME`; of redundantly actuated robots also, per motor,
+    `tau_NAME`, `tau_rebuilt_NAME` and `tau_min_norm_NAME`, and the internal tension `c_1`, ...
+    """
+    tables = [_signal_columns(one) for one in signals]
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["log", "use", "t", *map(_harmless, names)])
+    for one, table in zip(signals, tables, strict=True):
+        head = [_harmless(one.log), "validate" if one.validation else "identify"]
+        absent = np.full(len(one.t), np.nan)
+        columns = [one.t, *(table.get(name, absent) for name in names)]
+        for row in np.column_stack(columns).tolist():
+            writer.writerow(head + [_cell(x) for x in row])
+    return text.getvalue()
+
+
+def _signal_columns(one: Signals) -> dict[str, Float[Array, "n"]]:
+    """Columns of one log by name."""
+    columns: dict[str, Float[Array, "n"]] = {}
+    for i, name in enumerate(one.names):
+        columns[f"measured_{name}"] = one.measured[:, i]
+        columns[f"predicted_{name}"] = one.predicted[:, i]
+    if one.tension is not None:
+        motors = one.tension
+        sets = {"tau": motors.measured, "tau_rebuilt": motors.rebuilt, "tau_min_norm": motors.min_norm}
+        for label, values in sets.items():
+            columns |= {f"{label}_{name}": values[:, i] for i, name in enumerate(motors.names)}
+        columns |= {f"c_{i + 1}": motors.c[:, i] for i in range(motors.c.shape[1])}
+    return columns
+
+
+def _cell(x: float) -> str:
+    """Ten digits: more than any sensor, and small enough to open."""
+    return f"{x:.10g}" if np.isfinite(x) else ""
 
 
 def _harmless(text: str) -> str:

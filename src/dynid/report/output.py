@@ -14,7 +14,14 @@ from dynid.errors import InputError
 from dynid.report.lock import locked
 from dynid.statistics.estimate import Estimate
 
-OWN_FILES = ("result.json", "parameters.csv", "report.html", "validation.json")
+OWN_FILES = (
+    "result.json",
+    "parameters.csv",
+    "signals.csv",
+    "report.html",
+    "validation.json",
+    "validation_signals.csv",
+)
 _NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB, and the old one stays until the new one stands
 _REMEDY = "choose another folder with --out"
 
@@ -26,7 +33,7 @@ class ResultFolder:
     path: Path
 
     def write(self, estimate: Estimate) -> None:
-        """Put `result.json`, `parameters.csv` and `report.html` there, all or none."""
+        """Put `result.json`, `parameters.csv`, `signals.csv` and `report.html` there, all or none."""
         files = result_files(estimate)
         with _refusing(self.path):
             write_files(self.path, files)
@@ -81,13 +88,14 @@ def _remove_empty(folders: list[Path]) -> None:
 
 def result_files(estimate: Estimate) -> dict[str, str]:
     """Name -> text of every file of a result."""
-    from dynid.report.csv_file import parameters_csv
+    from dynid.report.csv_file import parameters_csv, signals_csv
     from dynid.report.html import report_html
     from dynid.report.json_file import json_text, result_document
 
     return {
         "result.json": json_text(result_document(estimate)),
         "parameters.csv": parameters_csv(estimate),
+        "signals.csv": signals_csv(estimate.signals),
         "report.html": report_html(estimate),
     }
 

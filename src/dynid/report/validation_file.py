@@ -1,4 +1,4 @@
-"""`validation.json` (`dynid.validation/1`): how well a result predicts other logs."""
+"""`validation.json` (`dynid.validation/1`): how well a result predicts other logs; its curves beside it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import InputError
+from dynid.report.csv_file import signals_csv
 from dynid.report.json_file import json_text, plain
 from dynid.report.output import write_file
-from dynid.statistics.estimate import Validation
+from dynid.statistics.estimate import Signals, Validation
 
 SCHEMA = "dynid.validation/1"
 
@@ -21,10 +22,14 @@ def validation_document(result: str | Path, validations: Sequence[Validation]) -
     return {"schema": SCHEMA, "result": str(result), "validation": entries}
 
 
-def write_validation(document: dict[str, Any], folder: Path) -> None:
-    """Write `validation.json` into `folder`, whole or not at all; other files there stay."""
+def write_validation(document: dict[str, Any], folder: Path, signals: Sequence[Signals] = ()) -> None:
+    """Write `validation.json` and `validation_signals.csv` into `folder`; other files there stay.
+
+    Each is written whole or not at all.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "validation_signals.csv", signals_csv(signals))
         write_file(folder / "validation.json", json_text(document))
     except OSError as error:
         raise InputError(

@@ -73,12 +73,35 @@ class Validation:
 
 
 @dataclass(frozen=True, eq=False)
+class Tension:
+    """Motor efforts of a redundantly actuated robot along one log, at the times of its signals.
+
+    rebuilt = min_norm + Z c, Z an orthonormal null space of J_a^T with continuous sign.
+
+    Attributes:
+        names, units: Of the motors.
+        measured: Shape (n, a), in `units`.
+        rebuilt: Model and tension together, shape (n, a), in `units`.
+        min_norm: The least efforts that the model needs for this motion, shape (n, a), in `units`.
+        c: Tension along each direction of Z, shape (n, z), unit of the motors.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    measured: Float[Array, "n a"]
+    rebuilt: Float[Array, "n a"]
+    min_norm: Float[Array, "n a"]
+    c: Float[Array, "n z"]
+
+
+@dataclass(frozen=True, eq=False)
 class Signals:
     """Measured against predicted efforts of one log, thinned for plotting.
 
     Attributes:
         t: Shape (n,), in [s]; NaN rows separate pieces that do not join.
         measured, predicted: Shape (n, k), in `units`.
+        tension: Motor efforts and internal tension, of redundantly actuated robots.
     """
 
     log: str
@@ -88,6 +111,7 @@ class Signals:
     measured: Float[Array, "n k"]
     predicted: Float[Array, "n k"]
     validation: bool = False
+    tension: Tension | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import series
-from dynid.projection.model import RowSource
-from dynid.regressor.layout import ABSENT
+from dynid.projection.model import PackedRows, RowSource
+from dynid.regressor.layout import ABSENT, Layout
 from dynid.statistics.estimate import GroupFit, Signals
 from dynid.statistics.fit import percent
 
@@ -74,20 +75,11 @@ def predict_rows(
         rows: The filter of the rows; see `unfiltered` for efforts as logged.
         validation: Marks the signals for the report.
     """
-    layout, names, units = source.layout, source.directions.names, source.directions.units
+    names, units = source.directions.names, source.directions.units
     log, k = source.motion.log, len(names)
-    weights = np.where(layout.columns == ABSENT, 0.0, chi[np.maximum(layout.columns, 0)])
-
-    def compare(entries: Float[Array, "e n"]) -> Float[Array, "2 k n"]:
-        weighted = entries * weights[:, None]
-        predicted = np.add.reduceat(weighted, layout.start[:-1], axis=0)
-        return np.stack([entries[layout.start[1:] - 1], predicted])
-
-    total = sum(stop - start for start, stop in source.pieces()) // rows.decimate
-    thin = max(1, total // _PLOT_POINTS)
     sums = np.zeros((4, k))
-    times, shown = [], []
-    for at, (measured, predicted), valid in series(source, rows, compare):
+    shown = Thinned(source, rows, log.t)
+    for at, (measured, predicted), valid in series(source, rows, both_sides(source.layout, chi)):
         use = valid.astype(float)
         sums += [
             np.sum(use * (measured - predicted) ** 2, axis=1),
@@ -96,11 +88,24 @@ def predict_rows(
             use.sum(axis=1),
         ]
         hidden = np.where(valid, 1.0, np.nan)
-        times.append(log.t[at[::thin]])
-        shown.append((np.stack([measured, predicted]) * hidden)[:, :, ::thin])
-    series_t, series_y = _joined(times, shown, k)
-    signals = Signals(log.name, names, units, series_t, series_y[0].T, series_y[1].T, validation)
+        shown.add(at, np.concatenate([measured * hidden, predicted * hidden]))
+    t, y = shown.joined(2 * k)
+    signals = Signals(log.name, names, units, t, y[:k].T, y[k:].T, validation)
     return Prediction(sums[0], sums[1], sums[2] / np.maximum(sums[3], 1.0), sums[3], signals)
+
+
+def both_sides(
+    layout: Layout, chi: Float[Array, "p"]
+) -> Callable[[Float[Array, "e n"]], Float[Array, "2 k n"]]:
+    """A function from packed entries to the measured and the predicted side of every row."""
+    weights = np.where(layout.columns == ABSENT, 0.0, chi[np.maximum(layout.columns, 0)])
+
+    def compare(entries: Float[Array, "e n"]) -> Float[Array, "2 k n"]:
+        weighted = entries * weights[:, None]
+        predicted = np.add.reduceat(weighted, layout.start[:-1], axis=0)
+        return np.stack([entries[layout.start[1:] - 1], predicted])
+
+    return compare
 
 
 def unfiltered(dt: float) -> RowFilter:
@@ -108,16 +113,37 @@ def unfiltered(dt: float) -> RowFilter:
     return row_filter(dt, 1)
 
 
-def _joined(times: list[Array], shown: list[Array], k: int) -> tuple[Array, Array]:
-    """Pieces in one series; a NaN separates pieces that do not join."""
-    if not times:
-        return np.zeros(0), np.zeros((2, k, 0))
-    step = np.median(np.diff(times[0])) if len(times[0]) > 1 else 0.0
-    t_parts, y_parts = [times[0]], [shown[0]]
-    for t, y in zip(times[1:], shown[1:], strict=True):
-        if len(t) and abs(t[0] - t_parts[-1][-1]) > 3.0 * step:
-            t_parts.append(t[:1])
-            y_parts.append(np.full((2, k, 1), np.nan))
-        t_parts.append(t)
-        y_parts.append(y)
-    return np.concatenate(t_parts), np.concatenate(y_parts, axis=2)
+class Thinned:
+    """Signals of a log for plotting: some of the rows, piece after piece.
+
+    Args:
+        source: Whose rows they are.
+        rows: Their filter; the same source and filter give the same samples for all signals.
+        t: Times of the log's samples, shape (n,), in [s].
+    """
+
+    def __init__(self, source: PackedRows, rows: RowFilter, t: Float[Array, "n"]) -> None:
+        total = sum(stop - start for start, stop in source.pieces()) // rows.decimate
+        self._step, self._t = max(1, total // _PLOT_POINTS), t
+        self._times: list[Array] = []
+        self._signals: list[Array] = []
+
+    def add(self, at: Int[Array, "n"], signals: Float[Array, "c n"]) -> None:
+        """Take some of the outputs at the samples `at`."""
+        self._times.append(self._t[at[:: self._step]])
+        self._signals.append(signals[:, :: self._step])
+
+    def joined(self, count: int) -> tuple[Float[Array, "m"], Float[Array, "c m"]]:
+        """All pieces in one series; a NaN separates pieces that do not join."""
+        if not self._times:
+            return np.zeros(0), np.zeros((count, 0))
+        first = self._times[0]
+        step = np.median(np.diff(first)) if len(first) > 1 else 0.0
+        times, signals = [first], [self._signals[0]]
+        for t, y in zip(self._times[1:], self._signals[1:], strict=True):
+            if len(t) and abs(t[0] - times[-1][-1]) > 3.0 * step:
+                times.append(t[:1])
+                signals.append(np.full((count, 1), np.nan))
+            times.append(t)
+            signals.append(y)
+        return np.concatenate(times), np.concatenate(signals, axis=1)

@@ -1,4 +1,4 @@
-"""One small panel an effort: measured against predicted, or what is left of them, in time."""
+"""One small panel an effort: measured against predicted, what is left of them, or tension, in time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from dynid.arrays import Array
 from dynid.report.figures.figure import BLUE, INK, PALE, RED, axis, figure, packed, plot_text
 from dynid.report.numbers import number, unit_text
-from dynid.statistics.estimate import Signals
+from dynid.statistics.estimate import Signals, Tension
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -26,6 +26,8 @@ _COLUMNS = 2
 def points_per_panel(logs: Sequence[Signals]) -> int:
     """How many samples each panel may show, so that the page stays small."""
     panels = sum(len(signals.names) for signals in logs)
+    motors = [signals.tension for signals in logs if signals.tension is not None]
+    panels += sum((len(one.names) + int(one.c.shape[1]) + 1) // 2 for one in motors)  # drawn once, not twice
     return max(100, min(_MOST_POINTS, _MOST_NUMBERS // max(1, _SERIES * panels)))
 
 
@@ -41,7 +43,7 @@ def effort_figure(signals: Signals, anchor: str, most: int) -> Markup:
     return figure(
         anchor,
         data,
-        _layout(signals, [_title(signals, i) for i in range(len(signals.names))]),
+        _layout([_title(signals, i) for i in range(len(signals.names))]),
         f"measured and predicted efforts of log {signals.log}",
         f"Log {signals.log}" + _thinning(len(rows), len(signals.t)),
     )
@@ -56,7 +58,7 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
     rms = np.sqrt(np.nansum(np.square(left), axis=0) / n_finite)
     data = [_line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
     titles = [f"{_title(signals, i)}, rms {number(float(rms[i]), 3)}" for i in range(len(signals.names))]
-    layout = _layout(signals, titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
+    layout = _layout(titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
     return figure(
         anchor,
         data,
@@ -64,6 +66,31 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
         f"residuals of log {signals.log}",
         f"Log {signals.log}: measured minus predicted; the band is \N{PLUS-MINUS SIGN}2 rms"
         + _thinning(len(rows), len(signals.t)),
+    )
+
+
+def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) -> Markup:
+    """Measured and rebuilt effort of each motor, then the internal tension, of one log."""
+    rows = _thinned(signals.t, most)
+    t = packed(_since_start(signals.t)[rows])
+    data, titles = [], []
+    for i, name in enumerate(motors.names):
+        data.append(_line("measured", t, motors.measured[rows, i], i, PALE, 4.0))
+        data.append(_line("rebuilt, tension included", t, motors.rebuilt[rows, i], i, RED, 1.2))
+        titles.append(_heading_of(name, motors.units[i]))
+    several = motors.c.shape[1] > 1
+    for k in range(motors.c.shape[1]):
+        panel = len(titles)
+        line = _line("internal tension c", t, motors.c[rows, k], panel, BLUE, 1.2)
+        data.append(line | {"showlegend": k == 0})
+        titles.append(_heading_of(f"c {k + 1}" if several else "internal tension c", motors.units[0]))
+    use = "validation" if signals.validation else "used for the fit"
+    return figure(
+        anchor,
+        data,
+        _layout(titles),
+        f"motor efforts and internal tension of log {signals.log}",
+        f"Log {signals.log}, {use}" + _thinning(len(rows), len(signals.t)),
     )
 
 
@@ -106,7 +133,11 @@ def _axis_name(letter: str, panel: int) -> str:
 
 
 def _title(signals: Signals, i: int) -> str:
-    return f"<b>{plot_text(signals.names[i])}</b> [{plot_text(unit_text(signals.units[i]))}]"
+    return _heading_of(signals.names[i], signals.units[i])
+
+
+def _heading_of(name: str, unit: str) -> str:
+    return f"<b>{plot_text(name)}</b> [{plot_text(unit_text(unit))}]"
 
 
 def _band(panel: int, half: float) -> dict[str, Any]:
@@ -124,7 +155,7 @@ def _band(panel: int, half: float) -> dict[str, Any]:
     }
 
 
-def _layout(signals: Signals, titles: Sequence[str]) -> dict[str, Any]:
+def _layout(titles: Sequence[str]) -> dict[str, Any]:
     n = len(titles)
     columns = min(_COLUMNS, n)
     rows = -(-n // max(1, columns))
