@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.factor import factor_rows
+from dynid.projection.factor import Factor, factor_rows
 from dynid.projection.projection import Group, System
 
 
@@ -34,3 +34,50 @@ def joint_system(Ws, Ys, *, blocks=1, table=None) -> System:
     pairs = zip(Ws, Ys, strict=True)
     groups = tuple(group(W, Y, name=f"joint_{i + 1}", blocks=blocks) for i, (W, Y) in enumerate(pairs))
     return System(table or parameters(Ws[0].shape[1]), groups)
+
+
+class DensePass:
+    """A `SecondPass` over dense rows: what streaming a log again gives, without a log.
+
+    Args:
+        Ws, Ys: Rows of each joint.
+        Zs: Instruments; default W itself.
+        sigmas: Noise of the columns [W Y] of each joint; default 1 % of a column's rms, none in Y.
+    """
+
+    def __init__(self, Ws, Ys, *, Zs=None, sigmas=None, blocks=1, table=None):
+        self.Ws, self.Ys, self.blocks, self.table = Ws, Ys, blocks, table
+        self.Zs = Ws if Zs is None else Zs
+        self.sigmas = sigmas or [np.append(0.01 * np.sqrt(np.mean(W**2, axis=0)), 0.0) for W in Ws]
+
+    def blocked(self):
+        return joint_system(self.Ws, self.Ys, blocks=self.blocks, table=self.table)
+
+    def residuals(self, chi, reduce, filtered=False):
+        rhos = [Y - W @ chi for W, Y in zip(self.Ws, self.Ys, strict=True)]
+        if filtered:  # rows of one instant together
+            rho = np.stack(rhos)
+            yield reduce(rho, np.ones(rho.shape, bool), np.arange(len(rhos)))
+            return
+        for g, rho in enumerate(rhos):
+            yield reduce(rho[None], np.ones((1, len(rho)), bool), np.array([g]))
+
+    def replaced(self, chi, change):
+        Ys = [W @ chi + change(g, Y - W @ chi) for g, (W, Y) in enumerate(zip(self.Ws, self.Ys, strict=True))]
+        return joint_system(self.Ws, Ys, blocks=self.blocks, table=self.table)
+
+    def whitened(self, covariance):
+        inverse = np.linalg.inv(np.linalg.cholesky(covariance))
+        Ws, Ys = np.einsum("kj,jnp->knp", inverse, np.stack(self.Ws)), inverse @ np.stack(self.Ys)
+        return joint_system(list(Ws), list(Ys), blocks=self.blocks, table=self.table)
+
+    def instruments(self, kind, cutoff):
+        both = [np.column_stack([Z, W]) for Z, W in zip(self.Zs, self.Ws, strict=True)]
+        one = self.blocked().parameters
+        return joint_system(both, self.Ys, blocks=self.blocks, table=(*one, *one))
+
+    def noise(self, position):
+        return tuple(
+            Factor(np.sqrt(len(Y)) * np.diag(sigma), len(Y))
+            for Y, sigma in zip(self.Ys, self.sigmas, strict=True)
+        )

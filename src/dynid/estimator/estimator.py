@@ -17,8 +17,11 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
-from dynid.estimator.rework import Rework, check_option
+from dynid.estimator.physical import constrain
+from dynid.estimator.rework import Rework, check_option, check_positive
+from dynid.estimator.robust import EFFICIENT, Winsorised
 from dynid.estimator.second_pass import SecondPass
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.wls import (
@@ -46,6 +49,7 @@ class Estimator:
         weighting: Chooses the weight of each group of rows.
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
+        constraint: Asks for real bodies; None leaves the parameters free.
     """
 
     name: str
@@ -53,8 +57,17 @@ class Estimator:
     weighting: Weighting
     solver: Solver = least_squares
     rework: Rework | None = None
+    constraint: Consistency | None = None
 
     def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
+        """The linear solution, moved to real bodies where the estimator asks for them.
+
+        A system on its own knows no priors: see `dynid.standardise` for a robot's.
+        """
+        linear = self.linear(system, again)
+        return linear if self.constraint is None else constrain(system, linear, self.constraint)
+
+    def linear(self, system: System, again: SecondPass | None = None) -> Solution:
         """Weights first, then the solution with these weights.
 
         Args:
@@ -173,8 +186,29 @@ def _wls(weights: str = "joint") -> Estimator:
     return Estimator("wls", "least squares weighted by row groups, iterated", by_log)
 
 
+def _robust(function: str = "tukey", tuning: float | None = None) -> Estimator:
+    check_option("robust function", function, tuple(EFFICIENT))
+    limit = EFFICIENT[function] if tuning is None else check_positive("robust tuning", tuning)
+    title = "least squares in which samples that do not fit lose their say"
+    return Estimator("robust", title, GroupWeights(), rework=Winsorised(function, limit))
+
+
+def _consistent(
+    prior: str = "entropic",
+    spread: float = 3.0,
+    margin: float = 0.0,
+    mass: float | Mapping[str, float] | None = None,
+    com: Mapping[str, Any] | None = None,
+) -> Estimator:
+    options = {"prior": prior, "spread": spread, "margin": margin, "mass": mass, "com": com}
+    title = "weighted least squares over real bodies, near their prior"
+    return Estimator("consistent", title, GroupWeights(), constraint=consistency_from(options))
+
+
 MAKERS: dict[str, Callable[..., Estimator]] = {
     "ols": _ols,
     "wls": _wls,
+    "consistent": _consistent,
+    "robust": _robust,
 }
 ESTIMATORS: dict[str, Estimator] = {name: make() for name, make in MAKERS.items()}

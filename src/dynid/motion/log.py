@@ -33,6 +33,7 @@ class Log:
         payloads: Names of the payloads mounted during this recording.
         mapping: Canonical column (`q_1`, `tau_2`, ...) -> column of the file.
         choices: What the reader decided, in words.
+        q_ref: Positions that were asked for, shape (n, m), as `q`; None where the log has none.
     """
 
     name: str
@@ -53,3 +54,4 @@ class Log:
     notices: tuple[Notice, ...] = ()
     mapping: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
+    q_ref: Float[Array, "n m"] | None = None

@@ -1,0 +1,189 @@
+"""Rows rewritten on their way to the row filter: wrappers around the rows of a model.
+
+Each is again a `PackedRows`, so that filter, decimation and triangles need not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.projection.model import PackedRows
+from dynid.regressor.layout import ABSENT, Layout
+
+# Row number and its residuals in, residuals to put in their place out.
+RowChange = Callable[[int, Float[Array, "n"]], Float[Array, "n"]]
+
+
+def predictor(
+    layout: Layout, chi: Float[Array, "p"]
+) -> Callable[[Float[Array, "e n"]], tuple[Float[Array, "k n"], Float[Array, "k n"]]]:
+    """A function from packed entries to the measured side and W chi, both of shape (k, n)."""
+    coefficients = np.where(layout.columns == ABSENT, 0.0, chi[np.maximum(layout.columns, 0)])[:, None]
+
+    def compare(packed: Float[Array, "e n"]) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+        predicted = np.add.reduceat(packed * coefficients, layout.start[:-1], axis=0)
+        return packed[layout.start[1:] - 1], predicted
+
+    return compare
+
+
+class ReplacedRows:
+    """Rows whose measured side is W chi + change(Y - W chi), sample by sample.
+
+    Args:
+        source: The rows.
+        chi: Standard parameters, shape (p,), SI.
+        change: What to put in the place of the residuals of a row.
+    """
+
+    def __init__(self, source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> None:
+        self.source, self.layout, self.dt = source, source.layout, source.dt
+        self._compare, self._change = predictor(source.layout, chi), change
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries with the measured side replaced."""
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            measured, predicted = self._compare(packed)
+            for k, end in enumerate(self.layout.start[1:] - 1):
+                rho = measured[k] - predicted[k]
+                # Added to Y, not to W chi: what is not changed stays exact.
+                packed[end] = measured[k] + (self._change(k, rho) - rho)
+            yield at, packed, weights
+
+
+class MixedRows:
+    """Rows of each instant multiplied by chol(covariance)^-1, of those that are valid there.
+
+    Every mixed row is a combination of equations, so it is one itself; with the covariance of
+    the errors the mixed rows have independent errors of deviation one.
+
+    Args:
+        source: The rows.
+        covariance: Of the errors of one instant, shape (k, k), units of the rows.
+    """
+
+    def __init__(self, source: PackedRows, covariance: Float[Array, "k k"]) -> None:
+        self.source, self.dt, self.covariance = source, source.dt, covariance
+        inner = source.layout
+        spans = list(zip(inner.start[:-1], inner.start[1:] - 1, strict=True))
+        # Rows with few columns first: a row then takes in little that it does not have itself.
+        self._order = np.argsort([end - start for start, end in spans], kind="stable")
+        columns, starts, seen = [], [0], np.zeros(0, dtype=int)
+        own: dict[int, Int[Array, "c"]] = {}
+        for k in self._order:
+            row = inner.columns[spans[k][0] : spans[k][1]]
+            seen = np.union1d(seen, row[row != ABSENT])
+            own[int(k)] = seen
+        for k in range(len(spans)):
+            columns += [*own[k].tolist(), ABSENT]
+            starts.append(len(columns))
+        self.layout = Layout(np.array(starts), np.array(columns))
+        self._places = [
+            [self._targets(inner.columns[slice(*spans[j])], own[k], starts[k]) for j in range(len(spans))]
+            for k in range(len(spans))
+        ]
+        self._spans = spans
+
+    @staticmethod
+    def _targets(
+        columns: Int[Array, "e"], own: Int[Array, "c"], start: int
+    ) -> tuple[Int[Array, "u"], Int[Array, "u"]]:
+        """Entries of a source row that a mixed row has a place for, and those places."""
+        use = np.flatnonzero(np.isin(columns, own))
+        return use, start + np.searchsorted(own, columns[use])
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Mixed entries; a row is valid where it was."""
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            valid = weights > 0
+            mixed = np.zeros((self.layout.n_entries, packed.shape[1]))
+            for pattern in np.unique(valid, axis=1).T:
+                where = np.flatnonzero(np.all(valid == pattern[:, None], axis=0))
+                self._mix(packed, pattern, where, mixed)
+            yield at, mixed, weights
+
+    def _mix(
+        self, packed: Float[Array, "e n"], pattern: Bool[Array, "k"], where: Int[Array, "s"], out: Array
+    ) -> None:
+        order = [int(k) for k in self._order if pattern[k]]
+        if not order:
+            return
+        L = np.linalg.cholesky(self.covariance[np.ix_(order, order)])
+        inverse = np.linalg.inv(L)
+        for i, k in enumerate(order):
+            for j in range(i + 1):
+                start, end = self._spans[order[j]]
+                use, target = self._places[k][order[j]]
+                part = inverse[i, j] * packed[np.ix_(start + use, where)]
+                # Two entries of one row may share a parameter.
+                np.add.at(out, (target[:, None], where[None, :]), part)
+                out[self.layout.start[k + 1] - 1, where] += inverse[i, j] * packed[end, where]
+
+
+class JoinedRows:
+    """Rows [Z W Y]: the regressor of another trajectory beside that of the measured one.
+
+    Columns of Z are numbered from `n_parameters` on.
+
+    Args:
+        source: Gives W, Y and the weights.
+        other: Gives Z; of the same model, so that the entries correspond.
+    """
+
+    def __init__(self, source: PackedRows, other: PackedRows, n_parameters: int) -> None:
+        self.source, self.other, self.dt = source, other, source.dt
+        inner = source.layout
+        take, columns, starts = [], [], [0]
+        for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
+            entries = np.arange(start, stop - 1)
+            used = entries[inner.columns[entries] != ABSENT]
+            take += [*(used + inner.n_entries), *used, stop - 1]
+            columns += [*(inner.columns[used] + n_parameters), *inner.columns[used], ABSENT]
+            starts.append(len(columns))
+        self.layout = Layout(np.array(starts), np.array(columns))
+        self._take = np.array(take)
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges that both have."""
+        found = []
+        for a, b in self.source.pieces():
+            for c, d in self.other.pieces():
+                if max(a, c) < min(b, d):
+                    found.append((max(a, c), min(b, d)))
+        return found
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Entries of both, those of Z first in each row."""
+        both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
+        for (at, packed, weights), (_, other, _) in both:
+            yield at, np.concatenate([packed, other])[self._take], weights
+
+
+class DifferenceRows:
+    """Rows of one trajectory less those of another: what noise of the coordinates does to [W Y]."""
+
+    def __init__(self, source: PackedRows, other: PackedRows) -> None:
+        self.source, self.other = source, other
+        self.layout, self.dt = source.layout, source.dt
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source, where the weights come from too."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Differences of the entries."""
+        both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
+        for (at, packed, weights), (_, other, _) in both:
+            yield at, other - packed, weights

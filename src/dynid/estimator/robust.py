@@ -1,0 +1,213 @@
+"""Robust M-estimation: samples that do not fit lose their say [Huber 1981, ch. 7].
+
+sum_g w_g^2 W_g^T s_g psi(rho_g / s_g) = 0,     s_g = 1.4826 median |rho_g|
+
+Solved by pseudo-values: Y* = W chi + K s psi(rho / s) / m with m = mean psi' has chi as its
+least-squares solution at the fixed point, and its residuals carry the variance of the
+estimate, s^2 mean psi^2 / m^2 (K is Huber's correction for p parameters in n rows). A spike is
+limited before the row filter could smear it over its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.estimator.rework import Reworked
+from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas
+from dynid.notices import Notice
+from dynid.projection.projection import System
+
+_NORMAL_MAD = 1.4826022185056018  # deviation over median |x| of the normal distribution
+EFFICIENT = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency for normal errors
+# Bins of |rho|, so many to a factor of two: the median is told to 0.1 %, whatever the log's length.
+_PER_OCTAVE = 512
+_OCTAVES = 64
+_REPORTED = 0.001
+
+Function = Callable[[Float[Array, "n"]], Float[Array, "n"]]
+
+
+def huber(k: float) -> tuple[Function, Function]:
+    """psi(u) = u up to k, then k: limited influence; and its derivative."""
+    return lambda u: np.clip(u, -k, k), lambda u: (np.abs(u) <= k).astype(float)
+
+
+def tukey(c: float) -> tuple[Function, Function]:
+    """psi(u) = u (1 - (u/c)^2)^2 up to c, then 0: gross errors count for nothing; and its derivative."""
+
+    def psi(u: Float[Array, "n"]) -> Float[Array, "n"]:
+        inside = 1.0 - np.minimum(np.abs(u) / c, 1.0) ** 2
+        return np.asarray(u * inside**2)
+
+    def slope(u: Float[Array, "n"]) -> Float[Array, "n"]:
+        square = np.minimum(np.abs(u) / c, 1.0) ** 2
+        return np.asarray((1.0 - square) * (1.0 - 5.0 * square))
+
+    return psi, slope
+
+
+_FUNCTIONS = {"huber": huber, "tukey": tukey}
+
+
+@dataclass(frozen=True)
+class Winsorised:
+    """Rework of `robust`: measured sides drawn towards the fit where they do not belong.
+
+    Attributes:
+        function: huber or tukey; tukey starts from the huber solution, which is unique.
+        tuning: Residuals beyond so many deviations are limited (huber) or dropped (tukey).
+        rtol: Largest change of a parameter at the end, in its sigma.
+        max_iterations: Passes over the log for each function.
+    """
+
+    function: str = "tukey"
+    tuning: float = EFFICIENT["tukey"]
+    rtol: float = 1e-4
+    max_iterations: int = 60
+
+    def __call__(
+        self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
+    ) -> Reworked:
+        """Iterate fit and pseudo-values until the parameters stand still."""
+        rows = needed(again, "robust", "weighs single samples")
+        state = fitted(system, weighting, solver)
+        stages = [("huber", EFFICIENT["huber"]), ("tukey", self.tuning)]
+        changed, iterations, status, last = system, 0, CONVERGED, _Limits.none(len(system.groups))
+        for name, tuning in stages if self.function == "tukey" else [("huber", self.tuning)]:
+            changed, state, last, used, status = self._stage(
+                rows, system, state, (weighting, solver), _FUNCTIONS[name](tuning)
+            )
+            iterations += used
+        notices = state.weights.notices + last.notices(system)
+        if status != CONVERGED:
+            notices += (_not_converged(iterations),)
+        weights = Weights(state.weights.values, iterations, status, notices)
+        return Reworked(changed, weights)
+
+    def _stage(
+        self,
+        rows: SecondPass,
+        system: System,
+        state: Fitted,
+        how: tuple[Weighting, Solver],
+        functions: tuple[Function, Function],
+    ) -> tuple[System, Fitted, _Limits, int, str]:
+        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
+        for iteration in range(1, self.max_iterations + 1):
+            limits = _limits(rows, state, floors, functions)
+            changed = rows.replaced(state.chi, limits.change)
+            new = fitted(changed, *how)
+            step = np.abs(new.chi - state.chi)
+            still = bool(np.all(step <= self.rtol * new.sigma + 1e-13 * np.abs(new.chi)))
+            state = new
+            if still:
+                return changed, state, limits, iteration, CONVERGED
+        return changed, state, limits, self.max_iterations, NOT_CONVERGED
+
+
+@dataclass(frozen=True, eq=False)
+class _Limits:
+    """Scale of each group, what is done to its residuals, and how many of them are limited.
+
+    Attributes:
+        scale: s_g, shape (g,), unit of the group.
+        gain: K / m, shape (g,).
+        share: Part of the samples whose influence is limited or gone, shape (g,).
+    """
+
+    scale: Float[Array, "g"]
+    gain: Float[Array, "g"]
+    share: Float[Array, "g"]
+    psi: Function
+
+    @staticmethod
+    def none(g: int) -> _Limits:
+        return _Limits(np.ones(g), np.ones(g), np.zeros(g), lambda u: u)
+
+    def change(self, group: int, rho: Float[Array, "n"]) -> Float[Array, "n"]:
+        """The residuals of a group's pseudo-values."""
+        s = self.scale[group]
+        return np.asarray(self.gain[group] * s * self.psi(rho / s))
+
+    def notices(self, system: System) -> tuple[Notice, ...]:
+        """Where more samples are out than normal errors would leave there."""
+        many = np.flatnonzero(self.share > _REPORTED)
+        if not many.size:
+            return ()
+        shown = ", ".join(f"{system.groups[g].name} {100 * self.share[g]:.2g} %" for g in many[:8])
+        return (
+            Notice(
+                "outliers",
+                f"samples more than five deviations off, which hardly count in the fit: {shown}",
+                "look at the residuals: spikes, lost samples, contact or saturation",
+            ),
+        )
+
+
+def _limits(
+    rows: SecondPass, state: Fitted, floors: Float[Array, "g"], functions: tuple[Function, Function]
+) -> _Limits:
+    """Scales and gains at the present residuals, from one pass over the rows."""
+    psi, slope = functions
+    counts = np.zeros((len(floors), _PER_OCTAVE * _OCTAVES))
+    for part in rows.residuals(state.chi, _histogram(floors)):
+        counts += part
+    n = counts.sum(axis=1)
+    # Raw samples may outnumber the rows of the factor; the parameters take their part of either.
+    paid = np.minimum(state.shares() / np.array([one.n_rows for one in state.factors]), 0.5)
+    scale = np.maximum(_NORMAL_MAD * _medians(counts, floors) / np.sqrt(1.0 - paid), floors)
+    centres = _edges(floors[:, None], np.arange(counts.shape[1]) + 0.5)
+    u = centres / scale[:, None]
+    mean = np.maximum(np.sum(counts * slope(u.ravel()).reshape(u.shape), axis=1) / np.maximum(n, 1.0), 0.2)
+    gain = (1.0 + paid * (1.0 - mean) / mean) / mean
+    share = np.sum(counts * (u > 5.0), axis=1) / np.maximum(n, 1.0)
+    return _Limits(scale, gain, share, psi)
+
+
+def _histogram(floors: Float[Array, "g"]) -> Callable[..., Float[Array, "g b"]]:
+    """Counts of |rho| in bins of constant ratio, per group."""
+
+    def reduce(
+        rho: Float[Array, "k n"], valid: Bool[Array, "k n"], groups: Int[Array, "k"]
+    ) -> Float[Array, "g b"]:
+        counts = np.zeros((len(floors), _PER_OCTAVE * _OCTAVES))
+        for row, use, g in zip(rho, valid, groups, strict=True):
+            if g >= 0:
+                size = np.abs(row[use]) / floors[g]
+                bins = np.floor(_PER_OCTAVE * (np.log2(np.maximum(size, 2.0**-20)) + 20.0))
+                counts[g] += np.bincount(
+                    np.minimum(bins, counts.shape[1] - 1).astype(int), minlength=counts.shape[1]
+                )
+        return counts
+
+    return reduce
+
+
+def _edges(floors: Float[Array, "g 1"], bins: Float[Array, "b"]) -> Float[Array, "g b"]:
+    """|rho| at positions between bins; the inverse of `_histogram`'s numbering."""
+    return np.asarray(floors * 2.0 ** (bins / _PER_OCTAVE - 20.0))
+
+
+def _medians(counts: Float[Array, "g b"], floors: Float[Array, "g"]) -> Float[Array, "g"]:
+    """Median of |rho| of each group, interpolated inside its bin."""
+    below = np.cumsum(counts, axis=1)
+    half = 0.5 * below[:, -1:]
+    at = np.argmax(below >= half, axis=1)[:, None]
+    inside = np.take_along_axis(counts, at, axis=1)
+    part = 1.0 - (np.take_along_axis(below, at, axis=1) - half) / np.maximum(inside, 1.0)
+    return np.asarray(floors * 2.0 ** ((at + part)[:, 0] / _PER_OCTAVE - 20.0))
+
+
+def _not_converged(passes: int) -> Notice:
+    return Notice(
+        "robust-not-converged",
+        f"the robust weights still move the parameters after {passes} passes over the rows",
+        "use function: huber, or look for a part of the log that does not belong to the rest",
+    )
