@@ -38,7 +38,7 @@ def test_files_of_every_kind(tmp_path):
             '<robot name="a" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:x/></robot>',
             "xacro",
         ),
-        ("arm.xml", "<mujoco/>", "MJCF"),
+        ("arm.xml", "<mujoco/>", "no <body>"),
         ("arm.xml", "<sdf/>", "not <robot>"),
         ("arm.sdf", "<sdf/>", "convert it to URDF"),
         ("arm.txt", "", "no robot description"),

@@ -148,7 +148,7 @@ def snap_angle(angle: float, text: str | None = None) -> float:
     change = abs(angle - target)
     if change < _SILENT:
         return float(target)
-    if k == 0 or text is None or change > SNAP_RANGE or change >= _last_digit(text):
+    if k == 0 or text is None or change > SNAP_RANGE or change >= last_digit(text):
         return angle
     return float(target)
 
@@ -161,10 +161,10 @@ def is_noticeable(angle: float, snapped: float) -> bool:
 def looks_rounded(angle: float, text: str) -> bool:
     """Whether an angle that stays as written (1.57, 3.14) is a coarsely rounded multiple of pi/12."""
     change = abs(angle - round(angle / (np.pi / 12)) * np.pi / 12)
-    return abs(angle) > 0.2 and SNAP_RANGE < change < 10 * SNAP_RANGE and change < _last_digit(text)
+    return abs(angle) > 0.2 and SNAP_RANGE < change < 10 * SNAP_RANGE and change < last_digit(text)
 
 
-def _last_digit(text: str) -> float:
+def last_digit(text: str) -> float:
     """One unit of the last digit written: 1e-4 for 1.5708; 0 when the text is no plain number."""
     number, _, exponent = text.strip().lstrip("+-").lower().partition("e")
     whole, _, decimals = number.partition(".")

@@ -1,4 +1,4 @@
-"""One way to a mechanism: a built-in name, a robot file, or a URDF."""
+"""One way to a mechanism: a built-in name, a robot file, a URDF or an MJCF."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 _DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _REMEDIES = {
     ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
-    ".mjcf": "MJCF is not read by this version: convert it to URDF",
-    ".sdf": "SDF is not read: convert it to URDF",
-    ".usd": "USD is not read: convert it to URDF",
+    ".sdf": "SDF is not read: convert it to URDF or MJCF",
+    ".usd": "USD is not read: convert it to URDF or MJCF",
     ".json": "write the robot as YAML: dynid.robot/1",
 }
 
 
 def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
-    """The mechanism of a built-in name, a .yaml robot file or a .urdf; a Mechanism passes through."""
+    """The mechanism of a built-in name, a .yaml robot file, a URDF or an MJCF; a Mechanism passes through."""
     from dynid.mechanism.mechanism import Mechanism
     from dynid.mechanism.robotfile import load_robotfile
-    from dynid.mechanism.urdf import load_urdf
+    from dynid.mechanism.source import SUFFIXES, load_source
 
     if isinstance(robot, Mechanism):
         return robot
@@ -37,15 +36,15 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
         return load_robotfile(built_in[name])
     path = Path(name)
     kind = path.suffix.lower()
-    if path.is_dir() or (kind not in (".yaml", ".yml", ".urdf", ".xml") and path.exists()):
+    if path.is_dir() or (kind not in (".yaml", ".yml", *SUFFIXES) and path.exists()):
         raise InputError(
             f"'{path.name}' is no robot description",
             file=path,
-            remedy=_REMEDIES.get(kind, "give a .yaml or .urdf"),
+            remedy=_REMEDIES.get(kind, "give a .yaml, a URDF or an MJCF"),
         )
     if not path.exists():
         raise _missing(path, built_in)
-    mechanism = load_robotfile(path) if kind in (".yaml", ".yml") else load_urdf(path)
+    mechanism = load_robotfile(path) if kind in (".yaml", ".yml") else load_source(path)
     if not mechanism.joints:
         raise InputError("the robot has no joint: nothing moves", file=path, remedy="describe its joints")
     return mechanism
@@ -81,6 +80,8 @@ def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
     """The error for a name that leads nowhere, with what is near it."""
     names = list(built_in)
     if path.parent.is_dir():
-        names += [str(path.parent / other.name) for other in path.parent.glob("*.[yux]*")]
-    remedy = _REMEDIES.get(path.suffix.lower(), "give a built-in name ('dynid robots'), a .yaml or a .urdf")
+        names += [str(path.parent / other.name) for other in path.parent.glob("*.[yuxm]*")]
+    remedy = _REMEDIES.get(
+        path.suffix.lower(), "give a built-in name ('dynid robots'), a .yaml, a URDF or an MJCF"
+    )
     return InputError(f"no robot '{path}'" + nearest(str(path), names), remedy=remedy)

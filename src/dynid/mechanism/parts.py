@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dynid.errors import InputError
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import Loop
-from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling
+from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism
+from dynid.mechanism.scope import Scope
 
 URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
 GRAVITY = (0.0, 0.0, -9.81)
@@ -21,6 +24,9 @@ class Parts:
 
     Attributes:
         root: What the source calls the body that is the world here (`base`).
+        gravity: In the base frame, in [m/s^2].
+        actuators: Those that the source names; without any, defaults apply.
+        start: Positions near which the source's loops close.
     """
 
     name: str
@@ -30,6 +36,9 @@ class Parts:
     loops: tuple[Loop, ...] = ()
     limits: dict[str, dict[str, Any]] = field(default_factory=dict)
     root: str = BASE
+    gravity: tuple[float, ...] = GRAVITY
+    actuators: tuple[Actuator, ...] = ()
+    start: dict[str, float] = field(default_factory=dict)
 
 
 def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[str, ...]:
@@ -67,6 +76,65 @@ def default_actuators(joints: Iterable[Joint], couplings: Sequence[Coupling]) ->
 def default_drive(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> dict[str, tuple[str, ...]]:
     """Drive terms of a URDF: rotor inertia, friction and offset at every driven coordinate."""
     return dict.fromkeys(driven_coordinates(joints, couplings), URDF_DRIVE)
+
+
+def source_drive(
+    parts: Parts, actuators: Sequence[Actuator], *, own: bool = False
+) -> dict[str, tuple[str, ...]]:
+    """Drive terms of a robot that a URDF or MJCF describes.
+
+    Args:
+        own: Whether `actuators` are the source's own: then the joints that they drive have the
+            terms, once each, as friction and armature belong to joints there.
+    """
+    if own:
+        driven = {name for actuator in actuators for name in actuator.on}
+        return {n: URDF_DRIVE for joint in parts.joints for n in joint.coordinates if n in driven}
+    if parts.loops:  # passive joints are usually light bearings
+        return dict.fromkeys((actuator.name for actuator in actuators), URDF_DRIVE)
+    return default_drive(parts.joints, parts.couplings)
+
+
+def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> tuple[Actuator, ...]:
+    """The source's own motors, else one on every driven coordinate; with loops nothing tells which.
+
+    Args:
+        refuse: Makes an error from a text and a remedy.
+    """
+    if parts.actuators:
+        return parts.actuators
+    if parts.loops:
+        raise refuse(
+            "'actuators' is missing: a robot with loops has passive joints, and nothing tells which",
+            "list the joints with motors in a robot file, e.g. actuators: [motor1, motor2]",
+        )
+    return default_actuators(parts.joints, parts.couplings)
+
+
+def mechanism_of(
+    parts: Parts, scope: Scope, file: str, rebuild: Callable[[Mapping[str, float]], Mechanism]
+) -> Mechanism:
+    """The mechanism of a URDF or MJCF alone, with defaults for what it does not say."""
+    actuators = source_actuators(
+        parts, lambda text, remedy: InputError(text, file=file, place=f"robot '{parts.name}'", remedy=remedy)
+    )
+    return Mechanism(
+        name=parts.name,
+        gravity=np.array(parts.gravity),
+        joints=tuple(parts.joints),
+        bodies=parts.bodies,
+        actuators=actuators,
+        measured=default_measured(parts.joints, parts.couplings, actuators, closed=bool(parts.loops)),
+        drive=source_drive(parts, actuators, own=bool(parts.actuators)),
+        couplings=parts.couplings,
+        loops=parts.loops,
+        start=parts.start,
+        limits=parts.limits,
+        geometry=scope.geometry,
+        rebuild=rebuild if scope.geometry else None,
+        notices=scope.finish(),
+        file=file,
+    )
 
 
 def default_measured(

@@ -1,4 +1,4 @@
-"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF."""
+"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF or MJCF."""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ from dynid.mechanism.joint_reader import read_joints
 from dynid.mechanism.loop_joint import can_be_joint, cut_loops
 from dynid.mechanism.loop_reader import check_cables, read_loops, refuse_closed
 from dynid.mechanism.mechanism import Actuator, Body, Mechanism
-from dynid.mechanism.parts import (
-    GRAVITY,
-    URDF_DRIVE,
-    Parts,
-    default_actuators,
-    default_drive,
-    default_measured,
-)
+from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
 from dynid.mechanism.rest_reader import (
     check_term_names,
     read_known,
@@ -41,8 +34,7 @@ from dynid.mechanism.rest_reader import (
     read_ties,
 )
 from dynid.mechanism.scope import Scope
-from dynid.mechanism.urdf import urdf_parts
-from dynid.mechanism.urdf_tree import UrdfModel, read_urdf
+from dynid.mechanism.source import SUFFIXES, Source, read_source, source_parts
 from dynid.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
 
 SCHEMA = "dynid.robot/1"
@@ -81,19 +73,20 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
     source = None
     if "source" in fields:
         path = Path(file).parent / fields["source"].text()
-        if path.suffix.lower() not in (".urdf", ".xml"):
+        if path.suffix.lower() not in SUFFIXES:
             raise fields["source"].error(
-                f"'{path.name}' is no URDF", "give a .urdf; run xacro first on a .xacro"
+                f"'{path.name}' is no URDF and no MJCF",
+                "give a .urdf, .xml or .mjcf; run xacro first on a .xacro",
             )
         if not path.is_file():
             raise fields["source"].error(f"'{path}' does not exist", "the path is relative to this file")
-        source = read_urdf(path, link_limit=link_limit, byte_limit=byte_limit)
+        source = read_source(path, link_limit=link_limit, byte_limit=byte_limit)
     elif "joints" not in fields:
         raise root_entry(document).error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
     return build(document, source, {})
 
 
-def build(document: Document, source: UrdfModel | None, values: Mapping[str, float]) -> Mechanism:
+def build(document: Document, source: Source | None, values: Mapping[str, float]) -> Mechanism:
     """The mechanism as a function of what was read and of the values of named dimensions."""
     root = root_entry(document)
     fields = root.fields(_KEYS)
@@ -106,17 +99,18 @@ def build(document: Document, source: UrdfModel | None, values: Mapping[str, flo
     actuators = _actuators(root, fields, scope, parts)
     robot = Mechanism(
         name=parts.name,
-        gravity=_gravity(fields, scope),
+        gravity=_gravity(fields, scope, parts),
         joints=tuple(parts.joints),
         bodies=parts.bodies,
         actuators=actuators,
         measured=_measured(fields, parts, actuators),
-        drive=_drive(fields, parts, actuators, over_urdf=source is not None),
+        drive=_drive(fields, parts, actuators, over_source=source is not None),
         couplings=parts.couplings,
         loops=parts.loops,
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
+        start=parts.start,
         model=fields["model"].choice(MODELS) if "model" in fields else "inverse",
         geometry=scope.geometry,
         rebuild=partial(build, document, source) if scope.geometry else None,
@@ -125,10 +119,10 @@ def build(document: Document, source: UrdfModel | None, values: Mapping[str, flo
     return replace(robot, **_named_later(fields, scope, robot), notices=scope.finish())
 
 
-def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: UrdfModel | None) -> Parts:
+def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: Source | None) -> Parts:
     """Joints, bodies and couplings of the source and of the file together."""
     stem = Path(root.document.file or "robot").stem
-    parts = urdf_parts(source, scope) if source else Parts(stem)
+    parts = source_parts(source, scope) if source else Parts(stem)
     parts.name = fields["name"].text() if "name" in fields else parts.name
     if "joints" in fields:
         parts.joints += read_joints(fields["joints"], scope, parts.joints, parts.root)
@@ -149,9 +143,10 @@ def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: UrdfMo
 def _close(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> None:
     """Add the loops, and the joints that some of them are."""
     taken = {name for joint in parts.joints for name in (joint.name, *joint.positions, *joint.coordinates)}
+    taken |= {loop.name for loop in parts.loops}
     loops = read_loops(fields["loops"], scope, parts.bodies, taken=taken, root=parts.root)
     cut = cut_loops(loops, fields, parts.bodies)
-    parts.loops = cut.loops
+    parts.loops += cut.loops
     parts.joints += cut.joints
     parts.bodies |= {joint.child: Body(joint.child, parameters=()) for joint in cut.joints}
 
@@ -159,16 +154,11 @@ def _close(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> None:
 def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> tuple[Actuator, ...]:
     if "actuators" in fields:
         return read_actuators(fields["actuators"], scope, parts.joints)
-    if parts.loops:
-        raise root.error(
-            "'actuators' is missing: a robot with loops has passive joints, and nothing tells which",
-            "list the joints with motors, e.g. actuators: [motor1, motor2]",
-        )
-    return default_actuators(parts.joints, parts.couplings)
+    return source_actuators(parts, root.error)
 
 
-def _gravity(fields: Mapping[str, Entry], scope: Scope) -> Any:
-    return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else GRAVITY)
+def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:
+    return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else parts.gravity)
 
 
 def _measured(fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...]) -> tuple[str, ...]:
@@ -178,12 +168,11 @@ def _measured(fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuat
 
 
 def _drive(
-    fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...], over_urdf: bool
+    fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...], over_source: bool
 ) -> dict[str, tuple[str, ...]]:
     if "drive" not in fields:
-        if over_urdf and parts.loops:  # passive joints are usually light bearings
-            return dict.fromkeys((actuator.name for actuator in actuators), URDF_DRIVE)
-        return default_drive(parts.joints, parts.couplings) if over_urdf else {}
+        own = bool(parts.actuators) and "actuators" not in fields
+        return source_drive(parts, actuators, own=own) if over_source else {}
     coordinates = [name for joint in parts.joints for name in joint.coordinates]
     # A loop that could be a joint is an owner too: `none` switches off what a glob would give it.
     cuts = [loop.name for loop in parts.loops if can_be_joint(loop)]
@@ -203,7 +192,7 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
     if "order" in fields:
         later["order"] = read_order(fields["order"], robot)
     if "start" in fields:
-        later["start"] = read_start(fields["start"], scope, robot)
+        later["start"] = {**robot.start, **read_start(fields["start"], scope, robot)}
     if "free" in fields:
         valid = {name for joint in robot.joints for name in joint.positions}
         short = {name.rsplit("_", 1)[-1] for name in valid}

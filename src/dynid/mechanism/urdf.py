@@ -15,15 +15,7 @@ from dynid.mechanism.frame import Frame, rpy_matrix, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.joint_reader import normalised_notice
 from dynid.mechanism.mechanism import Body, Coupling, Mechanism
-from dynid.mechanism.parts import (
-    GRAVITY,
-    Parts,
-    coordinate_clash,
-    default_actuators,
-    default_drive,
-    default_measured,
-    resolve_couplings,
-)
+from dynid.mechanism.parts import Parts, coordinate_clash, mechanism_of, resolve_couplings
 from dynid.mechanism.scope import Scope
 from dynid.mechanism.urdf_inertial import read_priors
 from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, joint_end, read_urdf
@@ -44,28 +36,13 @@ def load_urdf(
 ) -> Mechanism:
     """The mechanism of a URDF alone, with rotor inertia, friction and offset at every driven joint."""
     model = read_urdf(file, link_limit=link_limit, byte_limit=byte_limit, confine_meshes=confine_meshes)
-    return _build(model, {})
+    return build_urdf(model, {})
 
 
-def _build(model: UrdfModel, values: Mapping[str, float]) -> Mechanism:
+def build_urdf(model: UrdfModel, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism as a function of what was read and of the values of named dimensions."""
     scope = Scope(values)
-    parts = urdf_parts(model, scope)
-    actuators = default_actuators(parts.joints, parts.couplings)
-    return Mechanism(
-        name=parts.name,
-        gravity=np.array(GRAVITY),
-        joints=tuple(parts.joints),
-        bodies=parts.bodies,
-        actuators=actuators,
-        measured=default_measured(parts.joints, parts.couplings, actuators),
-        drive=default_drive(parts.joints, parts.couplings),
-        couplings=parts.couplings,
-        limits=parts.limits,
-        geometry=scope.geometry,
-        rebuild=partial(_build, model) if scope.geometry else None,
-        notices=scope.finish(),
-        file=model.file,
-    )
+    return mechanism_of(urdf_parts(model, scope), scope, model.file, partial(build_urdf, model))
 
 
 def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:

@@ -37,7 +37,7 @@ def read_priors(
         fixed = joint.attributes.get("type") == "fixed"
         chi, fault = _ten_parameters(links[name], name)
         if fault:
-            scope.notices.append(_excluded(links[name], name, fault))
+            scope.notices.append(excluded_notice(links[name], f"link '{name}'", fault))
         if chi is not None and (fault or (fixed and not np.any(chi))):
             priors[name] = {} if fault else None
         elif chi is not None:
@@ -48,7 +48,7 @@ def read_priors(
             frames.append(name)
         elif chi is None:
             missing.append(name)
-    scope.notices += _absent(frames, missing)
+    scope.notices += absent_notices(frames, missing, "link")
     return priors
 
 
@@ -76,10 +76,10 @@ def _ten_parameters(link: Element, name: str) -> tuple[np.ndarray | None, str]:
     at_com = pack(mass, np.zeros(3), inertia)
     roll, pitch, yaw = [angle for angle, _ in rpy] if rpy else (0.0, 0.0, 0.0)
     com = np.array([x for x, _ in xyz]) if xyz else np.zeros(3)
-    return in_parent_frame(at_com, rpy_matrix((roll, pitch, yaw)), com), _fault(mass, inertia)
+    return in_parent_frame(at_com, rpy_matrix((roll, pitch, yaw)), com), inertial_fault(mass, inertia)
 
 
-def _fault(mass: float, inertia: np.ndarray) -> str:
+def inertial_fault(mass: float, inertia: np.ndarray) -> str:
     """What is wrong with a mass and an inertia about the centre of mass; empty if nothing."""
     moments = np.linalg.eigvalsh(inertia)
     if mass < 0:
@@ -94,20 +94,22 @@ def _fault(mass: float, inertia: np.ndarray) -> str:
     return ""
 
 
-def _excluded(link: Element, name: str, fault: str) -> Notice:
-    text = f"line {link.line}: link '{name}' is excluded from the priors: {fault}"
+def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
+    """The notice about an inertial that no body could have."""
+    text = f"line {element.line}: {owner} is excluded from the priors: {fault}"
     return Notice("impossible-prior", text, "correct the inertial if you want it printed beside the estimate")
 
 
-def _absent(frames: list[str], missing: list[str]) -> list[Notice]:
+def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Notice]:
+    """Notices about links or bodies (`word`) that are frames only, or come without inertial."""
     notices = []
     if frames:
-        text = "links on fixed joints without mass are taken as frames, without parameters: " + ", ".join(
-            frames
-        )
+        which = "links on fixed joints" if word == "link" else "bodies without joint and"
+        text = f"{which} without mass are taken as frames, without parameters: " + ", ".join(frames)
         notices.append(Notice("massless-frame", text, "give them an inertial if they have mass"))
     if missing:
-        text = "links without a complete inertial are unknown, without a prior: " + ", ".join(missing)
+        which = "links" if word == "link" else "bodies"
+        text = f"{which} without a complete inertial are unknown, without a prior: " + ", ".join(missing)
         notices.append(
             Notice("missing-inertial", text, "nothing is invented; add an inertial to compare with")
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dynid.errors import InputError, nearest
@@ -48,7 +48,12 @@ def read_urdf(
         confine_meshes: Refuse mesh paths that leave the model's folder or package; meshes are
             never opened either way.
     """
-    robot = read_elements(file, byte_limit=byte_limit, counted="link", count_limit=link_limit)
+    robot = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
+    return urdf_model(robot, confine_meshes=confine_meshes)
+
+
+def urdf_model(robot: Element, *, confine_meshes: bool = True) -> UrdfModel:
+    """The same from the root element."""
     _check_root(robot)
     if confine_meshes:
         check_meshes(robot)
@@ -57,16 +62,16 @@ def read_urdf(
     if not links:
         raise robot.error("the file has no <link>", "give a robot description")
     ordered, root = _ordered(robot, links, joints)
-    rename, renamed = _rename(root, links)
+    rename, renamed = rename_base(root, links, "link")
     name = robot.attributes.get("name", "").strip() or "robot"
-    return UrdfModel(str(file), name, links, ordered, root, rename, (*renamed, *unknown_parts(robot)))
+    return UrdfModel(robot.file, name, links, ordered, root, rename, (*renamed, *unknown_parts(robot)))
 
 
 def _check_root(robot: Element) -> None:
     if robot.tag == "mujoco":
-        raise robot.error("this is an MJCF model, which this version does not read", "convert it to URDF")
+        raise robot.error("this is an MJCF model, not a URDF", "load_robot reads both")
     if robot.tag != "robot":
-        raise robot.error(f"the root element is <{robot.tag}>, not <robot>", "give a URDF")
+        raise robot.error(f"the root element is <{robot.tag}>, not <robot>", "give a URDF or an MJCF")
     for element in robot.walk():
         if "ros.org/wiki/xacro" in element.tag or element.tag.startswith("xacro:"):
             raise element.error("this is xacro, not URDF", "run xacro first: xacro arm.xacro > arm.urdf")
@@ -154,13 +159,13 @@ def _second_parent(joint: Element, name: str, parent: str, child: str, first: st
     )
 
 
-def _rename(root: str, links: Mapping[str, Element]) -> tuple[dict[str, str], tuple[Notice, ...]]:
-    """The root becomes `base`; another link of that name gets an underscore."""
+def rename_base(root: str, names: Collection[str], word: str) -> tuple[dict[str, str], tuple[Notice, ...]]:
+    """The root becomes `base`; another link (or body: `word`) of that name gets an underscore."""
     rename = {root: BASE}
-    if root == BASE or BASE not in links:
+    if root == BASE or BASE not in names:
         return rename, ()
     other = BASE + "_"
-    while other in links:
+    while other in names:
         other += "_"
-    text = f"link 'base' is not the root ('{root}' is) and is called '{other}' here"
-    return {**rename, BASE: other}, (Notice("renamed-link", text, "use that name in robot files"),)
+    text = f"{word} 'base' is not the root ('{root}' is) and is called '{other}' here"
+    return {**rename, BASE: other}, (Notice(f"renamed-{word}", text, "use that name in robot files"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
@@ -10,23 +11,26 @@ from dynid.errors import nearest
 from dynid.mechanism.xml_elements import Element
 from dynid.notices import Notice
 
+Vocabulary = Mapping[str, tuple[str, ...]]
 
-def _words(*lines: str) -> tuple[str, ...]:
+
+def words(*lines: str) -> tuple[str, ...]:
+    """The words of some lines."""
     return tuple(" ".join(lines).split())
 
 
 # Children that are read or knowingly ignored, below each element that we look into.
 _CHILDREN = {
-    "robot": _words(
+    "robot": words(
         "link joint material transmission gazebo sensor ros2_control mujoco group group_state",
         "disable_collisions end_effector virtual_joint passive_joint actuator plugin",
     ),
-    "link": _words("inertial visual collision contact self_collision_checking sensor material gazebo"),
-    "joint": _words(
+    "link": words("inertial visual collision contact self_collision_checking sensor material gazebo"),
+    "joint": words(
         "origin parent child axis calibration dynamics limit mimic safety_controller",
         "hardwareInterface gazebo physics",
     ),
-    "inertial": _words("origin mass inertia"),
+    "inertial": words("origin mass inertia"),
 }
 _ATTRIBUTES = {
     "link": ("name", "type"),
@@ -43,26 +47,32 @@ _ATTRIBUTES = {
 }
 
 
-def unknown_parts(robot: Element) -> tuple[Notice, ...]:
-    """Notices about elements and attributes that nobody defines: mostly typing errors."""
+def unknown_parts(
+    root: Element, children: Vocabulary = _CHILDREN, attributes: Vocabulary = _ATTRIBUTES
+) -> tuple[Notice, ...]:
+    """Notices about elements and attributes that nobody defines: mostly typing errors.
+
+    Args:
+        children: Tags below each element that is looked into.
+        attributes: Names at each element; `parent/tag` where a tag means two things.
+    """
     found: dict[str, list[int]] = {}
-    waiting = [robot]
+    waiting = [root]
     while waiting:
         element = waiting.pop()
-        valid = _CHILDREN.get(element.tag, ())
+        valid = children.get(element.tag, ())
         for child in element.children:
+            known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
             if valid and child.tag not in valid and not _foreign(child.tag):
                 what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
                 found.setdefault(what, []).append(child.line)
-            elif child.tag in _ATTRIBUTES and element.tag in _CHILDREN:
+            elif known and element.tag in children:
                 for name in child.attributes:
-                    if name not in _ATTRIBUTES[child.tag] and not _foreign(name):
-                        what = f"unknown attribute '{name}' of <{child.tag}>" + nearest(
-                            name, _ATTRIBUTES[child.tag]
-                        )
+                    if name not in known and not _foreign(name):
+                        what = f"unknown attribute '{name}' of <{child.tag}>" + nearest(name, known)
                         found.setdefault(what, []).append(child.line)
                 waiting.append(child)
-            elif child.tag in _CHILDREN and element.tag in _CHILDREN:
+            elif child.tag in children and element.tag in children:
                 waiting.append(child)
     return tuple(
         Notice(
@@ -90,17 +100,20 @@ def check_meshes(robot: Element) -> None:
     it is there; the root of any other path is the nearest folder above with a `package.xml`, or
     else the file's own folder. Links in the file system are followed before deciding.
     """
-    folder = Path(robot.file).resolve().parent
-    above = [folder, *folder.parents]
-    root = next((path for path in above if (path / "package.xml").is_file()), folder)
     for element in robot.walk():
         if element.tag in ("mesh", "texture") and element.attributes.get("filename"):
-            name = element.attributes["filename"]
-            if not _stays(name, folder, root, above):
-                raise element.error(
-                    f"{element.tag} path '{name}' leaves its root",
-                    "keep it inside the package, or remove the mesh",
-                )
+            check_path(element, element.attributes["filename"], robot.file)
+
+
+def check_path(element: Element, name: str, file: str) -> None:
+    """Refuse a path in `file` that leaves its root."""
+    folder = Path(file).resolve().parent
+    above = [folder, *folder.parents]
+    root = next((path for path in above if (path / "package.xml").is_file()), folder)
+    if not _stays(name, folder, root, above):
+        raise element.error(
+            f"{element.tag} path '{name}' leaves its root", "keep it inside the package, or remove the mesh"
+        )
 
 
 def _stays(name: str, folder: Path, root: Path, above: list[Path]) -> bool:

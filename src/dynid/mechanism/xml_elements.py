@@ -56,15 +56,18 @@ class Element:
             return default
         return self.parsed(self.text(name), name, owner)
 
-    def numbers(self, name: str, owner: str = "") -> list[tuple[float, str]] | None:
-        """Three numbers with their texts; None when the attribute is missing."""
+    def numbers(
+        self, name: str, owner: str = "", counts: range = range(3, 4)
+    ) -> list[tuple[float, str]] | None:
+        """Three numbers (or as many as `counts` holds) with their texts; None when missing."""
         if name not in self.attributes:
             return None
         words = self.attributes[name].split()
-        if len(words) != 3:
+        if len(words) not in counts:
+            wanted = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
             raise self.error(
-                f'{owner}: {name}="{self.attributes[name]}" has {len(words)} numbers, not 3',
-                "give three numbers",
+                f'{owner}: {name}="{self.attributes[name]}" has {len(words)} numbers, not {wanted}',
+                f"give {wanted} numbers",
             )
         return [(self.parsed(word, name, owner), word) for word in words]
 
@@ -84,16 +87,13 @@ class Element:
         return InputError(text, file=self.file, place=f"line {self.line}", remedy=remedy)
 
 
-def read_elements(
-    file: str | os.PathLike[str], *, byte_limit: int, counted: str = "", count_limit: int = 0
-) -> Element:
+def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit: int) -> Element:
     """The root element of an XML file.
 
     Args:
         file: Path of the file.
         byte_limit: Files above this size are not opened, in [byte].
-        counted: A tag of which only so many may stand below the root.
-        count_limit: How many.
+        count_limit: How many links (URDF) or bodies (MJCF) there may be.
     """
     from xml.parsers.expat import ExpatError
 
@@ -101,7 +101,7 @@ def read_elements(
     from defusedxml.ElementTree import DefusedXMLParser, ParseError
 
     path = Path(file)
-    target = _Target(str(path), counted, count_limit)
+    target = _Target(str(path), count_limit)
     parser = DefusedXMLParser(target=target, forbid_dtd=True, forbid_entities=True, forbid_external=True)
     target.expat = parser.parser
     try:
@@ -136,8 +136,8 @@ def read_elements(
 class _Target:
     """Collects elements with an explicit stack; the parser tells it the line."""
 
-    def __init__(self, file: str, counted: str, count_limit: int) -> None:
-        self.file, self.counted, self.count_limit = file, counted, count_limit
+    def __init__(self, file: str, count_limit: int) -> None:
+        self.file, self.count_limit = file, count_limit
         self.expat: Any = None
         self.count = 0
         self.root: Element | None = None
@@ -154,8 +154,8 @@ class _Target:
             raise element.error(
                 f"elements are nested deeper than {DEPTH_LIMIT}", "this is no robot description"
             )
-        # Links stand directly below the root; deeper ones belong to other vocabularies.
-        if tag == self.counted and len(self.open) == 2:
+        # Links stand directly below the root, deeper ones belong to other vocabularies; bodies nest.
+        if (tag == "link" and len(self.open) == 2) or (tag == "body" and self.open[0].tag != "robot"):
             self.count += 1
             if self.count > self.count_limit:
                 raise element.error(

@@ -1,0 +1,128 @@
+"""Reader of MJCF files: bodies, joints, inertials as priors, equalities as loops and couplings.
+
+What a model leaves open stays open: nothing is invented, and no mesh is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from dynid.errors import InputError
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mjcf_actuator import read_actuators
+from dynid.mechanism.mjcf_equality import read_equalities
+from dynid.mechanism.mjcf_file import entries, sections
+from dynid.mechanism.mjcf_inertial import read_bodies
+from dynid.mechanism.mjcf_joint import Placer, Tree, read_limits, read_tree
+from dynid.mechanism.mjcf_tree import WORLD, MjcfModel, read_mjcf
+from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
+from dynid.mechanism.scope import Scope
+from dynid.mechanism.urdf_tree import LINK_LIMIT
+from dynid.mechanism.xml_elements import Element
+from dynid.notices import Notice
+from dynid.strict_yaml import BYTE_LIMIT, PathLike
+
+_UNUSED = ("armature", "damping", "frictionloss", "stiffness")
+
+
+def load_mjcf(
+    file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT, confine_meshes: bool = True
+) -> Mechanism:
+    """The mechanism of an MJCF alone, with rotor inertia, friction and offset at every driven joint."""
+    return build_mjcf(
+        read_mjcf(file, link_limit=link_limit, byte_limit=byte_limit, confine_meshes=confine_meshes), {}
+    )
+
+
+def build_mjcf(model: MjcfModel, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism as a function of what was read and of the values of named dimensions."""
+    scope = Scope(values)
+    return mechanism_of(mjcf_parts(model, scope), scope, model.file, partial(build_mjcf, model))
+
+
+def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
+    """Joints, bodies, loops, couplings, motors and limits, with the dimensions in `scope`."""
+    scope.notices += model.notices
+    placer = Placer(model, scope)
+    tree = read_tree(model, scope, placer)
+    clash = coordinate_clash(tree.joints)
+    if clash:
+        raise InputError(
+            "coordinate '{}' belongs to joints '{}' and '{}'".format(*clash),
+            file=model.file,
+            place=f"robot '{model.name}'",
+            remedy="rename one of the joints",
+        )
+    bodies = read_bodies(model, tree, scope)
+    motors = read_actuators(model, tree.joints, scope)
+    driven = {name for actuator in motors.actuators for name in actuator.on}
+    equalities = read_equalities(model, tree, placer, driven)
+    limits = read_limits(model, tree)
+    for name, values in motors.limits.items():
+        limits[name] = {**values, **limits.get(name, {})}
+    scope.notices += _unused_values(model, tree)
+    return Parts(
+        name=model.name,
+        joints=tree.joints,
+        bodies=bodies,
+        couplings=equalities.couplings,
+        loops=equalities.loops,
+        limits=dict(limits),
+        root=WORLD,
+        gravity=_gravity(model.root),
+        actuators=tuple(motors.actuators),
+        start=_start(model, tree, scope) if equalities.loops else {},
+    )
+
+
+def _gravity(root: Element) -> tuple[float, ...]:
+    """Gravity of <option>, zero where a flag switches it off, in [m/s^2]."""
+    gravity: tuple[float, ...] = GRAVITY
+    on = True
+    for option in sections(root, "option"):
+        numbers = option.numbers("gravity", "<option>")
+        gravity = tuple(value for value, _ in numbers) if numbers else gravity
+        flags = [element for element in option.children if element.tag == "flag"]
+        on = on and not any(element.attributes.get("gravity") == "disable" for element in flags)
+    return gravity if on else (0.0, 0.0, 0.0)
+
+
+def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
+    """Where the loops are first closed: key frame `home`, else the first one, else qpos0."""
+    keys = [key for key in entries(model.root, "keyframe") if "qpos" in key.attributes]
+    keys.sort(key=lambda key: key.attributes.get("name") != "home")
+    if not keys:
+        return tree.reference
+    name = keys[0].attributes.get("name", "0")
+    owner, count = f"key '{name}'", len(tree.reference)
+    numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
+    text = f"line {keys[0].line}: the loops are first closed near {owner}"
+    scope.notices.append(Notice("start-from-key", text, "'start:' of a robot file chooses another pose"))
+    return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
+
+
+def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
+    """What MuJoCo would add to the efforts and is no part of the description here."""
+    found: list[str] = []
+    for name, element in tree.elements.items():
+        given = [key for key in _UNUSED if _counts(element, key, f"joint '{name}'")]
+        found += [f"{key} {element.attributes[key]} of {name}" for key in given]
+    notices = []
+    if found:
+        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+        remedy = "they are yours to identify: 'drive:' chooses Ia, Fv, Fs; a spring is a column of 'terms:'"
+        notices.append(Notice("unused-joint-values", f"values at joints are not used: {shown}", remedy))
+    carried = [
+        body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
+    ]
+    if carried:
+        text = "gravity compensation is not used, at bodies " + ", ".join(carried)
+        notices.append(Notice("unused-gravcomp", text, "a log's efforts must hold what carries the weight"))
+    return notices
+
+
+def _counts(element: Element, key: str, owner: str) -> bool:
+    """Whether an attribute is there and not zero."""
+    numbers = element.numbers(key, owner, range(1, 10))
+    return any(value != 0.0 for value, _ in numbers or ())

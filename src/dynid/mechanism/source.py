@@ -1,0 +1,35 @@
+"""Robots in XML: a URDF or an MJCF, told apart by the root element, never by the file's name."""
+
+from __future__ import annotations
+
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mjcf import build_mjcf, mjcf_parts
+from dynid.mechanism.mjcf_tree import MjcfModel, mjcf_model
+from dynid.mechanism.parts import Parts
+from dynid.mechanism.scope import Scope
+from dynid.mechanism.urdf import build_urdf, urdf_parts
+from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
+from dynid.mechanism.xml_elements import read_elements
+from dynid.strict_yaml import BYTE_LIMIT, PathLike
+
+Source = UrdfModel | MjcfModel
+SUFFIXES = (".urdf", ".xml", ".mjcf")
+
+
+def read_source(file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT) -> Source:
+    """Read and check the tree of a URDF or MJCF."""
+    root = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
+    if root.tag == "mujoco":
+        return mjcf_model(root, link_limit=link_limit, byte_limit=byte_limit)
+    return urdf_model(root)
+
+
+def source_parts(source: Source, scope: Scope) -> Parts:
+    """What the source says, with its dimensions in `scope`."""
+    return mjcf_parts(source, scope) if isinstance(source, MjcfModel) else urdf_parts(source, scope)
+
+
+def load_source(file: PathLike) -> Mechanism:
+    """The mechanism of a URDF or MJCF alone."""
+    source = read_source(file)
+    return build_mjcf(source, {}) if isinstance(source, MjcfModel) else build_urdf(source, {})
