@@ -147,7 +147,8 @@ def test_measured_joints_give_all_others_on_the_same_branch() -> None:
     h = t[1] - t[0]
     rates = 0.25 * np.column_stack([np.cos(t), 2 * np.cos(2 * t + 1)])
     second = 0.25 * np.column_stack([-np.sin(t), -4 * np.sin(2 * t + 1)])
-    dq, ddq, _ = assembly.rates(q, rates, second, picked)
+    found = assembly.rates(q, rates, second, picked)
+    dq, ddq = found.dq, found.ddq
     # Central differences of the poses along t: h^2 of 1e-3 times third derivatives.
     np.testing.assert_allclose((q[2:] - q[:-2]) / (2 * h), dq[1:-1], atol=5e-3)
     np.testing.assert_allclose((dq[2:] - dq[:-2]) / (2 * h), ddq[1:-1], atol=2e-2)

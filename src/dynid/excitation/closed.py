@@ -38,7 +38,7 @@ class ClosedStates:
     Attributes:
         q: Positions, shape (n, n_q), in [rad, m, -].
         dq, ddq: Velocities and their rates, shape (n, n_v), per s and per s^2.
-        N: Orthonormal tangent directions, shape (n, n_v, d), dimensionless.
+        N: A basis of the tangent directions, shape (n, n_v, d).
     """
 
     q: Float[Array, "n q"]
@@ -110,7 +110,8 @@ def closed_states(
             file=mechanism.file,
             remedy="move less, or check the loops and `start:`",
         )
-    return ClosedStates(poses, *assembly.rates(poses, dq, ddq, picked))
+    found = assembly.rates(poses, dq, ddq, picked)
+    return ClosedStates(poses, found.dq, found.ddq, found.N)
 
 
 def random_closed(
@@ -200,7 +201,7 @@ def places(mechanism: Mechanism, names: Sequence[str]) -> Int[Array, "m"]:
 
 def _regressor(mechanism: Mechanism, states: ClosedStates) -> Float[Array, "r p"]:
     W = tree_matrix(mechanism, states.q, states.dq, states.ddq)
-    rows = np.einsum("nvd,nvp->ndp", states.N, W)
+    rows = np.einsum("nvd,nvp->ndp", np.linalg.qr(states.N)[0], W)
     return np.asarray(rows.reshape(-1, rows.shape[-1]))
 
 
@@ -269,7 +270,8 @@ def _can_be_done(
     q = assembly.follow(series.q(t), picked)
     if not np.all(assembly.gaps(q) < _CLOSED):
         return False
-    dq, ddq, N = assembly.rates(q, series.dq(t), series.ddq(t), picked)
+    found = assembly.rates(q, series.dq(t), series.ddq(t), picked)
+    dq, ddq, N = found.dq, found.ddq, np.linalg.qr(found.N)[0]
     for used in (picked, places(robot, robot.measured_positions)):
         s = np.linalg.svd(N[:, used], compute_uv=False)
         if np.any(s[:, 0] > _MOST_CONDITION * s[:, -1]):

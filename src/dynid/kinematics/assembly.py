@@ -16,6 +16,9 @@ from jaxtyping import Bool, Float, Int
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.closure import Closure, moved
+from dynid.kinematics.elimination import best_coordinates, eliminate
+from dynid.kinematics.sensors import Sensors, sensors_of
+from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
 
 CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of rounding
@@ -23,7 +26,8 @@ _RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
-_STRIDE = 32
+_LOST = 1e-9  # of |A| |dq|: more than this left by the fixed pivots is done again by QR
+Measured = Sensors | Int[Array, "m"]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
 
 
@@ -68,6 +72,23 @@ class Split:
         return np.asarray(np.einsum("nvr,nr->nv", self.outer, weights))
 
 
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Motion at closed poses.
+
+    Attributes:
+        dq, ddq: Of all tree coordinates, shape (n, v), per s and per s^2.
+        N: A basis of the tangent space, A N = 0, shape (n, v, d).
+        condition: About the condition number of what the measured coordinates see of the motion,
+            shape (n,): large near a singular pose.
+    """
+
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v d"]
+    condition: Float[Array, "n"]
+
+
 def assembly_of(mechanism: Mechanism) -> Assembly:
     """The assembly of a mechanism, made once."""
     if mechanism not in _KNOWN:
@@ -87,6 +108,8 @@ class Assembly:
         states = self.walk(np.random.default_rng(_SEED), _STATES)
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
+        self._samples = states
+        self._trackers: dict[tuple[float, ...], Tracker | None] = {}
         self.mobility = Mobility(self.closure.tree.n_v - self.rank, self.closure.count, self.rank)
         if self.mobility.dof == 0:
             raise InputError(
@@ -119,63 +142,112 @@ class Assembly:
     def close(
         self,
         q: Float[Array, "n q"],
-        wanted: Float[Array, "n m"] | None = None,
-        picked: Int[Array, "m"] | None = None,
+        wanted: Float[Array, "n w"] | None = None,
+        measured: Measured | None = None,
         iterations: int = 12,
     ) -> Float[Array, "n q"]:
         """Newton steps onto the closure, with measured coordinates as near as they can be.
 
         Args:
             q: Poses to begin with, all tree positions, shape (n, n_q).
-            wanted: Values of the coordinates `picked` (velocity indices of scalar joints); with
-                more of them than freedoms they are met in least squares.
-            picked: Which coordinates; None leaves the freedoms where they are.
+            wanted: Positions of the measured coordinates; with more of them than freedoms they are
+                met in least squares.
+            measured: Which coordinates; None leaves the freedoms where they are.
             iterations: At most so many.
         """
+        sensors = None if measured is None else self.sensors(measured)
         for _ in range(iterations):
             values = self.closure.values(q)
             parts = self.split(values.A)
             step = -parts.step(values.f)
-            if wanted is not None and picked is not None:
+            if wanted is not None and sensors is not None:
                 N = parts.N
-                miss = wanted - self.scalars(q)[:, picked] - step[:, picked]
-                step = step + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], miss))
+                miss = sensors.miss(q, wanted) - step[:, sensors.velocity]
+                step = step + np.einsum("nvd,nd->nv", N, _least_squares(N, miss, sensors))
             size = np.linalg.norm(step, axis=1, keepdims=True)
             q = moved(self.mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300)))
             if np.max(size, initial=0.0) < 1e-14 * max(1.0, float(np.abs(q).max(initial=0.0))):
                 break
         return q
 
-    def follow(
-        self, wanted: Float[Array, "n m"], picked: Int[Array, "m"], steps: int = 24
-    ) -> Float[Array, "n q"]:
+    def sensors(self, measured: Measured) -> Sensors:
+        """Sensors of scalar coordinates given by their velocity indices."""
+        if isinstance(measured, Sensors):
+            return measured
+        places = {
+            name: position
+            for joint in self.mechanism.joints
+            for name, position in zip(joint.coordinates, joint.positions, strict=False)
+        }
+        return sensors_of(self.mechanism, [places[self.mechanism.coordinates[i]] for i in measured])
+
+    def follow(self, wanted: Float[Array, "n w"], measured: Measured, steps: int = 24) -> Float[Array, "n q"]:
         """Poses with given measured coordinates, on the branch of the start pose.
 
         All samples at once by homotopy: the measured coordinates move from the start pose to
         their values, each sample on its own straight way.
         """
-        q = np.repeat(self.start[None], len(wanted), axis=0)
-        origin = self.scalars(q)[:, picked]
-        for k in range(1, steps + 1):
-            part = origin + (wanted - origin) * (k / steps)
-            q = self.close(q, part, picked, iterations=2 if k < steps else 12)
+        sensors = self.sensors(measured)
+        tracker = self.tracker(sensors)
+        if tracker is None:
+            return self._follow(wanted, sensors, steps)
+        q, done = tracker.follow(self.start, wanted)
+        return self._repaired(q, done, wanted, sensors)
+
+    def track(self, wanted: Float[Array, "n w"], measured: Measured, threads: int = 1) -> Float[Array, "n q"]:
+        """Poses along a continuous motion, on the branch of the start pose."""
+        sensors = self.sensors(measured)
+        tracker = self.tracker(sensors)
+        if tracker is None:
+            return self._follow(wanted, sensors)
+        q, done = tracker.track(self.start, wanted, threads)
+        return self._repaired(q, done, wanted, sensors)
+
+    def tracker(self, sensors: Sensors) -> Tracker | None:
+        """Compiled Newton for these sensors; None where no fixed elimination serves them."""
+        key = (*sensors.velocity.tolist(), *sensors.column.tolist(), *sensors.weight.tolist())
+        if key not in self._trackers:
+            self._trackers[key] = self._new_tracker(sensors)
+        return self._trackers[key]
+
+    def unmeasured(self, sensors: Sensors) -> list[str]:
+        """Coordinates that can move while the measured ones stand still, the most mobile first."""
+        N = self.tangent(self.closure.values(self._samples).A)
+        moves = np.zeros(N.shape[1])
+        for basis in N:
+            s, Vt = np.linalg.svd(basis[sensors.velocity])[1:]
+            still = Vt[int((s > 1e-6).sum()) :].T
+            moves += np.linalg.norm(basis @ still, axis=1)
+        order = np.argsort(-moves, kind="stable")
+        return [self.mechanism.coordinates[i] for i in order if moves[i] > 1e-6]
+
+    def _new_tracker(self, sensors: Sensors) -> Tracker | None:
+        if sensors.count < self.dof or self.dof == 0:
+            return None
+        A = self.closure.values(self._samples).A
+        independent = sensors.velocity.tolist()
+        if sensors.count > self.dof:
+            independent = best_coordinates(self.tangent(A), range(self.closure.tree.n_v))
+        where = self.closure.tables[4]
+        plan = eliminate(A, independent, (where[0], where[1]))
+        return None if plan is None else Tracker(self.closure, plan, sensors)
+
+    def _repaired(
+        self, q: Float[Array, "n q"], done: Bool[Array, "n"], wanted: Float[Array, "n w"], sensors: Sensors
+    ) -> Float[Array, "n q"]:
+        """The poses that the compiled steps missed, by the homotopy that factorises at every pose."""
+        missed = np.flatnonzero(~done)
+        if len(missed):
+            q[missed] = self._follow(wanted[missed], sensors)
         return q
 
-    def track(self, wanted: Float[Array, "n m"], picked: Int[Array, "m"]) -> Float[Array, "n q"]:
-        """Poses along a continuous motion: some samples by homotopy, the others from their neighbours."""
-        stops = np.unique(np.append(np.arange(0, len(wanted), _STRIDE), len(wanted) - 1))
-        known = self.follow(wanted[stops], picked)
-        at = np.arange(len(wanted))
-        right = (
-            np.clip(np.searchsorted(stops, at, side="right"), 1, len(stops) - 1) if len(stops) > 1 else 0 * at
-        )
-        left = right - 1 if len(stops) > 1 else right
-        span = np.maximum(stops[right] - stops[left], 1)
-        part = ((at - stops[left]) / span)[:, None]
-        guess = moved(
-            self.mechanism, (1.0 - part) * known[left] + part * known[right], 0.0 * self.scalars(known[left])
-        )
-        return self.close(guess, wanted, picked)
+    def _follow(self, wanted: Float[Array, "n w"], sensors: Sensors, steps: int = 24) -> Float[Array, "n q"]:
+        q = np.repeat(self.start[None], len(wanted), axis=0)
+        origin = sensors.read(self.start[None])[0]
+        for k in range(1, steps + 1):
+            part = sensors.between(origin, wanted, k / steps)
+            q = self.close(q, part, sensors, iterations=2 if k < steps else 12)
+        return q
 
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
         """Largest closure residual of each pose, in [m] or [rad]."""
@@ -203,15 +275,38 @@ class Assembly:
         q: Float[Array, "n q"],
         rates: Float[Array, "n m"],
         second: Float[Array, "n m"],
-        picked: Int[Array, "m"],
-    ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]:
+        measured: Measured,
+    ) -> Rates:
         """Velocities and accelerations of all coordinates from the measured ones, and N."""
+        sensors = self.sensors(measured)
+        tracker = self.tracker(sensors)
+        if tracker is None:
+            return self._rates(q, rates, second, sensors)
+        dq, ddq, N, condition, left = tracker.rates(q, rates, second)
+        missed = np.flatnonzero(~(left < _LOST))
+        if len(missed):
+            again = self._rates(q[missed], rates[missed], second[missed], sensors)
+            dq[missed], ddq[missed], N[missed] = again.dq, again.ddq, again.N
+            condition[missed] = again.condition
+        return Rates(dq, ddq, N, condition)
+
+    def _rates(
+        self,
+        q: Float[Array, "n q"],
+        rates: Float[Array, "n m"],
+        second: Float[Array, "n m"],
+        sensors: Sensors,
+    ) -> Rates:
         parts = self.split(self.closure.values(q).A)
         N = parts.N
-        dq = np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], rates))
+        dq = np.einsum("nvd,nd->nv", N, _least_squares(N, rates, sensors))
         drift = -parts.step(self.closure.bias(q, dq))
-        ddq = drift + np.einsum("nvd,nd->nv", N, _least_squares(N[:, picked], second - drift[:, picked]))
-        return dq, ddq, N
+        wanted = second - drift[:, sensors.velocity]
+        ddq = drift + np.einsum("nvd,nd->nv", N, _least_squares(N, wanted, sensors))
+        s = np.linalg.svd(N[:, sensors.velocity], compute_uv=False)
+        few = sensors.count < N.shape[2]
+        condition = np.full(len(q), np.inf) if few else 1.0 / np.maximum(s[:, -1], 1e-300)
+        return Rates(dq, ddq, N, condition)
 
     def random_rates(
         self, q: Float[Array, "n q"], rng: np.random.Generator
@@ -289,11 +384,13 @@ class Assembly:
         return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)
 
 
-def _least_squares(M: Float[Array, "n m d"], y: Float[Array, "n m"]) -> Float[Array, "n d"]:
-    """X with M x nearest to y, for every sample."""
+def _least_squares(N: Float[Array, "n v d"], y: Float[Array, "n m"], sensors: Sensors) -> Float[Array, "n d"]:
+    """X with (N x) nearest to y at the measured coordinates, for every sample."""
+    M = N[:, sensors.velocity]
     if M.shape[1] == M.shape[2]:
         return _solve(M, y)
-    return np.asarray(np.einsum("ndm,nm->nd", np.linalg.pinv(M), y))
+    M = M * sensors.weight[:, None]
+    return np.asarray(np.einsum("ndm,nm->nd", np.linalg.pinv(M), y * sensors.weight))
 
 
 def _solve(M: Float[Array, "n d d"], y: Float[Array, "n d"]) -> Float[Array, "n d"]:
@@ -317,9 +414,3 @@ def _damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> F
         if np.max(length, initial=0.0) < 1e-15:
             break
     return q
-
-
-def singular(M: Float[Array, "n m d"], limit: float = 1e6) -> Bool[Array, "n"]:
-    """Samples at which the measured coordinates do not move the mechanism in every direction."""
-    s = np.linalg.svd(M, compute_uv=False)
-    return np.asarray(s[:, -1] * limit < s[:, 0])

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.kinematics.equation_kinds import ALONG, LINEAR, NORMAL, ROD
+from dynid.kinematics.equation_kinds import ALONG, NORMAL, ROD
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.loop import Loop
@@ -58,14 +58,14 @@ class _Rod:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """row . q_scalar = offset, on coordinates that are their own velocity."""
+    """Sum of factor * q = offset; terms hold position, velocity (the same scalar) and factor."""
 
-    positions: Float[Array, "q"]
-    velocities: Float[Array, "v"]
+    terms: tuple[tuple[int, int, float], ...]
     offset: float
 
 
 _Equation = _Along | _Normal | _Rod | _Linear
+Tables = tuple[tuple[Array, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,7 @@ class Closure:
         self.tree = tree_of(mechanism)
         self.equations = _equations(mechanism)
         self.names = tuple(_names(mechanism))
-        self._frames = _frame_tree(self.tree, mechanism)
-        self._moving = _frames_and_links(self.tree, self._frames)
-        self._tables = _tables(self.tree, self._frames, self.equations)
+        self.tables = tables_of(self.tree, mechanism, self.equations)
 
     @cached_property
     def count(self) -> int:
@@ -96,36 +94,17 @@ class Closure:
     def values(self, q: Float[Array, "n q"]) -> ClosureValues:
         """F and A at tree positions."""
         from dynid.kinematics.closure_kernels import closure_values
-        from dynid.kinematics.tree import body_states
 
-        still = np.zeros((len(q), self.tree.n_v))
-        motion = body_states(self._moving, q, still, still)
         f, A = np.zeros((len(q), self.count)), np.zeros((len(q), self.count, self.tree.n_v))
-        closure_values(motion, len(self._frames.body_link), *self._tables, np.ascontiguousarray(q), f, A)
+        closure_values(*self.tables, np.ascontiguousarray(q, dtype=float), f, A)
         return ClosureValues(f, A)
 
     def bias(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n c"]:
         """gamma: second time derivative of f at ddq = 0."""
-        R, p, V, dV = _motion(self._frames, q, dq, np.zeros_like(dq))
+        from dynid.kinematics.closure_kernels import closure_bias
+
         gamma = np.zeros((len(q), self.count))
-        for c, equation in enumerate(self.equations):
-            if isinstance(equation, _Linear):
-                continue
-            a, b = 2 * equation.loop, 2 * equation.loop + 1
-            d = p[:, b] - p[:, a]
-            d1, d2 = V[:, b, :3] - V[:, a, :3], dV[:, b, :3] - dV[:, a, :3]
-            if isinstance(equation, _Along):
-                e = R[:, a, :, equation.axis]
-                e1, e2 = _axis_rates(e, V[:, a, 3:], dV[:, a, 3:])
-                gamma[:, c] = _dot(e, d2) + 2.0 * _dot(e1, d1) + _dot(e2, d)
-            elif isinstance(equation, _Rod):
-                gamma[:, c] = (_dot(d1, d1) + _dot(d, d2)) / equation.length
-            else:
-                for weight, i, k in equation.terms:
-                    e, g = R[:, a, :, i], R[:, b, :, k]
-                    e1, e2 = _axis_rates(e, V[:, a, 3:], dV[:, a, 3:])
-                    g1, g2 = _axis_rates(g, V[:, b, 3:], dV[:, b, 3:])
-                    gamma[:, c] += weight * (_dot(e2, g) + 2.0 * _dot(e1, g1) + _dot(e, g2))
+        closure_bias(*self.tables[:3], *(np.ascontiguousarray(x, dtype=float) for x in (q, dq)), gamma)
         return gamma
 
 
@@ -150,7 +129,7 @@ def _turned(q: Float[Array, "n 4"], turn: Float[Array, "n 3"]) -> Float[Array, "
     half = 0.5 * np.linalg.norm(turn, axis=1, keepdims=True)
     w, v = np.cos(half), 0.5 * turn * np.sinc(half / np.pi)
     scalar = q[:, :1] * w - np.sum(q[:, 1:] * v, axis=1, keepdims=True)
-    vector = q[:, :1] * v + w * q[:, 1:] + _cross(q[:, 1:], v)
+    vector = q[:, :1] * v + w * q[:, 1:] + np.cross(q[:, 1:], v)
     product = np.concatenate([scalar, vector], axis=1)
     return np.asarray(product / np.linalg.norm(product, axis=1, keepdims=True))
 
@@ -160,11 +139,11 @@ def _equations(mechanism: Mechanism) -> tuple[_Equation, ...]:
     for i, loop in enumerate(mechanism.loops):
         found += _loop_equations(i, loop)
     for coupling in mechanism.couplings:
-        on_q, on_v = np.zeros(len(mechanism.positions)), np.zeros(len(mechanism.coordinates))
-        for name, ratio in {coupling.joint: -1.0, **coupling.of}.items():
-            on_q[mechanism.positions.index(name)] -= ratio
-            on_v[mechanism.coordinates.index(name)] -= ratio
-        found.append(_Linear(on_q, on_v, coupling.offset))
+        terms = tuple(
+            (mechanism.positions.index(name), mechanism.coordinates.index(name), -ratio)
+            for name, ratio in {coupling.joint: -1.0, **coupling.of}.items()
+        )
+        found.append(_Linear(terms, coupling.offset))
     return tuple(found)
 
 
@@ -194,115 +173,108 @@ def _names(mechanism: Mechanism) -> list[str]:
     return names + [f"coupling of {coupling.joint}" for coupling in mechanism.couplings]
 
 
-def _frame_tree(tree: Tree, mechanism: Mechanism) -> Tree:
-    """The tree with the loop frames (a, b of each loop) in place of its bodies, without gravity."""
+def tables_of(tree: Tree, mechanism: Mechanism, equations: Sequence[_Equation]) -> Tables:
+    """The closure as the kernels read it: tree, loops, equations, couplings, and the row and
+    column of each Jacobian entry. See `closure_kernels`."""
+    loops, loop_entries = _loop_tables(tree, mechanism, equations)
+    linear, linear_entries = _linear_tables(equations)
+    entries = np.array(loop_entries + linear_entries, dtype=np.int64).reshape(-1, 2)
+    where = (np.ascontiguousarray(entries[:, 0]), np.ascontiguousarray(entries[:, 1]))
+    links = (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement)
+    return links, loops, _equation_tables(equations), linear, where
+
+
+def _loop_tables(
+    tree: Tree, mechanism: Mechanism, equations: Sequence[_Equation]
+) -> tuple[tuple[Array, ...], list[tuple[int, int]]]:
+    """Frames, coordinates, equations and entries of each loop.
+
+    Coordinates that carry both frames do not move one against the other: they have no entry.
+    """
+    links, frames = _loop_frames(tree, mechanism)
+    rows = tree.coordinate_links()
+    of_loop = [[c for c, one in enumerate(equations) if _loop_of(one) == i] for i in range(len(links) // 2)]
+    first_coordinate, first_equation, first_entry, moving = [0], [0], [0], []
+    entries: list[tuple[int, int]] = []
+    for i, own in enumerate(of_loop):
+        chains = [set(tree.ancestors(links[2 * i + side])) for side in (0, 1)]
+        for side, sign in ((1, 1.0), (0, -1.0)):
+            for column, (link, axis, slides) in enumerate(rows):
+                if link in chains[side] - chains[1 - side]:
+                    moving.append((link, axis, slides, sign))
+                    entries += [(row, column) for row in own]
+        first_coordinate.append(len(moving))
+        first_equation.append(first_equation[-1] + len(own))
+        first_entry.append(len(entries))
+    link, axis = (np.array([one[k] for one in moving], dtype=np.int64) for k in (0, 1))
+    tables = (
+        np.array(links, dtype=np.int64),
+        np.array(frames).reshape(-1, 12),
+        *(np.array(x, dtype=np.int64) for x in (first_coordinate, first_equation, first_entry)),
+        link,
+        axis,
+        np.array([one[2] for one in moving], dtype=bool),
+        np.array([one[3] for one in moving], dtype=float),
+    )
+    return tables, entries
+
+
+def _loop_of(equation: _Equation) -> int:
+    return -1 if isinstance(equation, _Linear) else equation.loop
+
+
+def _loop_frames(tree: Tree, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "12"]]]:
+    """Link and placement of frames a and b of each loop."""
     where = {
-        name: (int(link), frame)
-        for name, link, frame in zip(tree.body_names, tree.body_link, tree.body_frame, strict=True)
+        name: (int(link), Frame(flat[:9].reshape(3, 3), flat[9:]))
+        for name, link, flat in zip(tree.body_names, tree.body_link, tree.body_frame, strict=True)
     }
-    where[BASE] = (-1, _flat(Frame(np.eye(3), np.zeros(3))))
+    where[BASE] = (-1, Frame(np.eye(3), np.zeros(3)))
     links, frames = [], []
     for loop in mechanism.loops:
         for body, frame in ((loop.body_a, loop.a), (loop.body_b, loop.b)):
-            link, flat = where[body]
+            link, at = where[body]
+            placed = at @ frame
             links.append(link)
-            frames.append(_flat(Frame(flat[:9].reshape(3, 3), flat[9:]) @ frame))
-    return _with_bodies(tree, np.array(links, dtype=np.int64), np.array(frames).reshape(-1, 12))
+            frames.append(np.concatenate([placed.R.ravel(), placed.p]))
+    return links, frames
 
 
-def _frames_and_links(tree: Tree, frames: Tree) -> Tree:
-    """The tree with the loop frames, then its own link frames, in place of its bodies."""
-    links = np.arange(len(tree.parent), dtype=np.int64)
-    identity = np.tile(_flat(Frame(np.eye(3), np.zeros(3))), (len(links), 1))
-    return _with_bodies(
-        tree,
-        np.concatenate([frames.body_link, links]),
-        np.concatenate([frames.body_frame, identity]),
-    )
-
-
-def _tables(tree: Tree, frames: Tree, equations: Sequence[_Equation]) -> tuple[tuple[Array, ...], ...]:
-    """The equations as the kernel reads them: see `closure_kernels.closure_values`."""
-    n_q, n_v, count = tree.n_q, tree.n_v, len(equations)
-    kind, loop, axis = np.zeros((3, count), dtype=np.int64)
-    length, offset = np.ones(count), np.zeros(count)
-    on_q, on_v = np.zeros((count, n_q)), np.zeros((count, n_v))
-    start, terms = [0], []
-    for c, equation in enumerate(equations):
-        if isinstance(equation, _Linear):
-            kind[c], offset[c] = LINEAR, equation.offset
-            on_q[c], on_v[c] = equation.positions, equation.velocities
-        elif isinstance(equation, _Along):
-            kind[c], loop[c], axis[c] = ALONG, equation.loop, equation.axis
+def _equation_tables(equations: Sequence[_Equation]) -> tuple[Array, ...]:
+    """Kind, axis, length and terms of the equations of loops, which come before couplings."""
+    own = [one for one in equations if not isinstance(one, _Linear)]
+    kind, axis = np.full(len(own), NORMAL), np.zeros(len(own), dtype=np.int64)
+    length, first = np.ones(len(own)), [0]
+    terms: list[tuple[float, int, int]] = []
+    for c, equation in enumerate(own):
+        if isinstance(equation, _Along):
+            kind[c], axis[c] = ALONG, equation.axis
         elif isinstance(equation, _Rod):
-            kind[c], loop[c], length[c] = ROD, equation.loop, equation.length
+            kind[c], length[c] = ROD, equation.length
         else:
-            kind[c], loop[c] = NORMAL, equation.loop
-            terms += list(equation.terms)
-        start.append(len(terms))
+            terms += equation.terms
+        first.append(len(terms))
     weights = np.array([weight for weight, _, _ in terms], dtype=float)
     of_a, of_b = (np.array([term[k] for term in terms], dtype=np.int64) for k in (1, 2))
-    rows = tree.coordinate_links()
-    chains = [set(tree.ancestors(int(at))) for at in frames.body_link]
-    listed = [[r for r, (link, _, _) in enumerate(rows) if link in chain] for chain in chains]
-    ancestors = np.array([r for one in listed for r in one], dtype=np.int64)
-    bounds = np.concatenate([[0], np.cumsum([len(one) for one in listed])]).astype(np.int64)
-    links, axes = (np.array([row[k] for row in rows], dtype=np.int64) for k in (0, 1))
-    slides = np.array([row[2] for row in rows], dtype=bool)
-    return (
-        (kind, loop, axis, length),
-        (np.array(start, dtype=np.int64), weights, of_a, of_b),
-        (on_q, on_v, offset),
-        (bounds, ancestors),
-        (links, axes, slides),
+    return kind, axis, length, np.array(first, dtype=np.int64), weights, of_a, of_b
+
+
+def _linear_tables(equations: Sequence[_Equation]) -> tuple[tuple[Array, ...], list[tuple[int, int]]]:
+    """First entry, position and coefficient of each entry, offsets; and rows and columns."""
+    first, positions, factors, offsets = [0], [], [], []
+    entries: list[tuple[int, int]] = []
+    for c, equation in enumerate(equations):
+        if isinstance(equation, _Linear):
+            for position, column, factor in equation.terms:
+                positions.append(position)
+                factors.append(factor)
+                entries.append((c, column))
+            offsets.append(equation.offset)
+            first.append(len(positions))
+    tables = (
+        np.array(first, dtype=np.int64),
+        np.array(positions, dtype=np.int64),
+        np.array(factors, dtype=float),
+        np.array(offsets, dtype=float),
     )
-
-
-def _with_bodies(tree: Tree, links: Int[Array, "b"], frames: Float[Array, "b 12"]) -> Tree:
-    from dataclasses import replace
-
-    names = tuple(str(i) for i in range(len(links)))
-    return replace(tree, body_link=links, body_frame=frames, body_names=names, gravity=np.zeros(3))
-
-
-def _flat(frame: Frame) -> Float[Array, "12"]:
-    return np.concatenate([frame.R.ravel(), frame.p])
-
-
-def _motion(
-    tree: Tree, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
-) -> tuple[Array, Array, Array, Array]:
-    """R, p, V, dV of the tree's bodies with rates in base axes."""
-    from dynid.kinematics.tree import body_motion
-
-    motion = body_motion(tree, q, dq, ddq)
-    turn = np.einsum  # rates come in body axes
-    V, dV = (
-        np.concatenate(
-            [turn("nbij,nbj->nbi", motion.R, x[..., :3]), turn("nbij,nbj->nbi", motion.R, x[..., 3:])],
-            axis=-1,
-        )
-        for x in (motion.V, motion.dV)
-    )
-    return motion.R, motion.p, V, dV
-
-
-def _axis_rates(
-    e: Float[Array, "n 3"], omega: Float[Array, "n 3"], alpha: Float[Array, "n 3"]
-) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
-    """First and second time derivative of an axis fixed to a frame."""
-    first = _cross(omega, e)
-    return first, _cross(alpha, e) + _cross(omega, first)
-
-
-def _cross(a: Float[Array, "n 3"], b: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """A x b; NumPy's own spends most of its time on arguments it does not get here."""
-    out = np.empty_like(b)
-    out[:, 0] = a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]
-    out[:, 1] = a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2]
-    out[:, 2] = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
-    return out
-
-
-def _dot(a: Float[Array, "n 3"], b: Float[Array, "n 3"]) -> Float[Array, "n"]:
-    return np.asarray(np.sum(a * b, axis=1))
+    return tables, entries

@@ -1,104 +1,245 @@
-"""Hot kernel of closures: values and Jacobian of all equations, sample by sample."""
+"""Closure equations in lanes: values, Jacobian entries and accelerations of one tile of poses.
+
+Only what can be non-zero is computed: coordinates that move both frames of a loop alike do not
+change it and have no entry. Tables (see `closure.tables_of`):
+
+    loops      link and placement of frames a, b (two a loop); per loop: first coordinate, first
+               equation, first entry; per coordinate: link, axis, slides, sign (+1 moves b, -1 a)
+    equations  kind, axis, length, first term; per term: weight, axis of a, axis of b
+    linear     first entry; per entry: position, coefficient; offset of each equation
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import kernel
-from dynid.kinematics.equation_kinds import ALONG, LINEAR, ROD
+from dynid.compiled import inlined, kernel
+from dynid.kinematics.equation_kinds import ALONG, ROD
+from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
+from dynid.kinematics.lanes import LANES
 
 
 @kernel
-def closure_values(motion, n_frames, equations, terms, linear, ancestors, coordinates, q, f, A):
-    """F (n, c) and A (n, c, v); A must be zero.
+def closure_tile(state, loops, equations, linear, q, f, entries, work):
+    """F (c * LANES) and Jacobian entries (e * LANES) of the poses in `state`; q is the tile of positions.
 
-    motion: (n, frames + links, 24) of `move_bodies`: loop frames first (a and b of each loop), then
-    links. equations: kind, loop, axis, length. terms: start, weight, axis of a, axis of b.
-    linear: on positions, on velocities, offset. ancestors: start, coordinates of each frame.
-    coordinates: link, axis, slides.
+    A turn of b against a about z through the link's origin moves the origin of b by u = z x r: each
+    equation changes by w . u or, where only axes count, by w . z, with a vector w of its own.
     """
-    kind, loop, axis, length = equations
-    e, g, d, m = np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
-    for s in range(q.shape[0]):
-        for c in range(kind.size):
-            if kind[c] == LINEAR:
-                total = -linear[2][c]
-                for i in range(q.shape[1]):
-                    total += linear[0][c, i] * q[s, i]
-                f[s, c] = total
-                for i in range(A.shape[2]):
-                    A[s, c, i] = linear[1][c, i]
-                continue
-            a, b = 2 * loop[c], 2 * loop[c] + 1
-            for i in range(3):
-                d[i] = motion[s, b, 9 + i] - motion[s, a, 9 + i]
-            if kind[c] == ALONG:
-                for i in range(3):
-                    e[i] = motion[s, a, 3 * i + axis[c]]
-                f[s, c] = e[0] * d[0] + e[1] * d[1] + e[2] * d[2]
-                _cross(e, d, m)
-                _linear_part(motion, n_frames, ancestors, coordinates, s, b, e, 1.0, A[s, c])
-                _linear_part(motion, n_frames, ancestors, coordinates, s, a, e, -1.0, A[s, c])
-                _angular_part(motion, n_frames, ancestors, coordinates, s, a, m, 1.0, A[s, c])
-            elif kind[c] == ROD:
-                square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
-                f[s, c] = (square - length[c] ** 2) / (2.0 * length[c])
-                for i in range(3):
-                    e[i] = d[i] / length[c]
-                _linear_part(motion, n_frames, ancestors, coordinates, s, b, e, 1.0, A[s, c])
-                _linear_part(motion, n_frames, ancestors, coordinates, s, a, e, -1.0, A[s, c])
-            else:
-                total = 0.0
-                for t in range(terms[0][c], terms[0][c + 1]):
-                    for i in range(3):
-                        e[i] = motion[s, a, 3 * i + terms[2][t]]
-                        g[i] = motion[s, b, 3 * i + terms[3][t]]
-                    weight = terms[1][t]
-                    total += weight * (e[0] * g[0] + e[1] * g[1] + e[2] * g[2])
-                    _cross(e, g, m)
-                    _angular_part(motion, n_frames, ancestors, coordinates, s, a, m, weight, A[s, c])
-                    _angular_part(motion, n_frames, ancestors, coordinates, s, b, m, -weight, A[s, c])
-                f[s, c] = total
+    links, places, c_first, e_first, n_first, c_link, c_axis, c_slides, c_sign = loops
+    a, b = work[: LINK * LANES], work[LINK * LANES : 2 * LINK * LANES]
+    u, w = work[2 * LINK * LANES : (2 * LINK + 3) * LANES], work[(2 * LINK + 3) * LANES :]
+    for loop in range(c_first.size - 1):
+        carry_pose(_link(state, links[2 * loop]), a, places[2 * loop])
+        carry_pose(_link(state, links[2 * loop + 1]), b, places[2 * loop + 1])
+        first, count = e_first[loop], e_first[loop + 1] - e_first[loop]
+        for c in range(count):
+            _equation(
+                equations,
+                first + c,
+                a,
+                b,
+                f[(first + c) * LANES : (first + c + 1) * LANES],
+                w[3 * c * LANES : 3 * (c + 1) * LANES],
+            )
+        at = n_first[loop]
+        for j in range(c_first[loop], c_first[loop + 1]):
+            own = _link(state, c_link[j])
+            _relative(own, b, c_axis[j], c_slides[j], c_sign[j], u)
+            axis, sign = c_axis[j], 0.0 if c_slides[j] else c_sign[j]
+            for c in range(count):
+                entry = entries[at * LANES : (at + 1) * LANES]
+                vector = w[3 * c * LANES : 3 * (c + 1) * LANES]
+                kind = equations[0][first + c]
+                if kind == ALONG or kind == ROD:
+                    _dot(vector, u, entry)
+                else:
+                    for k in range(LANES):
+                        entry[k] = sign * (
+                            vector[k] * own[axis * LANES + k]
+                            + vector[LANES + k] * own[(3 + axis) * LANES + k]
+                            + vector[2 * LANES + k] * own[(6 + axis) * LANES + k]
+                        )
+                at += 1
+    first, start = e_first[-1], linear[0]
+    for c in range(start.size - 1):
+        value = f[(first + c) * LANES : (first + c + 1) * LANES]
+        value[:] = -linear[3][c]
+        for j in range(start[c], start[c + 1]):
+            position, factor = linear[1][j], linear[2][j]
+            entries[(n_first[-1] + j) * LANES : (n_first[-1] + j + 1) * LANES] = factor
+            for k in range(LANES):
+                value[k] += factor * q[position * LANES + k]
 
 
 @kernel
-def _cross(a, b, out):
-    out[0] = a[1] * b[2] - a[2] * b[1]
-    out[1] = a[2] * b[0] - a[0] * b[2]
-    out[2] = a[0] * b[1] - a[1] * b[0]
+def _link(state, link):
+    """State of a link; -1 is the base."""
+    return state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
 
 
 @kernel
-def _linear_part(motion, n_frames, ancestors, coordinates, s, frame, e, sign, row):
-    """Add sign * e . (velocity of the frame's origin per unit of each coordinate)."""
-    start, listed = ancestors
-    link, axis, slides = coordinates
-    for j in range(start[frame], start[frame + 1]):
-        r = listed[j]
-        at = n_frames + link[r]
-        zx, zy, zz = motion[s, at, axis[r]], motion[s, at, 3 + axis[r]], motion[s, at, 6 + axis[r]]
-        if slides[r]:
-            row[r] += sign * (e[0] * zx + e[1] * zy + e[2] * zz)
+def _dot(x, y, out):
+    for k in range(LANES):
+        out[k] = x[k] * y[k] + x[LANES + k] * y[LANES + k] + x[2 * LANES + k] * y[2 * LANES + k]
+
+
+@kernel
+def _relative(own, b, axis, slides, sign, u):
+    """Motion of the origin of b against a for a unit rate of a coordinate."""
+    for k in range(LANES):
+        zx, zy = sign * own[axis * LANES + k], sign * own[(3 + axis) * LANES + k]
+        zz = sign * own[(6 + axis) * LANES + k]
+        if slides:
+            u[k] = zx
+            u[LANES + k] = zy
+            u[2 * LANES + k] = zz
         else:
-            dx = motion[s, frame, 9] - motion[s, at, 9]
-            dy = motion[s, frame, 10] - motion[s, at, 10]
-            dz = motion[s, frame, 11] - motion[s, at, 11]
-            row[r] += sign * (
-                e[0] * (zy * dz - zz * dy) + e[1] * (zz * dx - zx * dz) + e[2] * (zx * dy - zy * dx)
-            )
+            x = b[9 * LANES + k] - own[9 * LANES + k]
+            y = b[10 * LANES + k] - own[10 * LANES + k]
+            z = b[11 * LANES + k] - own[11 * LANES + k]
+            u[k] = zy * z - zz * y
+            u[LANES + k] = zz * x - zx * z
+            u[2 * LANES + k] = zx * y - zy * x
 
 
 @kernel
-def _angular_part(motion, n_frames, ancestors, coordinates, s, frame, m, sign, row):
-    """Add sign * m . (angular velocity of the frame per unit of each coordinate)."""
-    start, listed = ancestors
-    link, axis, slides = coordinates
-    for j in range(start[frame], start[frame + 1]):
-        r = listed[j]
-        if not slides[r]:
-            at = n_frames + link[r]
-            row[r] += sign * (
-                m[0] * motion[s, at, axis[r]]
-                + m[1] * motion[s, at, 3 + axis[r]]
-                + m[2] * motion[s, at, 6 + axis[r]]
-            )
+def _equation(equations, c, a, b, f, w):
+    """Value of one equation and its vector w."""
+    kind, axis, length, first, weight, axis_a, axis_b = equations
+    if kind[c] == ALONG:
+        i = axis[c]
+        for k in range(LANES):
+            ex, ey, ez = a[i * LANES + k], a[(3 + i) * LANES + k], a[(6 + i) * LANES + k]
+            dx, dy = b[9 * LANES + k] - a[9 * LANES + k], b[10 * LANES + k] - a[10 * LANES + k]
+            dz = b[11 * LANES + k] - a[11 * LANES + k]
+            f[k] = ex * dx + ey * dy + ez * dz
+            w[k] = ex
+            w[LANES + k] = ey
+            w[2 * LANES + k] = ez
+    elif kind[c] == ROD:
+        inverse = 1.0 / length[c]
+        for k in range(LANES):
+            dx, dy = b[9 * LANES + k] - a[9 * LANES + k], b[10 * LANES + k] - a[10 * LANES + k]
+            dz = b[11 * LANES + k] - a[11 * LANES + k]
+            f[k] = 0.5 * ((dx * dx + dy * dy + dz * dz) * inverse - length[c])
+            w[k] = dx * inverse
+            w[LANES + k] = dy * inverse
+            w[2 * LANES + k] = dz * inverse
+    else:
+        f[:] = 0.0
+        w[: 3 * LANES] = 0.0
+        for t in range(first[c], first[c + 1]):
+            i, j, factor = axis_a[t], axis_b[t], weight[t]
+            for k in range(LANES):
+                ex, ey, ez = a[i * LANES + k], a[(3 + i) * LANES + k], a[(6 + i) * LANES + k]
+                gx, gy, gz = b[j * LANES + k], b[(3 + j) * LANES + k], b[(6 + j) * LANES + k]
+                f[k] += factor * (ex * gx + ey * gy + ez * gz)
+                w[k] += factor * (gy * ez - gz * ey)
+                w[LANES + k] += factor * (gz * ex - gx * ez)
+                w[2 * LANES + k] += factor * (gx * ey - gy * ex)
+
+
+@kernel
+def bias_tile(state, loops, equations, gamma, work):
+    """Acceleration of f at ddq = 0 (c * LANES), from links that move with dq and without gravity."""
+    links, places, e_first = loops[0], loops[1], loops[3]
+    a, b = work[: LINK * LANES], work[LINK * LANES : 2 * LINK * LANES]
+    gamma[:] = 0.0
+    for loop in range(e_first.size - 1):
+        carry(_link(state, links[2 * loop]), a, places[2 * loop])
+        carry(_link(state, links[2 * loop + 1]), b, places[2 * loop + 1])
+        for c in range(e_first[loop], e_first[loop + 1]):
+            _bias(equations, c, a, b, gamma[c * LANES : (c + 1) * LANES])
+
+
+@kernel
+def _bias(equations, c, a, b, gamma):
+    """Second time derivative of one equation: products of positions, rates and accelerations.
+
+    With axes e of a, g of b turning with w: e' = w x e, e'' = dw x e + w x e'.
+    """
+    kind, axis, length, first, weight, axis_a, axis_b = equations
+    if kind[c] == ALONG:
+        for k in range(LANES):
+            e, e1, e2 = _axis_rates(a, axis[c], k)
+            d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
+            gamma[k] = _sum(e, d2) + 2.0 * _sum(e1, d1) + _sum(e2, d)
+    elif kind[c] == ROD:
+        for k in range(LANES):
+            d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
+            gamma[k] = (_sum(d1, d1) + _sum(d, d2)) / length[c]
+    else:
+        for t in range(first[c], first[c + 1]):
+            for k in range(LANES):
+                e, e1, e2 = _axis_rates(a, axis_a[t], k)
+                g, g1, g2 = _axis_rates(b, axis_b[t], k)
+                gamma[k] += weight[t] * (_sum(e2, g) + 2.0 * _sum(e1, g1) + _sum(g2, e))
+
+
+@inlined
+def _difference(a, b, field, k):
+    return (
+        b[field * LANES + k] - a[field * LANES + k],
+        b[(field + 1) * LANES + k] - a[(field + 1) * LANES + k],
+        b[(field + 2) * LANES + k] - a[(field + 2) * LANES + k],
+    )
+
+
+@inlined
+def _sum(x, y):
+    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+
+
+@inlined
+def _axis_rates(own, axis, k):
+    """An axis of a frame, with its first and second time derivative."""
+    x, y, z = own[axis * LANES + k], own[(3 + axis) * LANES + k], own[(6 + axis) * LANES + k]
+    wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
+    bx, by, bz = own[21 * LANES + k], own[22 * LANES + k], own[23 * LANES + k]
+    vx, vy, vz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
+    sx, sy = by * z - bz * y + wy * vz - wz * vy, bz * x - bx * z + wz * vx - wx * vz
+    sz = bx * y - by * x + wx * vy - wy * vx
+    return (x, y, z), (vx, vy, vz), (sx, sy, sz)
+
+
+@kernel
+def gather(x, at, out):
+    """Samples at .. at + LANES of x (n, columns) as a tile; a short tile repeats the last sample."""
+    for lane in range(LANES):
+        sample = min(at + lane, x.shape[0] - 1)
+        for i in range(x.shape[1]):
+            out[i * LANES + lane] = x[sample, i]
+
+
+@kernel
+def closure_values(tree, loops, equations, linear, where, q, f, A):
+    """F (n, c) and A (n, c, v) of poses q (n, n_q); A must be zero. where: row, column of each entry."""
+    parent, kind, q_start, _, placement = tree
+    state = np.empty((parent.size + 1) * LINK * LANES)
+    tile, work = np.empty(q.shape[1] * LANES), np.empty((2 * LINK + 3 + 18) * LANES)
+    f_tile, entries = np.empty(f.shape[1] * LANES), np.empty(where[0].size * LANES)
+    for at in range(0, q.shape[0], LANES):
+        gather(q, at, tile)
+        pose_states(parent, kind, q_start, placement, tile, state)
+        closure_tile(state, loops, equations, linear, tile, f_tile, entries, work)
+        for lane in range(min(LANES, q.shape[0] - at)):
+            for c in range(f.shape[1]):
+                f[at + lane, c] = f_tile[c * LANES + lane]
+            for e in range(where[0].size):
+                A[at + lane, where[0][e], where[1][e]] = entries[e * LANES + lane]
+
+
+@kernel
+def closure_bias(tree, loops, equations, q, dq, gamma):
+    """gamma (n, c): acceleration of f at ddq = 0 for positions q and velocities dq."""
+    parent, kind, q_start, v_start, placement = tree
+    state = np.empty((parent.size + 1) * LINK * LANES)
+    work, tile = np.empty(2 * LINK * LANES), np.empty(gamma.shape[1] * LANES)
+    still = np.zeros_like(dq)
+    for at in range(0, q.shape[0], LANES):
+        link_states(parent, kind, q_start, v_start, placement, np.zeros(3), q, dq, still, at, state)
+        bias_tile(state, loops, equations, tile, work)
+        for lane in range(min(LANES, q.shape[0] - at)):
+            for c in range(gamma.shape[1]):
+                gamma[at + lane, c] = tile[c * LANES + lane]

@@ -1,3 +1,3 @@
 """Kinds of closure equations, as the kernel numbers them."""
 
-ALONG, NORMAL, ROD, LINEAR = range(4)
+ALONG, NORMAL, ROD = range(3)

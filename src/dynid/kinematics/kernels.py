@@ -38,7 +38,7 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
     for i in range(parent.size):
         up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
         own = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
-        _carry(up, own, placement[i])
+        carry(up, own, placement[i])
         if kind[i] == 0:
             continue
         n_q, n_v = (4, 3) if kind[i] == 3 else (1, 1)
@@ -58,8 +58,37 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
 
 
 @kernel
-def _carry(up, own, frame):
-    """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
+def pose_states(parent, kind, q_start, placement, q, state):
+    """R and p of every link for one tile of positions, flat n_q * LANES; rates stay as they are.
+
+    state: as of `link_states`.
+    """
+    base = state[: LINK * LANES]
+    base[: _V * LANES] = 0.0
+    for lane in range(LANES):
+        base[lane] = 1.0
+        base[4 * LANES + lane] = 1.0
+        base[8 * LANES + lane] = 1.0
+    qs = np.empty(4 * LANES, q.dtype)
+    for i in range(parent.size):
+        up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
+        own = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        carry_pose(up, own, placement[i])
+        if kind[i] == 0:
+            continue
+        n_q = 4 if kind[i] == 3 else 1
+        qs[: n_q * LANES] = q[q_start[i] * LANES : (q_start[i] + n_q) * LANES]
+        if kind[i] == 1:
+            _turn_pose(own, qs)
+        elif kind[i] == 2:
+            _slide_pose(own, qs)
+        else:
+            _orient_pose(own, qs)
+
+
+@kernel
+def carry_pose(up, own, frame):
+    """Where a frame fixed to the parent stands."""
     f0, f1, f2, f3, f4, f5, f6, f7, f8, px, py, pz = frame
     for k in range(LANES):
         r0, r1, r2 = up[k], up[LANES + k], up[2 * LANES + k]
@@ -74,13 +103,22 @@ def _carry(up, own, frame):
         own[6 * LANES + k] = r6 * f0 + r7 * f3 + r8 * f6
         own[7 * LANES + k] = r6 * f1 + r7 * f4 + r8 * f7
         own[8 * LANES + k] = r6 * f2 + r7 * f5 + r8 * f8
-        x, y, z = r0 * px + r1 * py + r2 * pz, r3 * px + r4 * py + r5 * pz, r6 * px + r7 * py + r8 * pz
+        own[9 * LANES + k] = up[9 * LANES + k] + r0 * px + r1 * py + r2 * pz
+        own[10 * LANES + k] = up[10 * LANES + k] + r3 * px + r4 * py + r5 * pz
+        own[11 * LANES + k] = up[11 * LANES + k] + r6 * px + r7 * py + r8 * pz
+
+
+@kernel
+def carry(up, own, frame):
+    """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
+    carry_pose(up, own, frame)
+    for k in range(LANES):
+        x = own[9 * LANES + k] - up[9 * LANES + k]
+        y = own[10 * LANES + k] - up[10 * LANES + k]
+        z = own[11 * LANES + k] - up[11 * LANES + k]
         wx, wy, wz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
         bx, by, bz = up[21 * LANES + k], up[22 * LANES + k], up[23 * LANES + k]
         cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-        own[9 * LANES + k] = up[9 * LANES + k] + x
-        own[10 * LANES + k] = up[10 * LANES + k] + y
-        own[11 * LANES + k] = up[11 * LANES + k] + z
         own[12 * LANES + k] = up[12 * LANES + k] + cx
         own[13 * LANES + k] = up[13 * LANES + k] + cy
         own[14 * LANES + k] = up[14 * LANES + k] + cz
@@ -96,15 +134,23 @@ def _carry(up, own, frame):
 
 
 @kernel
-def _turn(own, qs, vs):
+def _turn_pose(own, qs):
     """A revolute joint about the frame's z."""
     cos_sin(qs)
     for k in range(LANES):
-        c, s, rate, accel = qs[k], qs[LANES + k], vs[k], vs[3 * LANES + k]
+        c, s = qs[k], qs[LANES + k]
         for row in range(3):
             x, y = own[3 * row * LANES + k], own[(3 * row + 1) * LANES + k]
             own[3 * row * LANES + k] = c * x + s * y
             own[(3 * row + 1) * LANES + k] = c * y - s * x
+
+
+@kernel
+def _turn(own, qs, vs):
+    """A revolute joint and its rates."""
+    _turn_pose(own, qs)
+    for k in range(LANES):
+        rate, accel = vs[k], vs[3 * LANES + k]
         zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
         wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
         own[15 * LANES + k] = wx + zx * rate
@@ -116,8 +162,18 @@ def _turn(own, qs, vs):
 
 
 @kernel
-def _slide(own, qs, vs):
+def _slide_pose(own, qs):
     """A prismatic joint along the frame's z."""
+    for k in range(LANES):
+        own[9 * LANES + k] += own[2 * LANES + k] * qs[k]
+        own[10 * LANES + k] += own[5 * LANES + k] * qs[k]
+        own[11 * LANES + k] += own[8 * LANES + k] * qs[k]
+
+
+@kernel
+def _slide(own, qs, vs):
+    """A prismatic joint and its rates."""
+    _slide_pose(own, qs)
     for k in range(LANES):
         travel, rate, accel = qs[k], vs[k], vs[3 * LANES + k]
         zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
@@ -125,9 +181,6 @@ def _slide(own, qs, vs):
         bx, by, bz = own[21 * LANES + k], own[22 * LANES + k], own[23 * LANES + k]
         x, y, z = zx * travel, zy * travel, zz * travel
         cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-        own[9 * LANES + k] += x
-        own[10 * LANES + k] += y
-        own[11 * LANES + k] += z
         own[12 * LANES + k] += cx + zx * rate
         own[13 * LANES + k] += cy + zy * rate
         own[14 * LANES + k] += cz + zz * rate
@@ -143,8 +196,8 @@ def _slide(own, qs, vs):
 
 
 @kernel
-def _orient(own, qs, vs):
-    """A spherical joint: unit quaternion, angular velocity and acceleration in the moving frame."""
+def _orient_pose(own, qs):
+    """A spherical joint: unit quaternion."""
     for k in range(LANES):
         w, x, y, z = qs[k], qs[LANES + k], qs[2 * LANES + k], qs[3 * LANES + k]
         f0, f1, f2 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)
@@ -155,6 +208,13 @@ def _orient(own, qs, vs):
             own[3 * row * LANES + k] = a * f0 + b * f3 + c * f6
             own[(3 * row + 1) * LANES + k] = a * f1 + b * f4 + c * f7
             own[(3 * row + 2) * LANES + k] = a * f2 + b * f5 + c * f8
+
+
+@kernel
+def _orient(own, qs, vs):
+    """A spherical joint and its rates: angular velocity and acceleration in the moving frame."""
+    _orient_pose(own, qs)
+    for k in range(LANES):
         ox, oy, oz = _rotate(own, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
         ax, ay, az = _rotate(own, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
         wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
@@ -189,7 +249,7 @@ def unrotate(own, k, x, y, z):
 @kernel
 def body_state(state, link, frame, body):
     """State of a body fixed to `link` at `frame`, its v, w, a, dw turned into body axes."""
-    _carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)
+    carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)
     for field in range(_V, LINK, 3):
         for k in range(LANES):
             x, y, z = unrotate(

@@ -222,7 +222,7 @@ def tree_rates(
         stop = start + len(joint.positions)
         if joint.has_quaternion:
             linear = slice(start, stop - 4)
-            quaternion, omega, alpha = _quaternion_rates(*(x[:, stop - 4 : stop] for x in (q, dq, ddq)))
+            quaternion, omega, alpha = quaternion_rates(*(x[:, stop - 4 : stop] for x in (q, dq, ddq)))
             q[:, stop - 4 : stop] = quaternion
             v_columns += [dq[:, linear], omega]
             a_columns += [ddq[:, linear], alpha]
@@ -233,7 +233,7 @@ def tree_rates(
     return q, np.concatenate(v_columns, axis=1), np.concatenate(a_columns, axis=1)
 
 
-def _quaternion_rates(
+def quaternion_rates(
     q: Inexact[Array, "n 4"], dq: Inexact[Array, "n 4"], ddq: Inexact[Array, "n 4"]
 ) -> tuple[Inexact[Array, "n 4"], Inexact[Array, "n 3"], Inexact[Array, "n 3"]]:
     """Unit quaternion, angular velocity and acceleration (moving frame) of a raw quaternion.

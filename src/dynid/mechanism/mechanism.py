@@ -99,6 +99,8 @@ class Mechanism:
         bodies: By name; every child of a joint has an entry, in joint order.
         actuators: In the order of tau_1.. of a log.
         measured: Joint names in the order of q_1.. of a log.
+        measured_sigma: Deviations of the measured joints where the description gives them, in [rad]
+            or [m]: more joints than freedoms are met in least squares weighted by these.
         drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
         loops: Closures of the tree; `couplings` are closures too, but linear.
         start: Position coordinates of a pose near which the loops are first closed (others zero).
@@ -129,6 +131,7 @@ class Mechanism:
     rebuild: Callable[[Mapping[str, float]], Mechanism] | None = field(default=None, repr=False)
     notices: tuple[Notice, ...] = ()
     file: str | None = None
+    measured_sigma: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self)

@@ -20,7 +20,7 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
-from dynid.projection.kinematics import check_closed, kinematics_of
+from dynid.projection.kinematics import kinematics_along
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.regressor import energy_row
@@ -45,8 +45,8 @@ class EnergyRows:
     ) -> None:
         self.mechanism, self.directions, self.motion = mechanism, directions, motion
         self.dt = motion.log.dt
-        self.kinematics = kinematics_of(mechanism, motion.log.position_names)
-        self.notices = check_closed(self.kinematics, motion)
+        self.kinematics = kinematics_along(mechanism, motion)
+        self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
@@ -60,7 +60,8 @@ class EnergyRows:
         """Packed entries (e, n) and row weights (1, n) of consecutive tiles of start .. stop."""
         first, last = start - _REACH, stop + _REACH
         measured = self.motion.states(first, last)
-        q, dq, ddq, _, fine = self.kinematics.states(*measured)
+        moved = self.kinematics.states(first, measured)
+        q, dq, ddq, fine = moved.q, moved.dq, moved.ddq, moved.fine
         states = np.concatenate([self._energies(q, dq), self._rotors(dq)], axis=1)
         packed = np.empty((self.layout.n_entries, stop - start))
         stored = np.diff(states, axis=0)[_REACH:-1][: stop - start].T / self.dt

@@ -2,112 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.kinematics.assembly import Assembly, assembly_of, singular
+from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.sensors import Sensors, sensors_of
+from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
 from dynid.notices import Notice
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
-_MOST_LOST = 0.01
-_PROBES = 400
+SINGULAR = 1e6  # condition number of what the measured coordinates see of the motion
 # rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
-_MISFIT = 0.02
+MISFIT = 0.02
+
+Measured = tuple[Float[Array, "n w"], Float[Array, "n w"], Float[Array, "n w"]]
+_KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, TreeKinematics | ClosedKinematics]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Motion of all tree coordinates at consecutive samples.
+
+    Attributes:
+        q, dq, ddq: Positions (n, n_q), velocities and accelerations (n, v).
+        N: A basis of the tangent space, shape (n, v, d).
+        fine: Whether the pose is assembled and regular, shape (n,).
+    """
+
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v d"]
+    fine: Bool[Array, "n"]
 
 
 class TreeKinematics:
     """A tree: coordinates follow from couplings alone."""
 
-    def __init__(self, mechanism: Mechanism, measured: Sequence[str]) -> None:
-        self.map = coordinate_map(mechanism, measured)
+    notices: tuple[Notice, ...] = ()
 
-    def states(self, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """All coordinates, tangent basis, and whether each pose is usable."""
-        basis = np.broadcast_to(self.map.velocities, (len(q), *self.map.velocities.shape))
-        return *self.map.states(q, dq, ddq), basis, np.ones(len(q), dtype=bool)
+    def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
+        self.choices: dict[str, str] = {}
+        self.map = coordinate_map(mechanism, motion.log.position_names)
 
-    def gaps(self, q: Array) -> tuple[Array, list[str]]:
-        """Nothing can stay open."""
-        return np.zeros(len(q)), [""] * len(q)
+    def states(self, start: int, measured: Measured) -> States:
+        """All coordinates from the measured ones of samples start, start + 1, ..."""
+        n = len(measured[0])
+        basis = np.broadcast_to(self.map.velocities, (n, *self.map.velocities.shape))
+        return States(*self.map.states(*measured), basis, np.ones(n, dtype=bool))
 
 
 class ClosedKinematics:
-    """A closed mechanism: every joint from the measured ones through the loops."""
+    """A closed mechanism: every joint from the measured ones through the loops.
 
-    def __init__(self, mechanism: Mechanism, measured: Sequence[str]) -> None:
+    A first pass over the log (`survey`) follows the branch from the first sample to the last, judges
+    every pose, and keeps poses at regular distances: `states` begins at the nearest of them.
+    """
+
+    def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
+        from dynid.projection.survey import notices_of, survey, words_of
+
         self.assembly: Assembly = assembly_of(mechanism)
-        self.picked: Int[Array, "m"] = np.array(
-            [_scalar_index(mechanism, name) for name in measured], dtype=np.int64
+        self.sensors: Sensors = sensors_of(
+            mechanism, motion.log.position_names, _weights(mechanism, motion.log.position_names)
         )
-        self._names = tuple(measured)
-        if len(self.picked) < self.assembly.dof:
-            raise InputError(
-                f"{len(self.picked)} measured joints cannot tell the pose of a robot with"
-                f" {self.assembly.dof} degrees of freedom",
-                file=mechanism.file,
-                remedy="measure more joints, and list them under `measured:`",
-            )
+        self.tracker = _tracker(self.assembly, self.sensors, mechanism)
+        self._labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
+        found = survey(self, motion)
+        self.notices = notices_of(found, motion.log.name)
+        redundant = self.sensors.count > self.assembly.dof
+        self.choices = {"closure": words_of(found, self._labels, redundant)}
+        self._anchors, self._poses = np.array(found.anchors), np.array(found.poses)
 
-    def states(self, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """All coordinates, tangent basis, and whether each pose is assembled and regular."""
-        pose = self.assembly.track(q, self.picked)
-        rates, second, basis = self.assembly.rates(pose, dq, ddq, self.picked)
-        fine = (self.assembly.gaps(pose) < OPEN) & ~singular(basis[:, self.picked])
-        return pose, rates, second, basis, fine
+    def states(self, start: int, measured: Measured) -> States:
+        """All coordinates from the measured ones of samples start, start + 1, ..."""
+        wanted = measured[0]
+        at = np.searchsorted(self._anchors, start, side="right") - 1
+        stop = np.searchsorted(self._anchors, start + len(wanted), side="left")
+        ahead = np.arange(at + 1, max(at + 1, stop))
+        begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
+        first = np.concatenate([[0], self._anchors[ahead] - start]).astype(np.int64)
+        pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
+        return self.judged(pose, done, measured)
 
-    def gaps(self, q: Array) -> tuple[Array, list[str]]:
-        """What stays open at measured positions, in [m] or [rad], and where.
+    def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
+        """Rates at tracked poses, and which poses are usable; those not reached are tried once more."""
+        missed = np.flatnonzero(~done)
+        if 0 < len(missed) <= _REPAIRED:
+            pose[missed] = self.assembly.follow(measured[0][missed], self.sensors)
+        rates = self.assembly.rates(pose, *self.sensors.rates(*measured), self.sensors)
+        fine = (self.assembly.gaps(pose) < OPEN) & (rates.condition < SINGULAR)
+        return States(pose, rates.dq, rates.ddq, rates.N, fine)
 
-        More measured joints than freedoms are met in least squares; what is left beyond
-        `_MISFIT` counts as open.
+    def gaps(self, wanted: Float[Array, "n w"]) -> tuple[Float[Array, "n"], list[str]]:
+        """What stays open at unrelated measured positions, in [m] or [rad], and where.
+
+        More measured coordinates than freedoms are met in least squares; what is left beyond
+        `MISFIT` counts as open.
         """
-        pose = self.assembly.follow(q, self.picked)
+        pose = self.assembly.follow(wanted, self.sensors)
         open_by = np.abs(self.assembly.closure.values(pose).f)
-        missed = np.abs(self.assembly.scalars(pose)[:, self.picked] - q)
-        both = np.concatenate([open_by, np.where(missed > _MISFIT, missed, 0.0)], axis=1)
-        labels = [*self.assembly.closure.names, *(self._names[i] for i in range(q.shape[1]))]
+        missed = np.abs(self.sensors.miss(pose, wanted))
+        both = np.concatenate([open_by, np.where(missed > MISFIT, missed, 0.0)], axis=1)
+        labels = [*self.assembly.closure.names, *self._labels]
         worst = np.argmax(both, axis=1)
-        return both[np.arange(len(q)), worst], [labels[i] for i in worst]
+        return both[np.arange(len(wanted)), worst], [labels[i] for i in worst]
 
 
-def kinematics_of(mechanism: Mechanism, measured: Sequence[str]) -> TreeKinematics | ClosedKinematics:
-    """The kinematics of a mechanism whose positions `measured` are logged."""
-    return (ClosedKinematics if mechanism.loops else TreeKinematics)(mechanism, measured)
+_REPAIRED = 256  # poses of a block worth a slower second try; more of them are not a matter of luck
 
 
-def _scalar_index(mechanism: Mechanism, name: str) -> int:
-    if name not in mechanism.coordinates:
-        raise InputError(
-            f"'{name}' cannot be measured on a closed robot in this version: only scalar joints can",
-            file=mechanism.file,
-            remedy="measure revolute and prismatic joints",
-        )
-    return mechanism.coordinates.index(name)
+def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | ClosedKinematics:
+    """The kinematics of a mechanism along a log, made once: several models share it."""
+    known = _KNOWN.get(motion)
+    if known is None or known[0] is not mechanism:
+        kind = ClosedKinematics if mechanism.loops else TreeKinematics
+        known = _KNOWN[motion] = (mechanism, kind(mechanism, motion))
+    return known[1]
 
 
-def check_closed(kinematics: TreeKinematics | ClosedKinematics, motion: Motion) -> tuple[Notice, ...]:
-    """Refuse a log that the loops do not admit, before the work starts."""
-    log = motion.log
-    probes = [np.linspace(a, b - 1, min(_PROBES, b - a)).astype(int) for a, b in motion.usable()]
-    at = np.unique(np.concatenate(probes)) if probes else np.zeros(0, dtype=int)
-    gaps, names = kinematics.gaps(log.q[at])
-    lost = ~(gaps < OPEN)
-    if lost.any() and lost.mean() > _MOST_LOST:
-        first = int(np.flatnonzero(lost)[0])
-        raise InputError(
-            f"the measured joints do not close the loops: at sample {at[first]} (t ="
-            f" {log.t[at[first]]:.4g} s) '{names[first]}' is off by {gaps[first]:.3g} m or rad",
-            file=log.file,
-            remedy="check joint zeros, units and signs, the loops' frames, and `start:`",
-        )
-    if not lost.any():
-        return ()
-    text = f"{100 * lost.mean():.2g} % of the poses of log '{log.name}' do not close and are left out"
-    return (Notice("not-assembled", text, "look at the largest motions of the log"),)
+def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Tracker:
+    """The solver for these sensors; refused where they do not tell the pose."""
+    missing = assembly.dof - sensors.count
+    tracker = None if missing > 0 else assembly.tracker(sensors)
+    if tracker is not None:
+        return tracker
+    free = assembly.unmeasured(sensors)
+    what = (
+        f"{sensors.count} measured coordinates cannot tell the pose of a robot with {assembly.dof} degrees of"
+        " freedom"
+        if missing > 0
+        else "the measured coordinates depend on each other: they do not tell the pose"
+    )
+    raise InputError(
+        f"{what}; while they stand still, {', '.join(free)} can move",
+        file=mechanism.file,
+        remedy=f"measure {free[0]} too, and list it under `measured:`",
+    )
+
+
+def _weights(mechanism: Mechanism, positions: tuple[str, ...]) -> list[float] | None:
+    """Relative trust in each measured position from the deviations that the description gives."""
+    joint = {name: one.name for one in mechanism.joints for name in one.positions}
+    sigmas = [mechanism.measured_sigma.get(joint.get(name, name)) for name in positions]
+    known = [sigma for sigma in sigmas if sigma is not None]
+    if not known:
+        return None
+    typical = float(np.median(known))
+    return [1.0 if sigma is None else typical / sigma for sigma in sigmas]

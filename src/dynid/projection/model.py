@@ -52,6 +52,7 @@ class RowSource(PackedRows, Protocol):
     directions: Directions
     motion: Motion
     notices: tuple[Notice, ...]
+    choices: dict[str, str]
 
 
 @dataclass(frozen=True)

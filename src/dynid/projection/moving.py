@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
-from dynid.projection.kinematics import check_closed, kinematics_of
+from dynid.projection.kinematics import kinematics_along
 from dynid.projection.projection import Directions
 from dynid.projection.rows import jumping_coordinates
 from dynid.regressor.moving import MovingRegressor
@@ -32,13 +32,13 @@ class MovingRows:
         self.motion = motion
         self.directions = directions
         self._moving = directions.moving
-        self.kinematics = kinematics_of(mechanism, motion.log.position_names)
+        self.kinematics = kinematics_along(mechanism, motion)
         self.regressor = MovingRegressor(mechanism, parameters, len(directions.names), motion.log.payloads)
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
         self._watched = _watched(mechanism, directions, motion.log.position_names)
-        self.notices = check_closed(self.kinematics, motion)
+        self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
@@ -47,14 +47,15 @@ class MovingRows:
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         measured = self.motion.states(start, stop)
-        q, dq, ddq, basis, fine = self.kinematics.states(*measured)
-        N = np.zeros((stop - start, dq.shape[1], len(self.directions.names)))
-        N[fine] = self._moving(basis[fine], dq[fine])
+        states = self.kinematics.states(start, measured)
+        fine = states.fine
+        N = np.zeros((stop - start, states.dq.shape[1], len(self.directions.names)))
+        N[fine] = self._moving(states.N[fine], states.dq[fine])
         # A column that the log does not have is NaN: rows that need it are not chosen.
         tau = np.nan_to_num(self.motion.log.tau[start:stop])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B)
         weights = self._weights(start, stop, measured[1]) * fine[:, None]
-        batch = self.regressor.batch(q, dq, ddq)
+        batch = self.regressor.batch(states.q, states.dq, states.ddq)
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             packed = np.empty((self.layout.n_entries, part.stop - at))

@@ -48,6 +48,7 @@ class TreeRows:
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
         self.notices: tuple[Notice, ...] = ()
+        self.choices: dict[str, str] = {}
         self._watched = _watched(mechanism, directions.N, motion.log.position_names)
         # A column that the log does not have is NaN: it must not reach the rows of other efforts.
         present = motion.log.effort_present

@@ -1,0 +1,173 @@
+"""A plan to solve closure equations for the dependent coordinates, made once per mechanism.
+
+A x = b with the columns of A that belong to dependent coordinates: pivots, fill and order of the
+elimination are chosen at sample poses, so that at every sample a kernel only runs down a list of
+multiplications. Loops touch few coordinates, and most of the matrix is never visited. Redundant
+rows are left out: where the loops are closed, as many independent rows as the rank imply them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+
+# A pivot may be so much smaller than the largest number of its column: fewer operations pay for
+# a digit, because Newton steps correct themselves.
+_PIVOT = 0.1
+_NOTHING = 1e-14
+INVERT, SCALE, SUBTRACT = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """Operations on numbers kept in slots, each `LANES` wide.
+
+    Attributes:
+        independent: Velocity indices that are given, shape (d,).
+        dependent: Velocity indices solved for, in the order of `rows`, shape (r,).
+        rows: The equation whose right side becomes each dependent coordinate, shape (r,).
+        load: Slot and Jacobian entry of the numbers to begin with, shape (l, 2).
+        n_slots: Numbers held, fill included.
+        factor: Operation and three slots, shape (o, 4).
+        solve: Operation, right side, slot, right side, shape (s, 4).
+        given: Right side, independent coordinate (its place) and entry of A_i, shape (g, 3).
+    """
+
+    independent: Int[Array, "d"]
+    dependent: Int[Array, "r"]
+    rows: Int[Array, "r"]
+    load: Int[Array, "l 2"]
+    n_slots: int
+    factor: Int[Array, "o 4"]
+    solve: Int[Array, "s 4"]
+    given: Int[Array, "g 3"]
+
+    @property
+    def tables(self) -> tuple[Array, ...]:
+        """As the kernels take it."""
+        return (
+            self.independent,
+            self.dependent,
+            self.rows,
+            self.load,
+            self.factor,
+            self.solve,
+            self.given,
+            np.zeros(self.n_slots),
+        )
+
+
+def eliminate(
+    A: Float[Array, "n c v"],
+    independent: Sequence[int],
+    where: tuple[Int[Array, "e"], Int[Array, "e"]],
+) -> Elimination | None:
+    """The plan for sample Jacobians A; None where the independent coordinates do not decide the others.
+
+    Args:
+        A: At generic closed poses, shape (n, c, v).
+        independent: Velocity indices that are given.
+        where: Row and column of each Jacobian entry.
+    """
+    given = np.asarray(independent, dtype=np.int64)
+    columns = np.setdiff1d(np.arange(A.shape[2]), given)
+    pivots = _pivots(A[:, :, columns])
+    if pivots is None:
+        return None
+    rows = np.array([row for row, _ in pivots], dtype=np.int64)
+    dependent = columns[[column for _, column in pivots]]
+    live = np.abs(A).max(axis=0) > _NOTHING * np.abs(A).max()
+    place = {(r, c): e for e, (r, c) in enumerate(zip(*(x.tolist() for x in where), strict=True))}
+    slots: dict[tuple[int, int], int] = {}
+    load, side = [], []
+    for i, row in enumerate(rows.tolist()):
+        for j, column in enumerate(dependent.tolist()):
+            if live[row, column]:
+                slots[i, j] = len(slots)
+                load.append((slots[i, j], place[row, column]))
+        side += [(i, k, place[row, c]) for k, c in enumerate(given.tolist()) if live[row, c]]
+    factor, solve = _operations(len(rows), slots)
+    return Elimination(
+        given,
+        dependent,
+        rows,
+        np.array(load, dtype=np.int64).reshape(-1, 2),
+        len(slots),
+        np.array(factor, dtype=np.int64).reshape(-1, 4),
+        np.array(solve, dtype=np.int64).reshape(-1, 4),
+        np.array(side, dtype=np.int64).reshape(-1, 3),
+    )
+
+
+def _pivots(A: Float[Array, "n c r"]) -> list[tuple[int, int]] | None:
+    """Row and column of each pivot: large enough at every pose, and of those the one that fills least."""
+    V = A / np.maximum(np.abs(A).max(axis=(1, 2), keepdims=True), 1e-300)
+    rows, columns = np.ones(V.shape[1], dtype=bool), np.ones(V.shape[2], dtype=bool)
+    found: list[tuple[int, int]] = []
+    while columns.any():
+        size = np.where(np.outer(rows, columns)[None], np.abs(V), 0.0)
+        live = size.max(axis=0) > _NOTHING
+        largest = size.max(axis=1, keepdims=True)
+        quality = np.min(size / np.where(largest > 0, largest, 1.0), axis=0)
+        if quality.max() < 1e-6:
+            return None
+        row, column = _cheapest(live, quality, min(_PIVOT, float(quality.max())))
+        found.append((row, column))
+        part = V[:, :, column] / V[:, row, column][:, None]
+        part[:, row] = 0.0
+        V = V - part[:, :, None] * V[:, row][:, None, :]
+        rows[row] = columns[column] = False
+    return found
+
+
+def _cheapest(live: Bool[Array, "c r"], quality: Float[Array, "c r"], least: float) -> tuple[int, int]:
+    """Of the good pivots that with the fewest numbers in its row and column; then the best one."""
+    cost = np.outer(live.sum(axis=1) - 1, live.sum(axis=0) - 1).astype(float)
+    score = np.where(quality >= least, cost - 0.5 * quality, np.inf)
+    row, column = np.unravel_index(int(np.argmin(score)), score.shape)
+    return int(row), int(column)
+
+
+def _operations(
+    n: int, slots: dict[tuple[int, int], int]
+) -> tuple[list[tuple[int, int, int, int]], list[tuple[int, int, int, int]]]:
+    """Gaussian elimination in the order of the pivots; fill gets slots of its own."""
+    factor, forward, backward = [], [], []
+    for p in range(n):
+        factor.append((INVERT, slots[p, p], 0, 0))
+        right = [j for j in range(p + 1, n) if (p, j) in slots]
+        for i in range(p + 1, n):
+            if (i, p) not in slots:
+                continue
+            factor.append((SCALE, slots[i, p], slots[p, p], 0))
+            forward.append((SUBTRACT, i, slots[i, p], p))
+            for j in right:
+                target = slots.setdefault((i, j), len(slots))
+                factor.append((SUBTRACT, target, slots[i, p], slots[p, j]))
+    for p in reversed(range(n)):
+        backward += [(SUBTRACT, p, slots[p, j], j) for j in range(p + 1, n) if (p, j) in slots]
+        backward.append((SCALE, p, slots[p, p], 0))
+    return factor, forward + backward
+
+
+def best_coordinates(N: Float[Array, "n v d"], allowed: Sequence[int]) -> list[int]:
+    """As many coordinates as freedoms that keep moving at every pose while those before them stand.
+
+    Args:
+        N: Orthonormal tangent directions at sample poses.
+        allowed: Velocity indices to choose from.
+    """
+    chosen: list[int] = []
+    rest = N
+    for _ in range(N.shape[2]):
+        size = np.linalg.norm(rest[:, list(allowed)], axis=2)
+        best = int(allowed[int(np.argmax(size.min(axis=0)))])
+        chosen.append(best)
+        axis = rest[:, best] / np.maximum(np.linalg.norm(rest[:, best], axis=1, keepdims=True), 1e-300)
+        rest = rest - np.einsum("nvd,nd,ne->nve", rest, axis, axis)
+    return chosen

@@ -1,0 +1,465 @@
+"""Newton on closures in lanes: poses along trajectories, and rates at poses.
+
+`march` takes LANES stretches of a motion side by side: every lane extrapolates its own past and
+corrects it, so that one step a sample is the rule. `rates` takes consecutive samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.compiled import kernel
+from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
+from dynid.kinematics.elimination import INVERT, SCALE
+from dynid.kinematics.kernels import LINK, link_states, pose_states
+from dynid.kinematics.lanes import LANES
+
+_MOST_STEP = 0.5
+_ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
+_PAST = 4  # poses kept for extrapolation
+
+
+@kernel
+def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, out, done):
+    """Poses of LANES stretches, one sample after the other.
+
+    closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. sensors: see
+    `_miss`. wanted: measured positions (n, m). first, count: of each lane (LANES,). q0: poses to
+    begin with (LANES, n_q). limit: Newton steps a sample at most. out: poses (n, n_q), or with
+    keep_last (LANES, n_q) the last pose of each lane. done: whether each sample (lane) converged.
+    """
+    tree, loops, equations, linear, where = closure
+    parent, kind, q_start, _, placement = tree
+    n_q, n_v = q0.shape[1], plan[0].size + plan[1].size
+    state = np.empty((parent.size + 1) * LINK * LANES)
+    work = np.empty((2 * LINK + 21) * LANES)
+    f, entries = np.empty((loops[3][-1] + linear[3].size) * LANES), np.empty(where[0].size * LANES)
+    q, good, past = np.empty(n_q * LANES), np.empty(n_q * LANES), np.empty(_PAST * n_q * LANES)
+    target = np.empty(wanted.shape[1] * LANES)
+    space, size = _space(plan, sensors, n_v), np.empty(LANES)
+    gather(q0, 0, good)
+    longest = 0
+    for lane in range(LANES):
+        longest = max(longest, count[lane])
+    have = 0
+    for step in range(longest):
+        for lane in range(LANES):
+            sample = first[lane] + max(min(step, count[lane] - 1), 0)
+            for i in range(wanted.shape[1]):
+                target[i * LANES + lane] = wanted[sample, i]
+        _predict(past, have, step, good, q)
+        _normalise(tree, q)
+        for _ in range(limit):
+            pose_states(parent, kind, q_start, placement, q, state)
+            closure_tile(state, loops, equations, linear, q, f, entries, work)
+            _step(plan, sensors, q, target, f, entries, space)
+            _limit(space[0], n_v, size)
+            _move(tree, space[0], q)
+            largest = 0.0
+            for lane in range(LANES):
+                if step < count[lane]:
+                    largest = max(largest, size[lane])
+            if largest < _ARRIVED:
+                break
+        for lane in range(LANES):
+            fine = size[lane] < _ARRIVED  # false for NaN too
+            if not fine:  # begin again from the last good pose, without a past
+                for i in range(n_q):
+                    q[i * LANES + lane] = good[i * LANES + lane]
+                    for p in range(_PAST):
+                        past[(p * n_q + i) * LANES + lane] = good[i * LANES + lane]
+            if step < count[lane]:
+                at = lane if keep_last else first[lane] + step
+                done[at] = fine
+                for i in range(n_q):
+                    out[at, i] = q[i * LANES + lane]
+        good[:] = q
+        past[(step % _PAST) * n_q * LANES : (step % _PAST + 1) * n_q * LANES] = q
+        have = min(have + 1, _PAST)
+
+
+@kernel
+def _predict(past, have, step, good, q):
+    """The next pose by the polynomial through the last ones."""
+    n = good.size
+    newest = past[((step - 1) % _PAST) * n : ((step - 1) % _PAST + 1) * n]
+    second = past[((step - 2) % _PAST) * n : ((step - 2) % _PAST + 1) * n]
+    third = past[((step - 3) % _PAST) * n : ((step - 3) % _PAST + 1) * n]
+    fourth = past[((step - 4) % _PAST) * n : ((step - 4) % _PAST + 1) * n]
+    if have == 0:
+        q[:] = good
+    elif have == 1:
+        q[:] = newest
+    elif have == 2:
+        for i in range(n):
+            q[i] = 2.0 * newest[i] - second[i]
+    elif have == 3:
+        for i in range(n):
+            q[i] = 3.0 * (newest[i] - second[i]) + third[i]
+    else:
+        for i in range(n):
+            q[i] = 4.0 * (newest[i] + third[i]) - 6.0 * second[i] - fourth[i]
+
+
+@kernel
+def _normalise(tree, q):
+    """Put extrapolated quaternions back on their sphere."""
+    kind, q_start = tree[1], tree[2]
+    for i in range(kind.size):
+        if kind[i] == 3:
+            own = q[q_start[i] * LANES : (q_start[i] + 4) * LANES]
+            for k in range(LANES):
+                w, x, y, z = own[k], own[LANES + k], own[2 * LANES + k], own[3 * LANES + k]
+                length = 1.0 / np.sqrt(w * w + x * x + y * y + z * z)
+                own[k], own[LANES + k] = w * length, x * length
+                own[2 * LANES + k], own[3 * LANES + k] = y * length, z * length
+
+
+@kernel
+def _space(plan, sensors, n_v):
+    """Room for one step: step, slots, right sides (particular, then one per freedom), miss, small matrices."""
+    d, r, m = plan[0].size, plan[1].size, sensors[0].size
+    return (
+        np.zeros(n_v * LANES),
+        np.empty(plan[7].size * LANES),
+        np.empty((1 + d) * r * LANES),
+        np.empty(m * LANES),
+        np.empty((d * d + d) * LANES),
+        np.zeros(n_v * (d + 1) * LANES),
+    )
+
+
+@kernel
+def _step(plan, sensors, q, target, f, entries, space):
+    """The Newton step of every lane: loops closed, measured coordinates met (in least squares)."""
+    independent, dependent, rows, _, _, solve, given, _ = plan
+    step, slots, sides, miss, small, basis = space
+    d, r, m = independent.size, dependent.size, sensors[0].size
+    _factor(plan, entries, slots)
+    _miss(sensors, q, target, miss)
+    own = sides[: r * LANES]
+    for i in range(r):
+        for k in range(LANES):
+            own[i * LANES + k] = -f[rows[i] * LANES + k]
+    if sensors[5][0] == 0:  # as many measured as freedoms: the independent coordinates themselves
+        for j in range(m):
+            step[sensors[0][j] * LANES : (sensors[0][j] + 1) * LANES] = miss[j * LANES : (j + 1) * LANES]
+        for g in range(given.shape[0]):
+            i, at, e = given[g]
+            x = step[independent[at] * LANES : (independent[at] + 1) * LANES]
+            for k in range(LANES):
+                own[i * LANES + k] -= entries[e * LANES + k] * x[k]
+        _solve(solve, slots, own)
+        for i in range(r):
+            step[dependent[i] * LANES : (dependent[i] + 1) * LANES] = own[i * LANES : (i + 1) * LANES]
+        return
+    _solve(solve, slots, own)
+    _tangents(plan, entries, slots, sides[r * LANES :], basis)
+    step[:] = 0.0
+    for i in range(r):
+        step[dependent[i] * LANES : (dependent[i] + 1) * LANES] = own[i * LANES : (i + 1) * LANES]
+    for j in range(m):
+        at = sensors[0][j]
+        for k in range(LANES):
+            miss[j * LANES + k] -= step[at * LANES + k]
+    x = _nearest(sensors, basis, d, miss, small)
+    _add_along(basis, d, x, step)
+
+
+@kernel
+def _factor(plan, entries, slots):
+    """Fill the slots and run down the elimination."""
+    load, factor = plan[3], plan[4]
+    slots[:] = 0.0
+    for j in range(load.shape[0]):
+        s, e = load[j]
+        slots[s * LANES : (s + 1) * LANES] = entries[e * LANES : (e + 1) * LANES]
+    for o in range(factor.shape[0]):
+        code, i, j, k = factor[o]
+        target = slots[i * LANES : (i + 1) * LANES]
+        if code == INVERT:
+            for lane in range(LANES):
+                target[lane] = 1.0 / target[lane]
+        elif code == SCALE:
+            by = slots[j * LANES : (j + 1) * LANES]
+            for lane in range(LANES):
+                target[lane] *= by[lane]
+        else:
+            x, y = slots[j * LANES : (j + 1) * LANES], slots[k * LANES : (k + 1) * LANES]
+            for lane in range(LANES):
+                target[lane] -= x[lane] * y[lane]
+
+
+@kernel
+def _solve(solve, slots, side):
+    """Forward and backward substitution of one right side."""
+    for o in range(solve.shape[0]):
+        code, i, s, j = solve[o]
+        target, number = side[i * LANES : (i + 1) * LANES], slots[s * LANES : (s + 1) * LANES]
+        if code == SCALE:
+            for lane in range(LANES):
+                target[lane] *= number[lane]
+        else:
+            x = side[j * LANES : (j + 1) * LANES]
+            for lane in range(LANES):
+                target[lane] -= number[lane] * x[lane]
+
+
+@kernel
+def _tangents(plan, entries, slots, sides, basis):
+    """N (v d, LANES) in the independent coordinates: their own unit, the others -A_p^-1 A_i."""
+    independent, dependent, _, _, _, solve, given, _ = plan
+    d, r = independent.size, dependent.size
+    basis[:] = 0.0
+    sides[:] = 0.0
+    for g in range(given.shape[0]):
+        i, at, e = given[g]
+        for k in range(LANES):
+            sides[(at * r + i) * LANES + k] = -entries[e * LANES + k]
+    for at in range(d):
+        column = sides[at * r * LANES : (at + 1) * r * LANES]
+        _solve(solve, slots, column)
+        basis[(independent[at] * d + at) * LANES : (independent[at] * d + at + 1) * LANES] = 1.0
+        for i in range(r):
+            start = (dependent[i] * d + at) * LANES
+            basis[start : start + LANES] = column[i * LANES : (i + 1) * LANES]
+
+
+@kernel
+def _nearest(sensors, basis, d, miss, small):
+    """x (d) with N x nearest to `miss` at the measured coordinates, by Cholesky of d x d.
+
+    Leaves the triangle in the first d * d fields of `small`, x in the last d.
+    """
+    at, weight = sensors[0], sensors[3]
+    M, x = small[: d * d * LANES], small[d * d * LANES :]
+    small[:] = 0.0
+    for j in range(at.size):
+        w = weight[j] * weight[j]
+        for a in range(d):
+            own = basis[(at[j] * d + a) * LANES : (at[j] * d + a + 1) * LANES]
+            for k in range(LANES):
+                x[a * LANES + k] += w * own[k] * miss[j * LANES + k]
+            for b in range(a + 1):
+                other = basis[(at[j] * d + b) * LANES : (at[j] * d + b + 1) * LANES]
+                for k in range(LANES):
+                    M[(a * d + b) * LANES + k] += w * own[k] * other[k]
+    for a in range(d):
+        for b in range(a + 1):
+            for c in range(b):
+                for k in range(LANES):
+                    M[(a * d + b) * LANES + k] -= M[(a * d + c) * LANES + k] * M[(b * d + c) * LANES + k]
+            for k in range(LANES):
+                if a == b:
+                    M[(a * d + a) * LANES + k] = np.sqrt(M[(a * d + a) * LANES + k])
+                else:
+                    M[(a * d + b) * LANES + k] /= M[(b * d + b) * LANES + k]
+    _back(M, d, x)
+    return x
+
+
+@kernel
+def _back(M, d, x):
+    """Solve L L^T x = x in place."""
+    for a in range(d):
+        for b in range(a):
+            for k in range(LANES):
+                x[a * LANES + k] -= M[(a * d + b) * LANES + k] * x[b * LANES + k]
+        for k in range(LANES):
+            x[a * LANES + k] /= M[(a * d + a) * LANES + k]
+    for a in range(d - 1, -1, -1):
+        for b in range(a + 1, d):
+            for k in range(LANES):
+                x[a * LANES + k] -= M[(b * d + a) * LANES + k] * x[b * LANES + k]
+        for k in range(LANES):
+            x[a * LANES + k] /= M[(a * d + a) * LANES + k]
+
+
+@kernel
+def _add_along(basis, d, x, step):
+    """Step += N x."""
+    for v in range(step.size // LANES):
+        for a in range(d):
+            for k in range(LANES):
+                step[v * LANES + k] += basis[(v * d + a) * LANES + k] * x[a * LANES + k]
+
+
+@kernel
+def _miss(sensors, q, target, miss):
+    """How far the measured coordinates are from their wanted values, in velocity coordinates.
+
+    sensors: velocity index, position index, wanted column and weight of each measured coordinate;
+    quaternions (position, wanted column, first coordinate); [1] where there are more of them
+    than freedoms. The parts of a quaternion are overwritten by its rotation vector.
+    """
+    at_v, at_q, column, _, quaternions, _ = sensors
+    for j in range(at_v.size):
+        for k in range(LANES):
+            miss[j * LANES + k] = target[column[j] * LANES + k] - q[at_q[j] * LANES + k]
+    for b in range(quaternions.shape[0]):
+        p, c, j = quaternions[b]
+        for k in range(LANES):
+            w, x, y, z = (
+                q[p * LANES + k],
+                q[(p + 1) * LANES + k],
+                q[(p + 2) * LANES + k],
+                q[(p + 3) * LANES + k],
+            )
+            tw, tx = target[c * LANES + k], target[(c + 1) * LANES + k]
+            ty, tz = target[(c + 2) * LANES + k], target[(c + 3) * LANES + k]
+            real = w * tw + x * tx + y * ty + z * tz
+            i0 = w * tx - x * tw - y * tz + z * ty
+            i1 = w * ty - y * tw - z * tx + x * tz
+            i2 = w * tz - z * tw - x * ty + y * tx
+            length = np.sqrt(i0 * i0 + i1 * i1 + i2 * i2)
+            side = -1.0 if real < 0.0 else 1.0
+            angle = 2.0 * np.arctan2(length, side * real)
+            part = side * (angle / length if length > 1e-12 else 2.0)
+            miss[j * LANES + k] = part * i0
+            miss[(j + 1) * LANES + k] = part * i1
+            miss[(j + 2) * LANES + k] = part * i2
+
+
+@kernel
+def _limit(step, n_v, size):
+    """Shorten steps beyond the largest; size is their length before that."""
+    size[:] = 0.0
+    for v in range(n_v):
+        for k in range(LANES):
+            size[k] += step[v * LANES + k] * step[v * LANES + k]
+    for k in range(LANES):
+        size[k] = np.sqrt(size[k])
+    for v in range(n_v):
+        for k in range(LANES):
+            step[v * LANES + k] *= min(1.0, _MOST_STEP / max(size[k], _MOST_STEP))
+
+
+@kernel
+def _move(tree, step, q):
+    """Positions after the step; quaternions turn and stay on their sphere."""
+    kind, q_start, v_start = tree[1], tree[2], tree[3]
+    for i in range(kind.size):
+        p, v = q_start[i], v_start[i]
+        if kind[i] == 3:
+            _turn(q[p * LANES : (p + 4) * LANES], step[v * LANES : (v + 3) * LANES])
+        elif kind[i] != 0:
+            for k in range(LANES):
+                q[p * LANES + k] += step[v * LANES + k]
+
+
+@kernel
+def _turn(q, turn):
+    """Quaternion times that of a rotation vector in the moving frame."""
+    for k in range(LANES):
+        x, y, z = 0.5 * turn[k], 0.5 * turn[LANES + k], 0.5 * turn[2 * LANES + k]
+        half = np.sqrt(x * x + y * y + z * z)
+        c = np.cos(half)
+        s = np.sin(half) / half if half > 1e-12 else 1.0
+        x, y, z = s * x, s * y, s * z
+        w0, x0, y0, z0 = q[k], q[LANES + k], q[2 * LANES + k], q[3 * LANES + k]
+        w1 = w0 * c - x0 * x - y0 * y - z0 * z
+        x1 = w0 * x + c * x0 + y0 * z - z0 * y
+        y1 = w0 * y + c * y0 + z0 * x - x0 * z
+        z1 = w0 * z + c * z0 + x0 * y - y0 * x
+        length = 1.0 / np.sqrt(w1 * w1 + x1 * x1 + y1 * y1 + z1 * z1)
+        q[k], q[LANES + k] = w1 * length, x1 * length
+        q[2 * LANES + k], q[3 * LANES + k] = y1 * length, z1 * length
+
+
+@kernel
+def rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition, left):
+    """Velocities, accelerations and tangent directions at closed poses from measured rates.
+
+    q: poses (n, n_q). first, second: rates of the measured coordinates (n, m). dq, ddq: (n, v).
+    N: (n, v, d) in the independent coordinates. condition: (n,), about the condition number of
+    the measured rows of an orthonormal N. left: (n,), |A dq| over |A| |dq|: what the fixed pivots lost.
+    """
+    tree, loops, equations, linear, where = closure
+    parent, kind, q_start, v_start, placement = tree
+    n, n_v, d, r, m = q.shape[0], dq.shape[1], plan[0].size, plan[1].size, sensors[0].size
+    state = np.empty((parent.size + 1) * LINK * LANES)
+    work = np.empty((2 * LINK + 21) * LANES)
+    c = loops[3][-1] + linear[3].size
+    f, entries = np.empty(c * LANES), np.empty(where[0].size * LANES)
+    tile, given = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
+    _, slots, sides, _, small, basis = _space(plan, sensors, n_v)
+    velocity, drift, stiff = np.empty(n_v * LANES), np.empty(n_v * LANES), np.empty(2 * LANES)
+    moving = np.zeros((LANES, n_v))
+    still = np.zeros((LANES, n_v))
+    pose = np.empty((LANES, q.shape[1]))
+    for at in range(0, n, LANES):
+        gather(q, at, tile)
+        pose_states(parent, kind, q_start, placement, tile, state)
+        closure_tile(state, loops, equations, linear, tile, f, entries, work)
+        _factor(plan, entries, slots)
+        _tangents(plan, entries, slots, sides[r * LANES :], basis)
+        gather(first, at, given)
+        x = _nearest(sensors, basis, d, given, small)
+        velocity[:] = 0.0
+        _add_along(basis, d, x, velocity)
+        _judge(sensors, basis, d, small, entries, where, velocity, stiff, f)
+        for lane in range(LANES):
+            sample = min(at + lane, n - 1)
+            for i in range(n_v):
+                moving[lane, i] = velocity[i * LANES + lane]
+            for i in range(q.shape[1]):
+                pose[lane, i] = q[sample, i]
+        link_states(parent, kind, q_start, v_start, placement, np.zeros(3), pose, moving, still, 0, state)
+        bias_tile(state, loops, equations, f[: loops[3][-1] * LANES], work)
+        f[loops[3][-1] * LANES :] = 0.0
+        own = sides[: r * LANES]
+        for i in range(r):
+            for k in range(LANES):
+                own[i * LANES + k] = -f[plan[2][i] * LANES + k]
+        _solve(plan[5], slots, own)
+        drift[:] = 0.0
+        for i in range(r):
+            drift[plan[1][i] * LANES : (plan[1][i] + 1) * LANES] = own[i * LANES : (i + 1) * LANES]
+        gather(second, at, given)
+        for j in range(m):
+            for k in range(LANES):
+                given[j * LANES + k] -= drift[sensors[0][j] * LANES + k]
+        x = _nearest(sensors, basis, d, given, small)
+        _add_along(basis, d, x, drift)
+        for lane in range(min(LANES, n - at)):
+            condition[at + lane], left[at + lane] = stiff[lane], stiff[LANES + lane]
+            for i in range(n_v):
+                dq[at + lane, i] = velocity[i * LANES + lane]
+                ddq[at + lane, i] = drift[i * LANES + lane]
+                for a in range(d):
+                    N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
+
+
+@kernel
+def _judge(sensors, basis, d, small, entries, where, velocity, stiff, total):
+    """Condition and closure residual of a tile, into stiff; uses the triangle left by `_nearest`.
+
+    With M = N_m^T N_m = L L^T: trace(M^-1 N^T N) = sum of 1 / sigma^2, sigma the singular values of
+    the measured rows of an orthonormal N.
+    """
+    M = small[: d * d * LANES]
+    x = np.empty(d * LANES)
+    stiff[:] = 0.0
+    for v in range(velocity.size // LANES):
+        x[:] = basis[v * d * LANES : (v + 1) * d * LANES]
+        for a in range(d):
+            for b in range(a):
+                for k in range(LANES):
+                    x[a * LANES + k] -= M[(a * d + b) * LANES + k] * x[b * LANES + k]
+            for k in range(LANES):
+                x[a * LANES + k] /= M[(a * d + a) * LANES + k]
+                stiff[k] += x[a * LANES + k] * x[a * LANES + k]
+    size = np.zeros(LANES)
+    total[:] = 0.0
+    for e in range(where[0].size):
+        row, column = where[0][e], where[1][e]
+        for k in range(LANES):
+            part = entries[e * LANES + k] * velocity[column * LANES + k]
+            total[row * LANES + k] += part
+            size[k] = max(size[k], abs(part))
+    for row in range(total.size // LANES):
+        for k in range(LANES):
+            stiff[LANES + k] = max(stiff[LANES + k], abs(total[row * LANES + k]))
+    for k in range(LANES):
+        stiff[k] = np.sqrt(stiff[k])
+        stiff[LANES + k] /= max(size[k], 1e-300)

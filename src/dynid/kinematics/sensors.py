@@ -1,0 +1,138 @@
+"""What is measured of a mechanism, as the closure solver needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.kinematics.tree import quaternion_rates
+from dynid.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class Sensors:
+    """Measured coordinates: scalar ones, and quaternions that count as three.
+
+    Attributes:
+        velocity: Velocity index of each, shape (m,).
+        position: Position index, of a quaternion's coordinate any of its own, shape (m,).
+        column: Column of the wanted positions, shape (m,).
+        weight: Relative trust where there are more than freedoms, shape (m,).
+        quaternions: First position, first wanted column and first coordinate of each, shape (k, 3).
+    """
+
+    velocity: Int[Array, "m"]
+    position: Int[Array, "m"]
+    column: Int[Array, "m"]
+    weight: Float[Array, "m"]
+    quaternions: Int[Array, "k 3"]
+
+    @property
+    def count(self) -> int:
+        """Measured coordinates, as velocities."""
+        return len(self.velocity)
+
+    def tables(self, n_freedoms: int) -> tuple[Array, ...]:
+        """As the kernels take them."""
+        more = np.array([int(self.count != n_freedoms)], dtype=np.int64)
+        return self.velocity, self.position, self.column, self.weight, self.quaternions, more
+
+    def miss(self, q: Float[Array, "n q"], wanted: Float[Array, "n w"]) -> Float[Array, "n m"]:
+        """From the pose to the wanted positions, in velocity coordinates."""
+        miss = wanted[:, self.column] - q[:, self.position]
+        for p, c, j in self.quaternions.tolist():
+            miss[:, j : j + 3] = _rotation_vector(q[:, p : p + 4], wanted[:, c : c + 4])
+        return np.asarray(miss)
+
+    def rates(
+        self, q: Float[Array, "n w"], dq: Float[Array, "n w"], ddq: Float[Array, "n w"]
+    ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+        """Velocities and accelerations of the measured coordinates from time derivatives of positions."""
+        first, second = dq[:, self.column], ddq[:, self.column]
+        for _, c, j in self.quaternions.tolist():
+            part = slice(c, c + 4)
+            _, first[:, j : j + 3], second[:, j : j + 3] = quaternion_rates(
+                q[:, part], dq[:, part], ddq[:, part]
+            )
+        return first, second
+
+    def between(
+        self, origin: Float[Array, "w"], wanted: Float[Array, "n w"], part: float
+    ) -> Float[Array, "n w"]:
+        """Positions on the straight way from `origin` to `wanted`; quaternions the shorter way round."""
+        aim = np.array(wanted)
+        for _, c, _ in self.quaternions.tolist():
+            aim[:, c : c + 4] *= np.where(aim[:, c : c + 4] @ origin[c : c + 4] < 0.0, -1.0, 1.0)[:, None]
+        way = origin + part * (aim - origin)
+        for _, c, _ in self.quaternions.tolist():
+            way[:, c : c + 4] /= np.linalg.norm(way[:, c : c + 4], axis=1, keepdims=True)
+        return np.asarray(way)
+
+    def read(self, q: Float[Array, "n q"]) -> Float[Array, "n w"]:
+        """Measured positions of poses: what `wanted` would be."""
+        width = max(self.column.max(initial=-1) + 1, max((c + 4 for _, c, _ in self.quaternions), default=0))
+        wanted = np.zeros((len(q), int(width)))
+        wanted[:, self.column] = q[:, self.position]
+        for p, c, _ in self.quaternions.tolist():
+            wanted[:, c : c + 4] = q[:, p : p + 4]
+        return wanted
+
+
+def sensors_of(
+    mechanism: Mechanism, positions: Sequence[str], weights: Sequence[float] | None = None
+) -> Sensors:
+    """Sensors of the positions that a log holds, in its order.
+
+    Args:
+        positions: Names of position coordinates; a quaternion comes whole.
+        weights: Relative trust in each position; default alike.
+    """
+    names, at = list(mechanism.positions), {name: i for i, name in enumerate(mechanism.coordinates)}
+    owner = {name: joint for joint in mechanism.joints for name in joint.positions}
+    trust = [1.0] * len(positions) if weights is None else list(weights)
+    found: list[tuple[int, int, int, float]] = []
+    quaternions: list[tuple[int, int, int]] = []
+    for column, name in enumerate(positions):
+        if name not in owner:
+            raise InputError(
+                f"'{name}' is no coordinate of robot '{mechanism.name}'" + nearest(name, names),
+                file=mechanism.file,
+            )
+        joint, position = owner[name], names.index(name)
+        turning = joint.positions[-4:] if joint.has_quaternion else ()
+        if name not in turning:
+            place = at[joint.coordinates[joint.positions.index(name)]]
+            found.append((place, position, column, trust[column]))
+        elif name == turning[0]:
+            _check_whole(mechanism, turning, positions[column : column + 4])
+            quaternions.append((position, column, len(found)))
+            first = at[joint.coordinates[-3]]
+            found += [(first + k, position + k, column + k, trust[column]) for k in range(3)]
+    columns = [np.array([one[k] for one in found], dtype=np.int64) for k in range(3)]
+    weight = np.array([one[3] for one in found], dtype=float)
+    return Sensors(*columns, weight, np.array(quaternions, dtype=np.int64).reshape(-1, 3))
+
+
+def _check_whole(mechanism: Mechanism, turning: Sequence[str], given: Sequence[str]) -> None:
+    if tuple(given) != tuple(turning):
+        raise InputError(
+            f"the attitude of a joint needs all of {', '.join(turning)}, in this order; {', '.join(given)}"
+            " are not",
+            file=mechanism.file,
+            remedy="measure the whole quaternion",
+        )
+
+
+def _rotation_vector(q: Float[Array, "n 4"], wanted: Float[Array, "n 4"]) -> Float[Array, "n 3"]:
+    """Rotation vector (frame of q) that turns q into `wanted`."""
+    real = np.sum(q * wanted, axis=1, keepdims=True)
+    imaginary = q[:, :1] * wanted[:, 1:] - wanted[:, :1] * q[:, 1:] - np.cross(q[:, 1:], wanted[:, 1:])
+    side = np.where(real < 0.0, -1.0, 1.0)
+    length = np.linalg.norm(imaginary, axis=1, keepdims=True)
+    angle = 2.0 * np.arctan2(length, side * real)
+    return np.asarray(side * imaginary * np.where(length > 1e-12, angle / np.maximum(length, 1e-300), 2.0))

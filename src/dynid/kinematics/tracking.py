@@ -1,0 +1,199 @@
+"""Poses and rates along a motion by compiled Newton steps, for one set of sensors.
+
+The plan of the elimination is fixed, so a sample at which it fails (the chosen pivots vanish there)
+is told, and left to the slower ways of `Assembly`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.kinematics.closure import Closure
+from dynid.kinematics.elimination import Elimination
+from dynid.kinematics.lanes import LANES
+from dynid.kinematics.sensors import Sensors
+
+_HOMOTOPY = 24
+_PATIENCE = 10  # Newton steps a sample at most; more than one or two only after a jump
+_LEAST_STRETCH = 8
+_SAME = 1e-6
+
+
+class Tracker:
+    """Compiled Newton on the closure of one mechanism for one set of measured coordinates."""
+
+    def __init__(self, closure: Closure, plan: Elimination, sensors: Sensors) -> None:
+        self.closure = closure
+        self.sensors = sensors
+        self._plan = plan.tables
+        self._sensors = sensors.tables(len(plan.independent))
+        self._freedoms = len(plan.independent)
+
+    def follow(
+        self, origin: Float[Array, "q"], wanted: Float[Array, "n w"]
+    ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
+        """Poses at unrelated samples: each on a straight way of its own from a known pose.
+
+        Returns:
+            Poses (n, n_q), and whether each converged.
+        """
+        start = self.sensors.read(origin[None])[0]
+        begin = np.repeat(origin[None], LANES, axis=0)
+        q, done = np.empty((len(wanted), len(origin))), np.zeros(len(wanted), dtype=bool)
+        count = np.full(LANES, _HOMOTOPY)
+        for at in range(0, len(wanted), LANES):
+            some = wanted[np.minimum(np.arange(at, at + LANES), len(wanted) - 1)]
+            ways = [self.sensors.between(start, some, (k + 1) / _HOMOTOPY) for k in range(_HOMOTOPY)]
+            path = np.stack(ways, axis=1).reshape(LANES * _HOMOTOPY, -1)
+            last, fine = np.empty((LANES, len(origin))), np.zeros(LANES, dtype=bool)
+            self._march(path, _HOMOTOPY * np.arange(LANES), count, begin, last, fine, keep_last=True)
+            width = min(LANES, len(wanted) - at)
+            q[at : at + width], done[at : at + width] = last[:width], fine[:width]
+        return q, done
+
+    def track(
+        self, origin: Float[Array, "q"], wanted: Float[Array, "n w"], threads: int = 1
+    ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
+        """Poses along a continuous motion, in stretches side by side, each begun by `follow`.
+
+        Where the end of a stretch does not lead to the beginning of the next, the homotopy has
+        lost the branch, and the next one is repeated from there.
+        """
+        n = len(wanted)
+        wanted = np.ascontiguousarray(wanted, dtype=float)
+        length = max(_LEAST_STRETCH, -(-n // (LANES * threads)))
+        first = np.arange(0, n, length)
+        begin, _ = self.follow(origin, wanted[first])
+        q, done = np.empty((n, len(origin))), np.zeros(n, dtype=bool)
+        groups = [first[k : k + LANES] for k in range(0, len(first), LANES)]
+
+        def run(group: Int[Array, "g"]) -> None:
+            self._stretches(wanted, group, np.minimum(length, n - group), begin[group // length], q, done)
+
+        if len(groups) > 1:
+            with ThreadPoolExecutor(len(groups)) as pool:
+                list(pool.map(run, groups))
+        else:
+            run(groups[0])
+        self._join(wanted, first, length, q, done)
+        return q, done
+
+    def march(
+        self, begin: Float[Array, "b q"], first: Int[Array, "b"], wanted: Float[Array, "n w"]
+    ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
+        """Poses of a motion whose poses at the samples `first` are known; first[0] is 0."""
+        n = len(wanted)
+        wanted = np.ascontiguousarray(wanted, dtype=float)
+        q, done = np.empty((n, begin.shape[1])), np.zeros(n, dtype=bool)
+        counts = np.diff(np.append(first, n))
+        for k in range(0, len(first), LANES):
+            part = slice(k, k + LANES)
+            self._stretches(wanted, first[part], counts[part], begin[part], q, done)
+        return q, done
+
+    def rates(
+        self, q: Float[Array, "n q"], first: Float[Array, "n m"], second: Float[Array, "n m"]
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """See `newton_kernels.rates`: dq, ddq, N, condition and what the fixed pivots lost."""
+        from dynid.kinematics.newton_kernels import rates
+
+        n, n_v = len(q), self.closure.tree.n_v
+        dq, ddq, N = np.empty((n, n_v)), np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
+        condition, left = np.empty(n), np.empty(n)
+        given = (np.ascontiguousarray(x, dtype=float) for x in (q, first, second))
+        rates(self.closure.tables, self._plan, self._sensors, *given, dq, ddq, N, condition, left)
+        return dq, ddq, N, condition, left
+
+    def _join(
+        self, wanted: Array, first: Int[Array, "s"], length: int, q: Array, done: Bool[Array, "n"]
+    ) -> None:
+        """Make every stretch go on where the one before it ends."""
+        joints = first[1:]
+        if len(joints) == 0:
+            return
+        ahead, fine = self.march_one(q[joints - 1], wanted[joints])
+        fine &= done[joints - 1] & done[joints]
+        broken = np.flatnonzero(fine & ~same_pose(self.closure, ahead, q[joints]))
+        for k in broken.tolist():
+            at = int(joints[k])
+            ahead, fine = self.march_one(q[at - 1 : at], wanted[at : at + 1])
+            if not fine[0] or same_pose(self.closure, ahead, q[at : at + 1])[0]:
+                continue
+            stop = at
+            while stop < len(wanted):  # until a stretch is met that is on the same branch
+                group = np.array([stop])
+                count = np.minimum(length, len(wanted) - group)
+                self._stretches(wanted, group, count, q[stop - 1 : stop], q, done)
+                stop += int(count[0])
+                if stop >= len(wanted) or not done[stop - 1]:
+                    break
+                ahead, fine = self.march_one(q[stop - 1 : stop], wanted[stop : stop + 1])
+                if not fine[0] or same_pose(self.closure, ahead, q[stop : stop + 1])[0]:
+                    break
+
+    def march_one(
+        self, q: Float[Array, "n q"], wanted: Float[Array, "n w"]
+    ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
+        """The pose near a known one at which the measured coordinates have their values."""
+        out, done = np.empty_like(q), np.zeros(len(q), dtype=bool)
+        wanted = np.ascontiguousarray(wanted, dtype=float)
+        for at in range(0, len(q), LANES):
+            first = np.arange(at, min(at + LANES, len(q)))
+            self._stretches(wanted, first, np.ones(len(first), dtype=np.int64), q[first], out, done)
+        return out, done
+
+    def _stretches(
+        self,
+        wanted: Array,
+        first: Int[Array, "g"],
+        count: Int[Array, "g"],
+        begin: Array,
+        q: Array,
+        done: Array,
+    ) -> None:
+        """March up to LANES stretches; idle lanes repeat the last one and write nothing."""
+        spare = LANES - len(first)
+        lanes = [np.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) for x in (first, count, begin)]
+        lanes[1][len(first) :] = 0
+        self._march(wanted, lanes[0], lanes[1], lanes[2], q, done, keep_last=False)
+
+    def _march(
+        self,
+        wanted: Array,
+        first: Array,
+        count: Array,
+        begin: Array,
+        out: Array,
+        done: Array,
+        *,
+        keep_last: bool,
+    ) -> None:
+        from dynid.kinematics.newton_kernels import march
+
+        march(
+            self.closure.tables,
+            self._plan,
+            self._sensors,
+            np.ascontiguousarray(wanted, dtype=float),
+            np.ascontiguousarray(first, dtype=np.int64),
+            np.ascontiguousarray(count, dtype=np.int64),
+            keep_last,
+            np.ascontiguousarray(begin, dtype=float),
+            _PATIENCE,
+            out,
+            done,
+        )
+
+
+def same_pose(closure: Closure, a: Float[Array, "n q"], b: Float[Array, "n q"]) -> Bool[Array, "n"]:
+    """Whether poses agree; a quaternion and its negative are one attitude."""
+    difference = np.abs(a - b)
+    tree = closure.tree
+    for start in tree.q_start[tree.kind == 3].tolist():
+        part = slice(start, start + 4)
+        difference[:, part] = np.minimum(difference[:, part], np.abs(a[:, part] + b[:, part]))
+    return np.asarray(difference.max(axis=1, initial=0.0) < _SAME)
