@@ -206,17 +206,12 @@ def _loop_tables(
         first_coordinate.append(len(moving))
         first_equation.append(first_equation[-1] + len(own))
         first_entry.append(len(entries))
-    link, axis = (np.array([one[k] for one in moving], dtype=np.int64) for k in (0, 1))
-    tables = (
-        np.array(links, dtype=np.int64),
-        np.array(frames).reshape(-1, 12),
-        *(np.array(x, dtype=np.int64) for x in (first_coordinate, first_equation, first_entry)),
-        link,
-        axis,
-        np.array([one[2] for one in moving], dtype=bool),
-        np.array([one[3] for one in moving], dtype=float),
-    )
-    return tables, entries
+    counts = (first_coordinate, first_equation, first_entry)
+    tables: list[Array] = [np.array(links, dtype=np.int64), np.array(frames).reshape(-1, 12)]
+    tables += [np.array(x, dtype=np.int64) for x in counts]
+    tables += [np.array([one[k] for one in moving], dtype=np.int64) for k in (0, 1)]
+    tables += [np.array([one[2] for one in moving], dtype=bool), np.array([one[3] for one in moving], float)]
+    return tuple(tables), entries
 
 
 def _loop_of(equation: _Equation) -> int:

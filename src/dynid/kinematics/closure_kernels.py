@@ -51,7 +51,7 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
                 entry = entries[at * LANES : (at + 1) * LANES]
                 vector = w[3 * c * LANES : 3 * (c + 1) * LANES]
                 kind = equations[0][first + c]
-                if kind == ALONG or kind == ROD:
+                if kind in (ALONG, ROD):
                     _dot(vector, u, entry)
                 else:
                     for k in range(LANES):
@@ -232,7 +232,7 @@ def closure_values(tree, loops, equations, linear, where, q, f, A):
 
 @kernel
 def closure_bias(tree, loops, equations, q, dq, gamma):
-    """gamma (n, c): acceleration of f at ddq = 0 for positions q and velocities dq."""
+    """Acceleration (n, c) of f at ddq = 0 for positions q and velocities dq."""
     parent, kind, q_start, v_start, placement = tree
     state = np.empty((parent.size + 1) * LINK * LANES)
     work, tile = np.empty(2 * LINK * LANES), np.empty(gamma.shape[1] * LANES)

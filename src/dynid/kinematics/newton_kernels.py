@@ -117,7 +117,7 @@ def _normalise(tree, q):
 
 @kernel
 def _space(plan, sensors, n_v):
-    """Room for one step: step, slots, right sides (particular, then one per freedom), miss, small matrices."""
+    """Room for one step: step, slots, right sides (own, then one a freedom), miss, small matrix, N."""
     d, r, m = plan[0].size, plan[1].size, sensors[0].size
     return (
         np.zeros(n_v * LANES),
@@ -227,7 +227,7 @@ def _tangents(plan, entries, slots, sides, basis):
 
 @kernel
 def _nearest(sensors, basis, d, miss, small):
-    """x (d) with N x nearest to `miss` at the measured coordinates, by Cholesky of d x d.
+    """The x (d) with N x nearest to `miss` at the measured coordinates, by Cholesky of d x d.
 
     Leaves the triangle in the first d * d fields of `small`, x in the last d.
     """

@@ -113,9 +113,9 @@ def sensors_of(
             quaternions.append((position, column, len(found)))
             first = at[joint.coordinates[-3]]
             found += [(first + k, position + k, column + k, trust[column]) for k in range(3)]
-    columns = [np.array([one[k] for one in found], dtype=np.int64) for k in range(3)]
+    at_v, at_q, column_of = (np.array([one[k] for one in found], dtype=np.int64) for k in range(3))
     weight = np.array([one[3] for one in found], dtype=float)
-    return Sensors(*columns, weight, np.array(quaternions, dtype=np.int64).reshape(-1, 3))
+    return Sensors(at_v, at_q, column_of, weight, np.array(quaternions, dtype=np.int64).reshape(-1, 3))
 
 
 def _check_whole(mechanism: Mechanism, turning: Sequence[str], given: Sequence[str]) -> None:
