@@ -44,7 +44,7 @@ def test_uncertainty_is_one_source():
 
 
 @pytest.mark.parametrize("rule", [EssentialRule(ratio=10.0), EssentialRule(sigma_percent=15.0)])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", ["ols", "wls"])
 def test_essential_removes_what_data_tell_badly(rule, name):
     W, Y = noisy()
     data = system(W, Y)
@@ -148,7 +148,8 @@ def test_parts_of_an_estimate():
     W[:, 3] = 0.0
     chi = np.array([3.0, -2.0, 1e-3, 7.0])
     Y = W @ chi + 0.05 * rng.standard_normal(300)
-    reduced = reduced_of(joint_system([W[:100], W[100:]], [Y[:100], Y[100:]], table=table), table)
+    rows = joint_system([W[:100], W[100:]], [Y[:100], Y[100:]], table=table, blocks=20)
+    reduced = reduced_of(rows, table)
     solution = ESTIMATORS["wls"](reduced.system)
     essential = essential_parameters(reduced.system, solution, EssentialRule(ratio=10.0))
     parts = estimate_parameters(reduced, solution, essential=essential, priors={"P0_link0": 3.1}, symbols={})
