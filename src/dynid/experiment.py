@@ -10,6 +10,7 @@ from typing import Any
 from dynid.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
+from dynid.statistics.method import UncertaintySettings
 
 __all__ = [
     "ColumnMap",
@@ -18,6 +19,7 @@ __all__ = [
     "LogEntry",
     "MaskSettings",
     "TieChoice",
+    "UncertaintySettings",
     "from_plain",
     "read_experiment",
 ]
@@ -49,6 +51,7 @@ class Experiment:
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
         estimator: Name; or a mapping of name and options, which then become `estimator_options`.
         estimator_options: Options of this estimator.
+        uncertainty: How sigma and intervals are found.
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, beside those of the robot.
@@ -68,6 +71,7 @@ class Experiment:
     mask: MaskSettings = field(default_factory=MaskSettings)
     estimator: str = "wls"
     estimator_options: Mapping[str, Any] = field(default_factory=dict)
+    uncertainty: UncertaintySettings = field(default_factory=UncertaintySettings)
     ties: tuple[TieChoice, ...] = ()
     essential: Mapping[str, float] | None = None
     keep: tuple[str, ...] | None = None
@@ -113,7 +117,10 @@ def named_options(estimator: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of an `Experiment`, where settings may also be mappings and ties names, as in a file."""
     made = dict(options)
-    for what, kind in (("filter", FilterSettings), ("mask", MaskSettings)):
+    if isinstance(made.get("uncertainty"), str):
+        made["uncertainty"] = UncertaintySettings(made["uncertainty"])
+    settings = {"filter": FilterSettings, "mask": MaskSettings, "uncertainty": UncertaintySettings}
+    for what, kind in settings.items():
         if isinstance(made.get(what), Mapping):
             _check_names(what, made[what], tuple(one.name for one in fields(kind)))
             made[what] = kind(**made[what])

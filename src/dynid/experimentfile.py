@@ -19,10 +19,12 @@ from dynid.experiment import (
     LogEntry,
     MaskSettings,
     TieChoice,
+    UncertaintySettings,
 )
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.scope import Scope
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
+from dynid.statistics.method import METHODS
 from dynid.strict_yaml import PathLike, read_yaml
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ _KEYS = (
     "filter",
     "mask",
     "estimator",
+    "uncertainty",
     "ties",
     "essential",
     "keep",
@@ -89,6 +92,7 @@ class _Reader:
             "filter": self.filter,
             "mask": self.mask,
             "estimator": self.estimator,
+            "uncertainty": self.uncertainty,
             "ties": self.ties,
             "essential": self.essential,
             "keep": Entry.texts,
@@ -194,6 +198,17 @@ class _Reader:
         if name in MAKERS:
             _placed(entry, estimator_named, {"name": name, "options": options})
         return {"name": name, **options}
+
+    def uncertainty(self, entry: Entry) -> UncertaintySettings:
+        """A method by name, or a mapping with its options."""
+        if not entry.is_mapping:
+            return UncertaintySettings(entry.choice(METHODS))
+        numbers, counts = ("block", "bandwidth"), ("draws", "seed")
+        fields = entry.fields(("method", *numbers, *counts), required=("method",))
+        options: dict[str, Any] = {"method": fields["method"].choice(METHODS)}
+        options |= {name: self.scope.number(fields[name]) for name in numbers if name in fields}
+        options |= {name: fields[name].count(least=0) for name in counts if name in fields}
+        return _placed(entry, UncertaintySettings, options)
 
     def ties(self, entry: Entry) -> tuple[TieChoice, ...]:
         ties = []

@@ -116,7 +116,12 @@ def identify_logs(
             job.mechanism, job.model, ties=_ties(experiment), rows=job.directions.names, loads=job.loads
         )
         parts = estimate_parameters(
-            data, solution, essential=reduced, priors=_priors(job.mechanism), symbols=symbols
+            data,
+            solution,
+            essential=reduced,
+            priors=_priors(job.mechanism),
+            symbols=symbols,
+            settings=experiment.uncertainty,
         )
         chi = _standard_values(data, parts, reduced)
         fitted = fitted_signals(job, chi)
@@ -135,7 +140,9 @@ def identify_logs(
             *tie_notices,
             *_warnings(job, validate, parts),
         ),
-        choices={**_choices(job), **tied},
+        uncertainty=parts.spread.facts,
+        correlations=parts.correlations,
+        choices={**_choices(job), "uncertainty": parts.spread.words, **tied},
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),
         truth=None if truth is None else _known_values(data, truth),
@@ -201,11 +208,8 @@ def _priors(mechanism: Mechanism) -> dict[str, float]:
 def _choices(job: Job) -> dict[str, str]:
     """Every choice of the data flow in words; those that differ between logs carry the log's name."""
     choices: dict[str, str] = {"equations": ", ".join(job.directions.names)}
-    for log, plan, rows in zip(job.logs, job.plans, job.filters, strict=True):
-        correlated = f"the row filter correlates neighbouring rows: variances times {rows.inflation:.3g}"
-        counted = correlated if rows.inflation > 1.0 else "rows taken as independent"
-        told = {**log.choices, **plan.choices, "uncertainty": f"classical (white noise); {counted}"}
-        for name, text in told.items():
+    for log, plan in zip(job.logs, job.plans, strict=True):
+        for name, text in {**log.choices, **plan.choices}.items():
             if choices.setdefault(name, text) != text:
                 choices[f"{name} ({log.name})"] = text
     return choices

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
-from dynid.experiment import ColumnMap, Experiment, FilterSettings, MaskSettings, TieChoice
+from dynid.experiment import (
+    ColumnMap,
+    Experiment,
+    FilterSettings,
+    MaskSettings,
+    TieChoice,
+    UncertaintySettings,
+)
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -60,6 +67,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "estimator": experiment.estimator,
         "estimator_options": dict(experiment.estimator_options),
         "filter": {**asdict(experiment.filter), **used},
+        "uncertainty": asdict(experiment.uncertainty),
         "mask": asdict(experiment.mask),
         "efforts": None if experiment.efforts is None else list(experiment.efforts),
         "columns": {name: asdict(column) for name, column in experiment.columns.items()},
@@ -113,6 +121,7 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         estimator_options=options.get("estimator_options", {}),
         filter=FilterSettings(**options.get("filter", {})),
         mask=MaskSettings(**options.get("mask", {})),
+        uncertainty=UncertaintySettings(**options.get("uncertainty", {})),
         efforts=None if efforts is None else tuple(efforts),
         columns={name: ColumnMap(**column) for name, column in options.get("columns", {}).items()},
         payloads={name: _payload(name, one) for name, one in options.get("payloads", {}).items()},

@@ -17,6 +17,7 @@ from dynid.arrays import Array
 from dynid.base.system import NotIdentifiable
 from dynid.errors import InputError, NoResultError
 from dynid.notices import Notice
+from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import (
     Estimate,
     Fit,
@@ -51,6 +52,8 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "warnings": [asdict(item) for item in estimate.warnings],
         "choices": dict(estimate.choices),
         "provenance": dict(estimate.provenance),
+        "uncertainty": dict(estimate.uncertainty),
+        "correlations": [asdict(pair) for pair in estimate.correlations],
         "covariance": {"names": _with_sigma(estimate), "matrix": estimate.covariance},
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
@@ -159,6 +162,8 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         provenance=_shaped(document["provenance"], dict[str, Any]),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
         standard=_shaped(document.get("standard", []), tuple[dict[str, Any], ...]),
+        uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
+        correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
     )
 
 

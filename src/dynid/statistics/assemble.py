@@ -13,9 +13,12 @@ from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem, NotIdentifiable
 from dynid.estimator.solution import Solution
 from dynid.notices import Notice
-from dynid.statistics.essential import Reduced
+from dynid.statistics.correlation import Correlation, correlated, strongest
+from dynid.statistics.covariance import Spread, covariance_of
+from dynid.statistics.essential import Reduced, restrict
 from dynid.statistics.estimate import Fit, ParameterEstimate
 from dynid.statistics.fit import fit_of
+from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.uncertainty import uncertainty
 
 
@@ -24,16 +27,23 @@ class EstimateParts:
     """What the triangular factors tell an Estimate.
 
     Attributes:
-        covariance: Of the parameters with a sigma, in the order listed, SI.
+        spread: Covariance of the parameters with a sigma, in the order listed, and its method.
+        correlations: The strongest pairs.
         solution: The one behind the parameters.
     """
 
     parameters: tuple[ParameterEstimate, ...]
     not_identifiable: tuple[NotIdentifiable, ...]
     fit: Fit
-    covariance: Float[Array, "p p"]
+    spread: Spread
+    correlations: tuple[Correlation, ...]
     warnings: tuple[Notice, ...]
     solution: Solution
+
+    @property
+    def covariance(self) -> Float[Array, "p p"]:
+        """Of the parameters with a sigma, in the order listed, SI."""
+        return self.spread.covariance
 
 
 def estimate_parameters(
@@ -43,6 +53,7 @@ def estimate_parameters(
     essential: Reduced | None = None,
     priors: Mapping[str, float] | None = None,
     symbols: Symbols | None = None,
+    settings: UncertaintySettings | None = None,
 ) -> EstimateParts:
     """Name, value, uncertainty, grouping and prior of every parameter, and the fit.
 
@@ -52,36 +63,43 @@ def estimate_parameters(
         essential: A fit of fewer parameters; the others stay listed with value 0, no sigma.
         priors: Standard name -> value; a base prior needs all of its members.
         symbols: (kept, dependent) -> text of a grouping coefficient.
+        settings: How the uncertainty is found; default the jackknife over blocks.
     """
     used = solution if essential is None else essential.solution
     fitted = tuple(range(len(solution.chi))) if essential is None else essential.kept
     known = base_system.values_of(priors or {})
     groupings = base_system.groupings(symbols)
-    spread = uncertainty(used.chi, used.covariance, used.dof)
+    blocked = base_system.blocked()
+    spread = covariance_of(blocked if essential is None else restrict(blocked, fitted), used, settings)
+    found = uncertainty(used.chi, spread.covariance, spread.dof)
     place = {i: k for k, i in enumerate(fitted)}
     parameters = []
     for i, parameter in enumerate(base_system.system.parameters):
         k = place.get(i)
-        relative = None if k is None else float(spread.sigma_rel_percent[k])
+        relative = None if k is None else float(found.sigma_rel_percent[k])
         parameters.append(
             ParameterEstimate(
                 name=parameter.name,
                 unit=parameter.unit,
                 value=0.0 if k is None else float(used.chi[k]),
-                sigma=None if k is None else float(spread.sigma[k]),
+                sigma=None if k is None else float(found.sigma[k]),
                 sigma_rel_percent=relative if relative is not None and np.isfinite(relative) else None,
-                ci95=None if k is None else (float(spread.ci95[k, 0]), float(spread.ci95[k, 1])),
+                ci95=None if k is None else (float(found.ci95[k, 0]), float(found.ci95[k, 1])),
                 essential=k is not None,
                 grouping=groupings[i],
                 prior=known[parameter.name],
+                dof=None if k is None else float(spread.dof[k]),
+                sigma_by="" if k is None else spread.methods[k],
             )
         )
     notices = base_system.notices + used.notices + (() if essential is None else essential.notices)
+    pairs = strongest(used.names, used.covariance)
     return EstimateParts(
         parameters=tuple(parameters),
         not_identifiable=base_system.unseen,
         fit=fit_of(base_system, used),
-        covariance=used.covariance,
-        warnings=notices,
+        spread=spread,
+        correlations=pairs,
+        warnings=notices + spread.notices + correlated(pairs),
         solution=used,
     )

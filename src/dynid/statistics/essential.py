@@ -152,13 +152,14 @@ def _reduced(
         return Reduced(tuple(kept), (), full, stopped, 0.0)
     on_weights = tuple(notice for notice in full.notices if notice.code == NOT_CONVERGED_CODE)
     weights = Weights(full.weights, full.iterations, full.status, on_weights)
-    solution = solve_weighted(_restrict(system, kept), weights)
+    solution = solve_weighted(restrict(system, kept), weights)
     growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
     notice = _bias_notice([system.parameters[i].name for i in removed], growth)
     return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (notice,))
 
 
-def _restrict(system: System, kept: Sequence[int]) -> System:
+def restrict(system: System, kept: Sequence[int]) -> System:
+    """The equations of the parameters kept; the others are zero."""
     place = {i: k for k, i in enumerate(kept)}
     groups = []
     for group in system.groups:

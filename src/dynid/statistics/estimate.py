@@ -11,11 +11,17 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.system import NotIdentifiable
 from dynid.notices import Notice
+from dynid.statistics.correlation import Correlation
 
 
 @dataclass(frozen=True)
 class ParameterEstimate:
-    """One base parameter. A removed one stays listed: essential False, value 0, sigma None."""
+    """One base parameter. A removed one stays listed: essential False, value 0, sigma None.
+
+    Attributes:
+        dof: Degrees of freedom of sigma: how well it is known itself.
+        sigma_by: The method behind sigma (`cluster`, `leave-one-out`, `classical`, ...).
+    """
 
     name: str
     unit: str
@@ -26,6 +32,8 @@ class ParameterEstimate:
     essential: bool = True
     grouping: str = ""
     prior: float | None = None
+    dof: float | None = None
+    sigma_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,8 @@ class Estimate:
 
     Attributes:
         covariance: Of the parameters with a sigma, in the order listed, SI units.
+        uncertainty: How sigma was found: method, blocks and their length, runs.
+        correlations: The most correlated pairs of parameters, strongest first.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
         truth: True base values where known (simulated logs), by name; shown side by side.
     """
@@ -138,6 +148,8 @@ class Estimate:
     signals: tuple[Signals, ...] = ()
     truth: Mapping[str, float] | None = None
     standard: tuple[Mapping[str, Any], ...] = ()
+    uncertainty: Mapping[str, Any] = field(default_factory=dict)
+    correlations: tuple[Correlation, ...] = ()
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""

@@ -26,18 +26,19 @@ class Uncertainty:
     ci95: Float[Array, "p 2"]
 
 
-def uncertainty(chi: Float[Array, "p"], covariance: Float[Array, "p p"], dof: int) -> Uncertainty:
+def uncertainty(
+    chi: Float[Array, "p"], covariance: Float[Array, "p p"], dof: int | Float[Array, "p"]
+) -> Uncertainty:
     """Deviations and Student-t intervals.
 
-    Exact for white noise of equal deviation in the (weighted) rows. Residuals that remember
-    earlier ones, as filtered signals do, make these intervals too narrow.
+    They are as honest as the covariance: see `covariance_of`.
 
     Args:
         chi: Estimates, shape (p,), SI.
         covariance: C_chi, shape (p, p), SI.
-        dof: Rows less parameters.
+        dof: Degrees of freedom of the deviations, of all or of each parameter, at least one.
     """
-    if dof < 1:
+    if np.any(np.asarray(dof) < 1):
         raise InputError(f"{dof} degrees of freedom leave no row to judge the error by")
     sigma = np.sqrt(np.diag(covariance))
     magnitude = np.abs(chi)
@@ -48,8 +49,8 @@ def uncertainty(chi: Float[Array, "p"], covariance: Float[Array, "p p"], dof: in
     return Uncertainty(sigma, 100.0 * relative, np.column_stack([chi - half, chi + half]))
 
 
-def student_t95(dof: int) -> float:
+def student_t95(dof: int | Float[Array, "p"]) -> Float[Array, "*p"]:
     """Two-sided 95 % quantile of Student's t."""
     from scipy.special import stdtrit  # scipy.stats would cost half a second at start
 
-    return float(stdtrit(dof, 0.975))
+    return np.asarray(stdtrit(dof, 0.975))

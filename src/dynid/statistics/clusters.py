@@ -1,0 +1,131 @@
+"""Clusters: all rows of one stretch of time, in the coordinates where the fit is orthonormal.
+
+With the weighted rows A = Q R and Z_c = A_c R^-1 the rows of cluster c, two small sums hold all
+that sandwiches, jackknives and bootstraps need,
+
+M_c = Z_c^T Z_c  (p x p, the M_c add up to I)        s_c = Z_c^T rho_c  (p)
+
+and both add over clusters: longer blocks and whole runs are sums of shorter ones. A cluster holds
+all groups (joints) of its stretch, because their errors are correlated too. M_c is no normal
+matrix of the data: its eigenvalues are the leverages of the cluster, whatever the condition of W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.estimator.ols import least_squares
+from dynid.projection.projection import System
+
+# More clusters tell nothing new, and each holds a p x p matrix.
+MOST_CLUSTERS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Stretches of time and what the fit owes to each.
+
+    Attributes:
+        root: R^-1, so that chi moves by root @ z; shape (p, p), SI.
+        M: Leverages Z_c^T Z_c, shape (n, p, p), dimensionless.
+        s: Scores Z_c^T rho_c, shape (n, p), unit of a weighted row.
+        rows: Number of rows, shape (n,).
+        runs: Number of the run (a log, or a segment of it) of each cluster, shape (n,).
+        seconds: Mean length of a cluster in [s].
+    """
+
+    root: Float[Array, "p p"]
+    M: Float[Array, "n p p"]
+    s: Float[Array, "n p"]
+    rows: Int[Array, "n"]
+    runs: Int[Array, "n"]
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs there are."""
+        return int(self.runs.max()) + 1
+
+    def joined(self, labels: Int[Array, "n"]) -> Clusters:
+        """Clusters with the same label (0, 1, ...) as one."""
+        n = int(labels.max()) + 1
+        M, s = np.zeros((n, *self.M.shape[1:])), np.zeros((n, self.s.shape[1]))
+        rows, runs = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
+        np.add.at(M, labels, self.M)
+        np.add.at(s, labels, self.s)
+        np.add.at(rows, labels, self.rows)
+        runs[labels] = self.runs
+        return Clusters(self.root, M, s, rows, runs, self.seconds * len(self) / n)
+
+    def by_run(self) -> Clusters:
+        """One cluster a run."""
+        return self.joined(self.runs)
+
+
+def clusters_of(
+    system: System, chi: Float[Array, "p"], weights: Float[Array, "g"], seconds: float
+) -> Clusters:
+    """Cut every run into equal stretches of about `seconds`, never shorter than a block.
+
+    Args:
+        system: With its blocks, over the parameters of `chi`.
+        chi: The estimate, shape (p,), SI.
+        weights: Of the groups, shape (g,).
+        seconds: Wanted length in [s]; longer where there would be more than `MOST_CLUSTERS`.
+    """
+    p = len(chi)
+    labels, runs, length = _stretches(system, seconds)
+    root = least_squares(system.factor(weights)).root
+    n = len(runs)
+    M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
+    for group, weight in zip(system.groups, weights, strict=True):
+        own, part = root[group.columns], chi[group.columns]
+        for place, block in zip(group.places, group.blocks, strict=True):
+            c = labels[group.log, *place]
+            Z = weight * (block.W @ own)
+            M[c] += Z.T @ Z
+            s[c] += Z.T @ (weight * (block.Y - block.W @ part))
+            rows[c] += block.n_rows
+    return Clusters(root, M, s, rows, runs, length)
+
+
+def duration(system: System) -> float:
+    """Length of all runs together in [s]."""
+    return sum(len(places) * seconds for places, seconds in _logs(system).values())
+
+
+def _logs(system: System) -> dict[str, tuple[list[tuple[int, int]], float]]:
+    """Places (run, number) of the blocks of each log, in order, and the length of a block in [s]."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    lengths: dict[str, float] = {}
+    for group in system.groups:
+        found.setdefault(group.log, set()).update(group.places)
+        lengths[group.log] = group.seconds
+    return {log: (sorted(places), lengths[log]) for log, places in found.items()}
+
+
+def _stretches(
+    system: System, seconds: float
+) -> tuple[dict[tuple[str, int, int], int], Int[Array, "n"], float]:
+    """Cluster of each (log, run, number), run of each cluster, and the mean length in [s]."""
+    logs = _logs(system)
+    seconds = max(seconds, duration(system) / MOST_CLUSTERS)
+    labels: dict[tuple[str, int, int], int] = {}
+    runs: list[int] = []
+    n_runs = 0
+    for log, (places, length) in logs.items():
+        for run in dict.fromkeys(run for run, _ in places):
+            own = [place for place in places if place[0] == run]
+            parts = min(len(own), max(1, round(len(own) * length / seconds)))
+            for i, place in enumerate(own):
+                labels[log, *place] = len(runs) + i * parts // len(own)
+            runs += [n_runs] * parts
+            n_runs += 1
+    return labels, np.array(runs, dtype=int), duration(system) / len(runs)

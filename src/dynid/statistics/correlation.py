@@ -1,0 +1,87 @@
+"""Pairs of parameters that these data can hardly tell apart, and the combination they do tell.
+
+For deviations sigma_a, sigma_b and correlation r the sum a - r (sigma_a / sigma_b) b has the
+deviation sigma_a sqrt(1 - r^2): where |r| is near one, it is known far better than a or b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.notices import Notice
+
+_WORTH_LISTING = 0.9
+_MOST_PAIRS = 20
+# Such a pair is known seven times better together than apart.
+_HARDLY_APART = 0.99
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Two parameters, and the combination of them that is known best.
+
+    Attributes:
+        value: Correlation of the estimates, between -1 and 1.
+        factor: a + factor b is known best; unit of a over unit of b.
+        gain: How many times better it is known than a alone.
+    """
+
+    a: str
+    b: str
+    value: float
+    factor: float
+    gain: float
+
+
+def strongest(names: Sequence[str], covariance: Float[Array, "p p"]) -> tuple[Correlation, ...]:
+    """The most correlated pairs, strongest first.
+
+    Args:
+        names: Of the parameters.
+        covariance: The classical one, shape (p, p), SI: it tells how the motion couples the
+            parameters, while that of few blocks would be full of chance.
+    """
+    sigma = np.sqrt(np.diag(covariance))
+    known = sigma > 0
+    scale = np.where(known, sigma, 1.0)
+    r = np.triu(covariance / np.outer(scale, scale), 1) * np.outer(known, known)
+    rows, columns = np.nonzero(np.abs(r) >= _WORTH_LISTING)
+    order = np.argsort(-np.abs(r[rows, columns]), kind="stable")[:_MOST_PAIRS]
+    return tuple(
+        _pair(names, sigma, float(np.clip(r[i, k], -1.0, 1.0)), int(i), int(k))
+        for i, k in zip(rows[order], columns[order], strict=True)
+    )
+
+
+def _pair(names: Sequence[str], sigma: Float[Array, "p"], r: float, i: int, k: int) -> Correlation:
+    left = max(1.0 - r**2, np.finfo(float).eps)
+    return Correlation(names[i], names[k], r, float(-r * sigma[i] / sigma[k]), float(1.0 / np.sqrt(left)))
+
+
+def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
+    """A warning for the pairs that these data can hardly tell apart."""
+    close = [pair for pair in pairs if abs(pair.value) > _HARDLY_APART]
+    if not close:
+        return ()
+    shown = "; ".join(_words(pair) for pair in close[:3])
+    more = f"; and {len(close) - 3} more pairs" if len(close) > 3 else ""
+    return (
+        Notice(
+            "correlated",
+            f"these data hardly tell apart {shown}{more}",
+            "excite the two differently, tie or fix one of them, or use only their combination",
+        ),
+    )
+
+
+def _words(pair: Correlation) -> str:
+    sign = "-" if pair.factor < 0 else "+"
+    return (
+        f"{pair.a} and {pair.b} (correlation {pair.value:.4f}): {pair.a} {sign} {abs(pair.factor):.3g}"
+        f" {pair.b} acts, and is known {pair.gain:.0f} times better than either"
+    )

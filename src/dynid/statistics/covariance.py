@@ -1,0 +1,251 @@
+"""The covariance of an estimate by the method asked for, and what it rests on.
+
+`Solution.covariance` stays the classical one: right where the errors of the rows are white. The
+others take the residuals as they are, in clusters of time that hold all groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimator.solution import Solution
+from dynid.notices import Notice
+from dynid.projection.projection import System
+from dynid.statistics.bootstrap import moving_blocks
+from dynid.statistics.clusters import Clusters, clusters_of, duration
+from dynid.statistics.method import UncertaintySettings
+from dynid.statistics.sandwich import Sandwich, autocorrelated, chosen_lags, jackknife
+
+# Residuals of real logs remember for a fraction of a second: blocks of a second hold that.
+BLOCK_SECONDS = 1.0
+# A short log is cut finer, down to half a second, until it has so many blocks: with fewer the
+# deviations themselves are hardly known.
+_WANTED_BLOCKS = 16
+_SHORTEST_SECONDS = 0.5
+# Runs from which their spread is a second opinion worth having.
+_RUNS = 4
+# Below so many degrees of freedom the 95 % quantile is more than twice that of many.
+_FEW_FREEDOMS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A covariance, how well it is known itself, and how it was found.
+
+    Attributes:
+        covariance: C_chi, shape (p, p), SI.
+        dof: Degrees of freedom of each deviation, shape (p,).
+        methods: The method behind each parameter's deviation.
+        words: All of it in one line.
+        facts: The same for programs.
+    """
+
+    covariance: Float[Array, "p p"]
+    dof: Float[Array, "p"]
+    methods: tuple[str, ...]
+    words: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+
+
+def covariance_of(system: System, solution: Solution, settings: UncertaintySettings | None = None) -> Spread:
+    """The covariance of `solution` by the method of `settings`.
+
+    Args:
+        system: What was solved, with its blocks in time order.
+        solution: Of any estimator: a weighted least-squares solution of these equations, or of
+            those it carries along.
+        settings: Default the jackknife over blocks of about a second.
+    """
+    settings = settings or UncertaintySettings()
+    system = solution.equations or system
+    if settings.method == "classical":
+        return _classical(system, solution)
+    if settings.method == "leave-one-out":
+        return _by_runs(system, solution)
+    seconds = settings.block or block_seconds(duration(system))
+    clusters = clusters_of(system, solution.chi, solution.weights, seconds)
+    if len(clusters) < 2:
+        return _one_block(system, solution, settings)
+    spread = _SPREADS[settings.method](system, solution, clusters, settings)
+    return replace(spread, notices=spread.notices + _few(solution.names, spread.dof, clusters))
+
+
+def block_seconds(total: float) -> float:
+    """Length of the blocks for a log of `total` [s]: a second, less for a short log."""
+    return float(np.clip(total / _WANTED_BLOCKS, _SHORTEST_SECONDS, BLOCK_SECONDS))
+
+
+def _classical(system: System, solution: Solution) -> Spread:
+    inflation = max(group.inflation for group in system.groups)
+    correlated = f"the row filter correlates neighbouring rows: variances times {inflation:.3g}"
+    counted = correlated if inflation > 1.0 else "rows taken as independent"
+    p = len(solution.chi)
+    return Spread(
+        solution.covariance,
+        np.full(p, float(solution.dof)),
+        ("classical",) * p,
+        f"classical (white noise); {counted}",
+        {"method": "classical", "inflation": inflation},
+    )
+
+
+def _one_block(system: System, solution: Solution, settings: UncertaintySettings) -> Spread:
+    told = Notice(
+        "one-block",
+        f"the rows are one block of time: '{settings.method}' has nothing to compare, and the classical"
+        " uncertainty stands in, which takes the noise as white",
+        "use a longer log, or shorter blocks: uncertainty: {method: cluster, block: ...}",
+    )
+    return replace(_classical(system, solution), notices=(told,))
+
+
+def _cluster(system: System, solution: Solution, clusters: Clusters, settings: UncertaintySettings) -> Spread:
+    blocks = _with_classical(jackknife(clusters), solution)
+    words = f"cluster: jackknife (CR3) over {_blocks(clusters)} of all rows together"
+    facts = {"method": "cluster", "blocks": len(clusters), "block_seconds": clusters.seconds}
+    facts |= {"runs": clusters.n_runs}
+    larger = np.zeros(len(solution.chi), dtype=bool)
+    covariance, dof = blocks.covariance, blocks.dof
+    if clusters.n_runs >= _RUNS:
+        runs = jackknife(clusters.by_run())
+        covariance, dof, larger = _larger(blocks, runs)
+        words += f"; the leave-one-out spread of {clusters.n_runs} runs where it is larger"
+        words += f" ({np.sum(larger)} of {len(larger)} parameters)"
+        facts["leave_one_out_larger"] = int(np.sum(larger))
+    methods = tuple("leave-one-out" if one else "cluster" for one in larger)
+    words += _freedom_words(dof)
+    return Spread(covariance, dof, methods, words, facts, _alone(solution.names, blocks.alone))
+
+
+def _hac(system: System, solution: Solution, clusters: Clusters, settings: UncertaintySettings) -> Spread:
+    short = clusters_of(system, solution.chi, solution.weights, 0.0)
+    wanted = settings.bandwidth
+    lags = chosen_lags(short) if wanted is None else wanted / short.seconds
+    found = _with_classical(autocorrelated(short, lags), solution)
+    reach = f"{(lags + 1.0) * short.seconds:.2g} s" + ("" if wanted else ", chosen from the residuals")
+    words = f"hac: Bartlett weights over {_blocks(short)}, reach {reach}" + _freedom_words(found.dof)
+    facts = {"method": "hac", "blocks": len(short), "block_seconds": short.seconds}
+    facts["bandwidth_seconds"] = (lags + 1.0) * short.seconds
+    methods = ("hac",) * len(solution.chi)
+    return Spread(found.covariance, found.dof, methods, words, facts, _alone(solution.names, found.alone))
+
+
+def _bootstrap(
+    system: System, solution: Solution, clusters: Clusters, settings: UncertaintySettings
+) -> Spread:
+    short = clusters_of(system, solution.chi, solution.weights, 0.0)
+    width = max(1, round(clusters.seconds / short.seconds))
+    covariance, fitted = moving_blocks(short, width, settings.draws, settings.seed)
+    if fitted < settings.draws / 2:
+        raise InputError(
+            f"uncertainty: only {fitted} of {settings.draws} bootstrap draws determine all parameters:"
+            " some are told by a few blocks of the log only",
+            remedy="use uncertainty: cluster, shorter blocks, or a longer log",
+        )
+    sandwich = jackknife(clusters)
+    found = _with_classical(replace(sandwich, covariance=covariance), solution)
+    words = f"bootstrap: {fitted} draws of moving blocks of {clusters.seconds:.2g} s, seed {settings.seed}"
+    facts = {"method": "bootstrap", "blocks": len(clusters), "block_seconds": clusters.seconds}
+    facts |= {"draws": fitted, "seed": settings.seed}
+    methods = ("bootstrap",) * len(solution.chi)
+    notices = _alone(solution.names, found.alone)
+    return Spread(found.covariance, found.dof, methods, words + _freedom_words(found.dof), facts, notices)
+
+
+_Found = Callable[[System, Solution, Clusters, UncertaintySettings], Spread]
+_SPREADS: dict[str, _Found] = {"cluster": _cluster, "hac": _hac, "bootstrap": _bootstrap}
+
+
+def _by_runs(system: System, solution: Solution) -> Spread:
+    clusters = clusters_of(system, solution.chi, solution.weights, np.inf)
+    n = len(clusters)
+    if n < 2:
+        raise InputError(
+            "uncertainty: leave-one-out compares runs, and there is one",
+            remedy="give several logs, or a `segment` column; or use uncertainty: cluster",
+        )
+    found = _with_classical(jackknife(clusters), solution)
+    words = f"leave-one-out: jackknife over {n} runs" + _freedom_words(found.dof)
+    methods = ("leave-one-out",) * len(solution.chi)
+    notices = _alone(solution.names, found.alone) + _few(solution.names, found.dof, clusters)
+    return Spread(
+        found.covariance, found.dof, methods, words, {"method": "leave-one-out", "runs": n}, notices
+    )
+
+
+def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
+    """At least the classical deviation where one cluster alone tells a parameter."""
+    if not np.any(found.alone):
+        return found
+    own = np.diag(found.covariance)
+    wanted = np.where(found.alone, np.maximum(own, np.diag(solution.covariance)), own)
+    return replace(found, covariance=_scaled(found.covariance, own, wanted))
+
+
+def _larger(
+    blocks: Sandwich, runs: Sandwich
+) -> tuple[Float[Array, "p p"], Float[Array, "p"], Bool[Array, "p"]]:
+    """Covariance and freedoms of the larger deviation, and where that is the runs' one."""
+    own, other = np.diag(blocks.covariance), np.diag(runs.covariance)
+    larger = (other > own) & ~runs.alone
+    covariance = _scaled(blocks.covariance, own, np.where(larger, other, own))
+    return covariance, np.where(larger, runs.dof, blocks.dof), larger
+
+
+def _scaled(
+    covariance: Float[Array, "p p"], own: Float[Array, "p"], wanted: Float[Array, "p"]
+) -> Float[Array, "p p"]:
+    """The covariance with other deviations and the same correlations."""
+    factor = np.sqrt(np.divide(wanted, own, out=np.ones_like(own), where=own > 0))
+    scaled = covariance * np.outer(factor, factor)
+    np.fill_diagonal(scaled, wanted)
+    return np.asarray(scaled)
+
+
+def _blocks(clusters: Clusters) -> str:
+    return f"{len(clusters)} blocks of {clusters.seconds:.2g} s"
+
+
+def _freedom_words(dof: Float[Array, "p"]) -> str:
+    return f"; Student's t with {dof.min():.3g} to {dof.max():.3g} degrees of freedom"
+
+
+def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
+    found = [name for name, one in zip(names, chosen, strict=True) if one]
+    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+
+
+def _alone(names: Sequence[str], alone: Bool[Array, "p"]) -> tuple[Notice, ...]:
+    if not np.any(alone):
+        return ()
+    return (
+        Notice(
+            "told-once",
+            f"one block of time alone tells {_named(names, alone)}: nothing in these data can say how"
+            " far its errors reach, and the intervals of these parameters are a lower bound",
+            "repeat the motion that excites them, or use a longer log",
+        ),
+    )
+
+
+def _few(names: Sequence[str], dof: Float[Array, "p"], clusters: Clusters) -> tuple[Notice, ...]:
+    few = dof < _FEW_FREEDOMS
+    if not np.any(few):
+        return ()
+    return (
+        Notice(
+            "few-blocks",
+            f"{len(clusters)} blocks of {clusters.seconds:.2g} s carry these data, and the deviations of"
+            f" {np.sum(few)} parameters ({_named(names, few)}) rest on fewer than two of them: their"
+            " intervals are wide and yet not sure",
+            "use a longer log, or several",
+        ),
+    )

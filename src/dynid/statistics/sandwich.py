@@ -1,0 +1,125 @@
+"""Covariances that let the residuals speak: what leaving out a cluster does to the estimate.
+
+chi - chi_(c) = R^-1 (I - M_c)^-1 s_c              exact: the fit without cluster c
+C_chi = (n - 1)/n  sum_c  (chi - chi_(c)) (chi - chi_(c))^T          the jackknife, CR3
+
+Degrees of freedom after Bell and McCaffrey (2002): under white noise the variance of parameter j
+is a quadratic form e^T G G^T e, whose first two moments are those of chi-squared with
+(tr G^T G)^2 / tr (G^T G)^2 degrees of freedom; G^T G = diag(n_c) - U^T U with
+
+u_c = M_c (I - M_c)^-1 R^-T e_j        n_c = |Z_c (I - M_c)^-1 R^-T e_j|^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.statistics.clusters import Clusters
+
+# 1 - leverage below this: without the cluster the direction is lost, and rounding is all that is left.
+_LOST = 1e-8
+# A parameter that owes more of its variance than this to such directions is known by one cluster alone.
+_ALONE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Sandwich:
+    """A covariance and what it rests on.
+
+    Attributes:
+        covariance: C_chi, shape (p, p), SI; its rank is at most the number of clusters less one.
+        dof: Degrees of freedom of each deviation, shape (p,), at least one.
+        alone: Parameters that one cluster alone determines, shape (p,): leaving it out tells nothing.
+    """
+
+    covariance: Float[Array, "p p"]
+    dof: Float[Array, "p"]
+    alone: Bool[Array, "p"]
+
+
+def jackknife(clusters: Clusters) -> Sandwich:
+    """CR3: the spread of the fits that leave out one cluster each."""
+    inverse, alone = _left_out(clusters)
+    n = len(clusters)
+    moves = _moves(clusters, inverse)
+    return Sandwich((n - 1) / n * moves.T @ moves, _freedoms(clusters, inverse), alone)
+
+
+def autocorrelated(clusters: Clusters, lags: float) -> Sandwich:
+    """HAC: the same moves, products of neighbours counted with Bartlett weights 1 - k / (lags + 1).
+
+    Newey and West (1987) on the moves of short clusters: correlation inside a cluster counts in
+    full, between clusters up to `lags` of them, never over the end of a run.
+    """
+    inverse, alone = _left_out(clusters)
+    n = len(clusters)
+    moves = _moves(clusters, inverse)
+    covariance = moves.T @ moves
+    squares = 1.0
+    for k in range(1, min(n, int(np.ceil(lags + 1.0)))):
+        weight = 1.0 - k / (lags + 1.0)
+        together = clusters.runs[:-k] == clusters.runs[k:]
+        product = moves[:-k][together].T @ moves[k:][together]
+        covariance += weight * (product + product.T)
+        squares += 2.0 * weight**2
+    # A weighted sum of n^2 products has as many freedoms fewer as its squared weights say.
+    dof = np.maximum(_freedoms(clusters, inverse) / squares, 1.0)
+    return Sandwich((n - 1) / n * covariance, dof, alone)
+
+
+def chosen_lags(clusters: Clusters) -> float:
+    """Reach of the Bartlett weights in clusters: Andrews (1991), an AR(1) for each score."""
+    s = clusters.s
+    before, after = s[:-1], s[1:]
+    size = np.maximum(np.sum(before**2, axis=0), np.finfo(float).tiny)
+    rho = np.clip(np.sum(before * after, axis=0) / size, -0.9, 0.9)
+    variance = np.mean((after - rho * before) ** 2, axis=0)
+    top = np.sum(4.0 * rho**2 * variance**2 / ((1.0 - rho) ** 6 * (1.0 + rho) ** 2))
+    bottom = np.sum(variance**2 / (1.0 - rho) ** 4)
+    if bottom == 0.0:
+        return 0.0
+    return float(min(1.1447 * (top / bottom * len(s)) ** (1.0 / 3.0), 0.25 * len(s)))
+
+
+def _left_out(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "p"]]:
+    """(I - M_c)^-1, and the parameters for which that does not exist (a pseudo-inverse stands in)."""
+    p = len(clusters.root)
+    identity = np.eye(p)
+    try:
+        np.linalg.cholesky((1.0 - _LOST) * identity - clusters.M)
+    except np.linalg.LinAlgError:
+        return _pseudo_inverse(clusters)
+    return np.linalg.inv(identity - clusters.M), np.zeros(p, dtype=bool)
+
+
+def _pseudo_inverse(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "p"]]:
+    leverage, V = np.linalg.eigh(clusters.M)
+    left = 1.0 - leverage
+    lost = left <= _LOST
+    inverse = np.where(lost, 0.0, 1.0 / np.where(lost, 1.0, left))
+    shares = (clusters.root @ V) ** 2 * lost[:, None, :]
+    owed = np.max(shares.sum(axis=2), axis=0) / np.sum(clusters.root**2, axis=1)
+    return (V * inverse[:, None, :]) @ V.transpose(0, 2, 1), owed > _ALONE
+
+
+def _moves(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "n p"]:
+    """How far leaving out each cluster moves the estimate: chi - chi_(c), SI."""
+    return np.asarray((inverse @ clusters.s[:, :, None])[:, :, 0] @ clusters.root.T)
+
+
+def _freedoms(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "p"]:
+    """Degrees of freedom of each parameter's deviation, at least one."""
+    seen = inverse @ clusters.root.T  # (n, p, parameters)
+    U = clusters.M @ seen
+    own = np.einsum("cip,cip->cp", seen, U)
+    squares = np.einsum("cip,cip->cp", U, U)
+    first = np.sum(own - squares, axis=0)
+    by_parameter = U.transpose(2, 1, 0)
+    products = by_parameter @ by_parameter.transpose(0, 2, 1)
+    second = np.sum(own**2 - 2.0 * own * squares, axis=0) + np.sum(products**2, axis=(1, 2))
+    known = (first > 0) & (second > 0)
+    return np.asarray(np.maximum(np.divide(first**2, second, out=np.ones_like(first), where=known), 1.0))
