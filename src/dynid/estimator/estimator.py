@@ -8,7 +8,7 @@ is a file and a line in `MAKERS`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,15 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import Consistency, consistency_from
+from dynid.estimator.covariance_weights import Whitened
+from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
 from dynid.estimator.physical import constrain
 from dynid.estimator.rework import Rework, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
 from dynid.estimator.second_pass import SecondPass
 from dynid.estimator.solution import Solution, check_system
+from dynid.estimator.tls import PlainTotal
 from dynid.estimator.wls import (
     GroupWeights,
     Solver,
@@ -49,6 +52,7 @@ class Estimator:
         weighting: Chooses the weight of each group of rows.
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
+        scale_free: Whether the units of the columns do not matter.
         constraint: Asks for real bodies; None leaves the parameters free.
     """
 
@@ -58,6 +62,7 @@ class Estimator:
     solver: Solver = least_squares
     rework: Rework | None = None
     constraint: Consistency | None = None
+    scale_free: bool = True
 
     def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
         """The linear solution, moved to real bodies where the estimator asks for them.
@@ -181,7 +186,10 @@ def _ols() -> Estimator:
 
 
 def _wls(weights: str = "joint") -> Estimator:
-    check_option("wls weights", weights, ("joint", "trajectory"))
+    check_option("wls weights", weights, ("joint", "trajectory", "covariance"))
+    if weights == "covariance":
+        title = "least squares weighted by the covariance between joints, iterated"
+        return Estimator("wls", title, GroupWeights(), rework=Whitened())
     by_log = GroupWeights(per_log=weights == "trajectory")
     return Estimator("wls", "least squares weighted by row groups, iterated", by_log)
 
@@ -205,10 +213,36 @@ def _consistent(
     return Estimator("consistent", title, GroupWeights(), constraint=consistency_from(options))
 
 
+def _tls(columns: str = "as_they_are") -> Estimator:
+    check_option("tls columns", columns, ("as_they_are", "unit"))
+    unit = columns == "unit"
+    title = "plain total least squares"
+    return Estimator("tls", title, unit_weights, rework=PlainTotal(unit), scale_free=unit)
+
+
+def _gtls(
+    position: float | Sequence[float] | None = None,
+    effort: float | None = None,
+    covariance: Any = None,
+) -> Estimator:
+    several = position if position is None or isinstance(position, Sequence) else (position,)
+    sizes = None if several is None else tuple(check_positive("gtls position", one) for one in several)
+    effort = None if effort is None else check_positive("gtls effort", effort)
+    deviation = sizes[0] if sizes is not None and len(sizes) == 1 else sizes
+    rework = GeneralisedTotal(
+        deviation, effort, None if covariance is None else np.asarray(covariance, float)
+    )
+    return Estimator(
+        "gtls", "total least squares with the noise of W propagated", GroupWeights(), rework=rework
+    )
+
+
 MAKERS: dict[str, Callable[..., Estimator]] = {
     "ols": _ols,
     "wls": _wls,
     "consistent": _consistent,
     "robust": _robust,
+    "tls": _tls,
+    "gtls": _gtls,
 }
 ESTIMATORS: dict[str, Estimator] = {name: make() for name, make in MAKERS.items()}

@@ -16,6 +16,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.estimator.second_pass import SecondPass
 from dynid.estimator.wls import Solver, Weighting, Weights
+from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
@@ -37,14 +38,16 @@ class Reworked:
 Rework = Callable[[System, Weighting, Solver, SecondPass | None], Reworked]
 
 
-def mapped_columns(system: System, columns: Float[Array, "p1 q1"]) -> System:
-    """Every row [W Y] of the system times `columns`, block by block."""
+def mapped_columns(
+    system: System, columns: Float[Array, "p1 q1"], parameters: tuple[Parameter, ...] | None = None
+) -> System:
+    """Every row [W Y] of the system times `columns`, block by block; parameters default to its own."""
     groups = []
     for group in system.groups:
         own = columns[[*group.columns, -1]]
         blocks = tuple(Factor(block.R @ own, block.n_rows) for block in group.blocks)
         groups.append(replace(group, columns=np.arange(columns.shape[1] - 1), blocks=blocks))
-    return replace(system, groups=tuple(groups))
+    return System(parameters or system.parameters, tuple(groups))
 
 
 def check_option(what: str, value: object, valid: tuple[str, ...]) -> None:

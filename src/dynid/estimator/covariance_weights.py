@@ -1,0 +1,97 @@
+"""Weights by the full covariance between joints: errors of one instant are told apart.
+
+Sigma = mean rho_i rho_i^T over instants i,        rows of an instant times chol(Sigma)^-1
+
+Friction of one joint, a wrong payload or a shared supply disturb several efforts at once; rows
+that say the same thing twice then count once. Iterated: Sigma needs residuals, these a fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.estimator.rework import Reworked
+from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.wls import Solver, Weighting, Weights, fitted, smallest_sigmas, unit_weights
+from dynid.notices import Notice
+from dynid.projection.projection import System
+
+_SMALLEST_CORRELATION = 1e-6  # eigenvalue of the correlations: what lies below is rounding
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """Rework of `wls` with `weights: covariance`.
+
+    Attributes:
+        rtol: Largest change of a parameter at the end, in its sigma.
+        max_iterations: Passes over the log.
+    """
+
+    rtol: float = 1e-4
+    max_iterations: int = 20
+
+    def __call__(
+        self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
+    ) -> Reworked:
+        """Iterate covariance and fit until the parameters stand still."""
+        rows = needed(again, "wls", "with weights: covariance needs the rows of each instant together")
+        state = fitted(system, weighting, solver)
+        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
+        paid = state.shares() / np.array([one.n_rows for one in state.factors])
+        for iteration in range(1, self.max_iterations + 1):
+            changed = rows.whitened(_covariance(rows, state.chi, floors, paid))
+            new = fitted(changed, unit_weights, solver)
+            still = bool(
+                np.all(np.abs(new.chi - state.chi) <= self.rtol * new.sigma + 1e-13 * np.abs(new.chi))
+            )
+            state = new
+            if still:
+                return Reworked(changed, Weights(state.weights.values, iteration, CONVERGED))
+        return Reworked(
+            changed, Weights(state.weights.values, iteration, NOT_CONVERGED, (_not_converged(iteration),))
+        )
+
+
+def _covariance(
+    rows: SecondPass, chi: Float[Array, "p"], floors: Float[Array, "g"], paid: Float[Array, "g"]
+) -> Float[Array, "k k"]:
+    """Covariance of the errors of one instant, over all instants at which two rows are valid."""
+
+    def reduce(
+        rho: Float[Array, "k n"], valid: Bool[Array, "k n"], groups: Int[Array, "k"]
+    ) -> tuple[Array, Array, Array]:
+        known = groups >= 0
+        # What the parameters took from each group is given back, as in the weights by group.
+        back = np.where(known, 1.0 / np.sqrt(1.0 - np.minimum(paid[groups], 0.5)), 0.0)
+        used = valid & known[:, None]
+        part = np.where(used, rho, 0.0) * back[:, None]
+        count = used.astype(float)
+        return part @ part.T, count @ count.T, np.where(known, floors[groups], 0.0)
+
+    squares, counts, floor = 0.0, 0.0, 0.0
+    for one in rows.residuals(chi, reduce, filtered=True):
+        squares, counts, floor = squares + one[0], counts + one[1], np.maximum(floor, one[2])
+    mean = np.asarray(squares / np.maximum(counts, 1.0))
+    sigma = np.maximum(np.sqrt(np.diag(mean)), np.where(floor > 0, floor, 1.0))
+    return _positive(mean / np.outer(sigma, sigma)) * np.outer(sigma, sigma)
+
+
+def _positive(correlation: Float[Array, "k k"]) -> Float[Array, "k k"]:
+    """The nearest matrix that is one of correlations: pairs counted at different instants may clash."""
+    np.fill_diagonal(correlation, 1.0)
+    values, vectors = np.linalg.eigh(correlation)
+    return np.asarray((vectors * np.maximum(values, _SMALLEST_CORRELATION)) @ vectors.T)
+
+
+def _not_converged(passes: int) -> Notice:
+    return Notice(
+        "weights-not-converged",
+        f"the covariance between joints still moves the parameters after {passes} passes",
+        "use weights: joint",
+    )

@@ -1,0 +1,210 @@
+"""Generalised total least squares: the noise of W is what the noise of the positions makes of it.
+
+minimise  sum_g w_g^2 |A_g v|^2  /  sum_g w_g^2 |D_g v|^2,    D_g^T D_g = n_g cov([dW dY])
+
+D_g is found by sending the log through the same rows once more with noise added to its positions;
+what the residual holds beyond it is the noise of the efforts, found per group by iteration.
+Its covariance is that of errors in variables [Fuller 1987, (2.2.25)],
+
+C_chi = sigma_rho^2 M^-1 G M^-1,     M = W^T W - C_WW,   G = W_hat^T W_hat
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.estimator.rework import Reworked
+from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.total import TotalLeastSquares, corrected, total_least_squares
+from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas, weighted
+from dynid.notices import Notice
+from dynid.projection.factor import Factor, merge, triangle
+from dynid.projection.projection import System
+
+_TOO_MUCH = 1.2  # of the residual variance: beyond chance for the rows of any log
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralisedTotal:
+    """Rework of `gtls`.
+
+    Attributes:
+        position: Deviation of the measured positions in [rad] or [m]; None: from their spectrum.
+        effort: Deviation of a row's measured side beyond what positions explain; None: from the
+            residuals, per group.
+        covariance: Of the noise of one row [W Y], shape (p + 1, p + 1), instead of positions.
+        rtol: Largest change of a parameter at the end, in its sigma.
+    """
+
+    position: float | tuple[float, ...] | None = None
+    effort: float | None = None
+    covariance: Float[Array, "p1 p1"] | None = None
+    rtol: float = 1e-9
+    max_iterations: int = 100
+
+    def __call__(
+        self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
+    ) -> Reworked:
+        """Iterate effort noise, weights and solution until the parameters stand still."""
+        state = fitted(system, weighting, solver)
+        noise = self._noise(state.factors, again)
+        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
+        paid = state.shares() / np.array([one.n_rows for one in state.factors])
+        weights, chi, status = state.weights.values, state.chi, NOT_CONVERGED
+        for iteration in range(1, self.max_iterations + 1):  # noqa: B007
+            whole = self._with_efforts(state.factors, noise, chi, paid, floors)
+            found = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
+            step = np.abs(found.chi - chi)
+            chi, used = found.chi, weights
+            weights = self._weights(state, chi, paid, floors)
+            if np.all(step <= self.rtol * state.sigma + 1e-14 * np.abs(chi)):
+                status = CONVERGED
+                break
+        notices = state.weights.notices + _excess(state.factors, noise, chi, system)
+        rows = system if again is None else again.blocked()
+        return Reworked(
+            _equations(rows, state.factors, whole, used, found),
+            Weights(used, iteration, status, notices + (() if status == CONVERGED else (_unsettled(),))),
+            found.chi,
+        )
+
+    def _noise(self, factors: list[Factor], again: SecondPass | None) -> list[Factor]:
+        """D_g of the positions, over [W Y]."""
+        if self.covariance is not None:
+            return [_given(np.asarray(self.covariance, float), one) for one in factors]
+        position = None if self.position is None else np.asarray(self.position, float)
+        if position is not None and position.ndim == 0:
+            position = float(position)
+        return list(needed(again, "gtls", "needs the noise of its columns").noise(position))
+
+    def _with_efforts(
+        self,
+        factors: list[Factor],
+        noise: list[Factor],
+        chi: Float[Array, "p"],
+        paid: Float[Array, "g"],
+        floors: Float[Array, "g"],
+    ) -> list[Factor]:
+        """D_g with a row for the noise of the efforts."""
+        v = np.append(chi, -1.0)
+        whole = []
+        for A, D, share, floor in zip(factors, noise, paid, floors, strict=True):
+            if self.covariance is not None:
+                whole.append(D)
+                continue
+            if self.effort is None:
+                left = np.sum((A.R @ v) ** 2) / (1.0 - min(share, 0.5)) - np.sum((D.R @ v) ** 2)
+                size = np.sqrt(max(float(left), A.n_rows * floor**2))
+            else:
+                size = np.sqrt(A.n_rows) * self.effort
+            row = np.zeros((1, D.R.shape[1]))
+            row[0, -1] = size
+            whole.append(Factor(np.vstack([D.R, row]), D.n_rows))
+        return whole
+
+    def _weights(
+        self, state: Fitted, chi: Float[Array, "p"], paid: Float[Array, "g"], floors: Float[Array, "g"]
+    ) -> Float[Array, "g"]:
+        """One over the deviation of each group, effort and position noise together."""
+        sigma = [
+            np.linalg.norm(one.Y - one.W @ chi) / np.sqrt(one.n_rows * (1.0 - min(share, 0.5)))
+            for one, share in zip(state.factors, paid, strict=True)
+        ]
+        return np.asarray(1.0 / np.maximum(sigma, floors))
+
+
+def _given(covariance: Float[Array, "p1 p1"], factor: Factor) -> Factor:
+    """A root of n times the covariance of a row."""
+    p1 = factor.R.shape[1]
+    if covariance.shape != (p1, p1) or not np.allclose(covariance, covariance.T):
+        raise InputError(
+            f"a noise covariance of shape {covariance.shape} for {p1} columns",
+            remedy="give a symmetric matrix over the columns [W Y] of a row",
+        )
+    values, vectors = np.linalg.eigh(covariance)
+    if values.min() < -1e-12 * values.max():
+        raise InputError("the noise covariance is not positive semidefinite")
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return Factor(np.sqrt(factor.n_rows) * root, factor.n_rows)
+
+
+def _equations(
+    rows: System,
+    factors: list[Factor],
+    noise: list[Factor],
+    weights: Float[Array, "g"],
+    found: TotalLeastSquares,
+) -> System:
+    """Equations whose least squares give the solution and its covariance, classical or by clusters."""
+    chi, v = found.chi, found.v
+    maps = []
+    for A, D in zip(factors, noise, strict=True):
+        rho = float(np.sum((A.R @ v) ** 2))
+        d = found.ratio * (D.R.T @ (D.R @ v))[:-1] / rho if rho > 0 else np.zeros(len(chi))
+        maps.append(corrected(chi, d))
+    T = _bread(factors, noise, weights, found, maps)
+    groups = []
+    for group, columns in zip(rows.groups, maps, strict=True):
+        rho = np.append(-chi, 1.0)
+        W_hat = columns[:, :-1] @ T
+        own = np.column_stack([W_hat, W_hat @ chi + rho])[[*group.columns, -1]]
+        blocks = tuple(Factor(block.R @ own, block.n_rows) for block in group.blocks)
+        groups.append(replace(group, columns=np.arange(len(chi)), blocks=blocks))
+    return replace(rows, groups=tuple(groups))
+
+
+def _bread(
+    factors: list[Factor],
+    noise: list[Factor],
+    weights: Float[Array, "g"],
+    found: TotalLeastSquares,
+    maps: list[Float[Array, "p1 p1"]],
+) -> Float[Array, "p p"]:
+    """T = G^-1 M: least squares in W_hat T have the covariance sigma^2 M^-1 G M^-1."""
+    import scipy.linalg
+
+    R_W = triangle(weighted(factors, weights).W)
+    R_D = weighted(noise, weights).W
+    corrected_rows = [
+        Factor(w * (one.R @ columns[:, :-1]), one.n_rows)
+        for one, w, columns in zip(factors, weights, maps, strict=True)
+    ]
+    R_G = triangle(merge(corrected_rows).R)
+    P, Q = (scipy.linalg.solve_triangular(R_G, one.T, trans="T", check_finite=False) for one in (R_W, R_D))
+    middle = P @ P.T - found.ratio * (Q @ Q.T)
+    return np.asarray(scipy.linalg.solve_triangular(R_G, middle @ R_G, check_finite=False))
+
+
+def _excess(
+    factors: list[Factor], noise: list[Factor], chi: Float[Array, "p"], system: System
+) -> tuple[Notice, ...]:
+    """Where the positions' noise alone would leave larger residuals than there are."""
+    v = np.append(chi, -1.0)
+    wrong = [
+        group.name
+        for group, A, D in zip(system.groups, factors, noise, strict=True)
+        if np.sum((D.R @ v) ** 2) > _TOO_MUCH * np.sum((A.R @ v) ** 2) > 0
+    ]
+    if not wrong:
+        return ()
+    return (
+        Notice(
+            "position-noise-too-large",
+            f"the noise assumed in the positions exceeds the residual of {', '.join(wrong[:6])}",
+            "give the deviation of the encoders: estimator: {name: gtls, position: ...}",
+        ),
+    )
+
+
+def _unsettled() -> Notice:
+    return Notice(
+        "weights-not-converged",
+        "noise of the efforts and solution do not settle",
+        "give the deviation of the efforts: estimator: {name: gtls, effort: ...}",
+    )

@@ -1,0 +1,92 @@
+"""Plain total least squares: noise of one deviation in every column and in Y [paper 003, (25)-(34)].
+
+W_hat = W - s U V^T,  chi = V / V_Y,   C_chi = s^2 / (n - p) (1 + |chi|^2) (W_hat^T W_hat)^-1
+
+The answer depends on the units of the columns, as the assumption does. A homogeneous system
+W chi = 0 is the same problem with the column of the parameter set to one as -Y (`normalised`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.estimator.rework import Reworked, mapped_columns
+from dynid.estimator.second_pass import SecondPass
+from dynid.estimator.total import corrected, total_least_squares
+from dynid.estimator.wls import Solver, Weighting, fitted, weighted
+from dynid.projection.factor import Factor
+from dynid.projection.projection import System
+
+
+@dataclass(frozen=True)
+class PlainTotal:
+    """Rework of `tls`.
+
+    Attributes:
+        unit_columns: Noise in proportion to each column's norm instead of equal in all.
+    """
+
+    unit_columns: bool = False
+
+    def __call__(
+        self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
+    ) -> Reworked:
+        """Solve by SVD; the equations of least squares with the same solution are those of (32)."""
+        state = fitted(system, weighting, solver)
+        A = weighted(state.factors, state.weights.values).R
+        D = np.diag(np.linalg.norm(A, axis=0)) if self.unit_columns else np.eye(A.shape[1])
+        found = total_least_squares(A, D)
+        noise = D.T @ (D @ found.v)
+        rho = float(np.sum((A @ found.v) ** 2))
+        d = found.ratio * noise[:-1] / rho if rho > 0 else np.zeros(len(found.chi))
+        rows = system if again is None else again.blocked()
+        return Reworked(mapped_columns(rows, corrected(found.chi, d)), state.weights, found.chi)
+
+
+@dataclass(frozen=True)
+class HomogeneousFit:
+    """Figures of a homogeneous system W chi = 0.
+
+    Attributes:
+        cost_C: (s_1 + 1) / s_(p-1) of (40): condition and size of the singular values, SI.
+        sigma_W: s_p / sqrt(n - p) of (31): deviation of an entry of W.
+    """
+
+    cost_C: float
+    sigma_W: float
+
+
+def normalised(system: System, column: int) -> System:
+    """W chi = 0 with one parameter set to one: its column, negative, is the measured side.
+
+    Args:
+        system: Whose measured side is zero.
+        column: Index of the parameter that is one, e.g. the mass.
+    """
+    rest = [i for i in range(len(system.parameters)) if i != column]
+    place = {i: k for k, i in enumerate(rest)}
+    groups = []
+    for group in system.groups:
+        own = group.columns.tolist()
+        kept = [k for k, i in enumerate(own) if i != column]
+        blocks = []
+        for block in group.blocks:
+            Y = -block.W[:, own.index(column)] if column in own else np.zeros(len(block.R))
+            blocks.append(Factor(np.column_stack([block.W[:, kept], Y]), block.n_rows))
+        columns = np.array([place[own[k]] for k in kept], dtype=int)
+        groups.append(replace(group, columns=columns, blocks=tuple(blocks)))
+    return System(tuple(system.parameters[i] for i in rest), tuple(groups))
+
+
+def homogeneous_fit(system: System, weights: Float[Array, "g"] | None = None) -> HomogeneousFit:
+    """Figures of a system made by `normalised`, from the singular values of all its columns."""
+    import scipy.linalg
+
+    factor = system.factor(weights)
+    s = scipy.linalg.svdvals(factor.R, check_finite=False)
+    cost = (s[0] + 1.0) / max(float(s[-2]), np.finfo(float).tiny)
+    return HomogeneousFit(float(cost), float(s[-1] / np.sqrt(max(1, factor.n_rows - factor.R.shape[1]))))
