@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dynid.errors import InputError, nearest
+from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
 from dynid.statistics.method import UncertaintySettings
@@ -55,6 +56,8 @@ class Experiment:
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, beside those of the robot.
+        standard: Ask for a full, physically consistent set of standard parameters too; the estimator
+            `consistent` gives it unasked. May be True or a mapping of options.
         energy, internal, wrench: Options of these models.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
@@ -76,6 +79,7 @@ class Experiment:
     essential: Mapping[str, float] | None = None
     keep: tuple[str, ...] | None = None
     payloads: Mapping[str, Payload] = field(default_factory=dict)
+    standard: Consistency | Mapping[str, Any] | bool | None = None
     energy: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
     wrench: Mapping[str, Any] = field(default_factory=dict)
@@ -90,6 +94,7 @@ class Experiment:
             name, options = named_options(self.estimator)
             object.__setattr__(self, "estimator", name)
             object.__setattr__(self, "estimator_options", {**options, **self.estimator_options})
+        object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
         # Bare paths are welcome where a script or a command line has nothing more to say.
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
@@ -103,6 +108,22 @@ class Experiment:
                 raise InputError(
                     f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
                 )
+
+
+def _standard(
+    given: Consistency | Mapping[str, Any] | bool | None, estimator: str
+) -> Consistency | None:
+    """Options of the standard set; None when nobody asks for it."""
+    if given is None or given is False:
+        return None
+    if estimator == "consistent" and given is not True:
+        raise InputError(
+            "the estimator 'consistent' gives the standard set with its own options",
+            remedy="write them there: estimator: {name: consistent, ...}",
+        )
+    if given is True:
+        return Consistency()
+    return given if isinstance(given, Consistency) else consistency_from(given)
 
 
 def named_options(estimator: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dynid.entry import Entry, root_entry
 from dynid.errors import InputError
+from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.estimator import MAKERS, estimator_named
 from dynid.experiment import (
     ANGLES,
@@ -50,6 +51,7 @@ _KEYS = (
     "internal",
     "wrench",
     "payloads",
+    "standard",
     "angles",
     "out",
 )
@@ -100,6 +102,7 @@ class _Reader:
             "internal": self.internal,
             "wrench": self.wrench,
             "payloads": lambda entry: read_payloads(entry, self.scope),
+            "standard": self.standard,
             "angles": lambda entry: entry.choice(ANGLES),
             "out": self.path,
         }
@@ -198,6 +201,13 @@ class _Reader:
         if name in MAKERS:
             _placed(entry, estimator_named, {"name": name, "options": options})
         return {"name": name, **options}
+
+    def standard(self, entry: Entry) -> Consistency | bool:
+        """Whether a full standard set is wanted, or its options."""
+        if not entry.is_mapping:
+            return entry.flag()
+        options = {name: one.plain() for name, one in entry.mapping().items()}
+        return _placed(entry, consistency_from, {"options": options})
 
     def uncertainty(self, entry: Entry) -> UncertaintySettings:
         """A method by name, or a mapping with its options."""

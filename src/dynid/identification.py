@@ -30,6 +30,8 @@ from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.projection.projection import System
 from dynid.provenance import provenance
+from dynid.standardise import check_reduction, realise
+from dynid.second_pass import LogPass
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.statistics.estimate import Estimate
@@ -104,13 +106,18 @@ def identify_logs(
         truth: True standard parameters by name, where a simulation knows them.
     """
     experiment = experiment or Experiment(robot=mechanism)
-    estimator = estimator_named(experiment.estimator)
+    estimator = estimator_named(experiment.estimator, experiment.estimator_options)
+    check_reduction(experiment, estimator.constraint)
     with single_threaded_blas():
         job = prepare(mechanism, logs, experiment)
         system = build_system(job, progress)
         data = base_system(system, _base(job, experiment))
-        solution = estimator(data.system)
-        tied, tie_notices = _tested_ties(job, system, experiment, solution)
+        linear = estimator.linear(data.system, LogPass(job, data))
+        real = realise(job, experiment, data, linear, estimator.constraint)
+        solution = real.solution
+        tied, tie_notices = _tested_ties(job, system, experiment, _least_squares(data, linear))
+        # What is computed from rows reads those whose least-squares solution the estimate is.
+        data = data if solution.equations is None else data.with_equations(solution.equations)
         reduced = _reduced(experiment, data, solution)
         symbols = grouping_symbols(
             job.mechanism, job.model, ties=_ties(experiment), rows=job.directions.names, loads=job.loads
@@ -123,7 +130,7 @@ def identify_logs(
             symbols=symbols,
             settings=experiment.uncertainty,
         )
-        chi = _standard_values(data, parts, reduced)
+        chi = _standard_values(data, parts, reduced) if real.chi is None else real.chi
         fitted = fitted_signals(job, chi)
         validation, unseen = predict_held_out(job, chi, validate, experiment)
     estimate = Estimate(
@@ -138,16 +145,20 @@ def identify_logs(
         warnings=(
             *check_options(experiment, job.model.name),
             *tie_notices,
+            *real.notices,
             *_warnings(job, validate, parts),
         ),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
-        choices={**_choices(job), "uncertainty": parts.spread.words, **tied},
+        choices={**_choices(job), "uncertainty": parts.spread.words, **tied, **real.choices},
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),
         truth=None if truth is None else _known_values(data, truth),
+        standard=real.entries,
     )
     estimate = replace(estimate, warnings=estimate.warnings + check_estimate(estimate))
+    if real.failure:
+        raise NoResultError(real.failure, estimate)
     if parts.solution.status != CONVERGED:
         raise NoResultError(
             f"'{experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
@@ -167,6 +178,11 @@ def _base(job: Job, experiment: Experiment) -> BaseSet:
     )
     after = _ties(experiment, "regrouped")
     return tie_regrouped(base, tie_groups(job.mechanism, job.parameters, after)) if after else base
+
+
+def _least_squares(data: BaseSystem, solution: Solution) -> Solution:
+    """The solution, or where its equations were rewritten the plain weighted one: F-tests need it."""
+    return solution if solution.equations is None else estimator_named("wls")(data.system)
 
 
 def _tested_ties(
@@ -208,8 +224,8 @@ def _priors(mechanism: Mechanism) -> dict[str, float]:
 def _choices(job: Job) -> dict[str, str]:
     """Every choice of the data flow in words; those that differ between logs carry the log's name."""
     choices: dict[str, str] = {"equations": ", ".join(job.directions.names)}
-    for log, plan in zip(job.logs, job.plans, strict=True):
-        for name, text in {**log.choices, **plan.choices}.items():
+    for log, plan, source in zip(job.logs, job.plans, job.sources, strict=True):
+        for name, text in {**log.choices, **plan.choices, **source.choices}.items():
             if choices.setdefault(name, text) != text:
                 choices[f"{name} ({log.name})"] = text
     return choices

@@ -1,0 +1,250 @@
+"""The physically consistent estimate: real bodies, friction that brakes, rotors with inertia.
+
+minimise over chi   1/2 |U (G chi - chi_hat)|^2  +  sum_b D(P_b, P0_b) / spread^2
+so that             P_b >= margin,   Ia, Fv, Fs >= 0,   masses and centres of mass in bounds
+
+chi_hat is the linear estimate of the base parameters, U^T U the inverse of its covariance (the
+triangle of the weighted rows, in units of their deviation), G the grouping. The rows themselves
+take no part. Entropic distance [Lee, Wensing, Park 2020]: D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.estimator.consistency import TOTAL, Consistency
+from dynid.estimator.posterior import at_bound, at_edge, data_share, pull
+from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Found, Program, packed
+from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Variables
+
+# Keeps rounding from leaving the cone: a ten-millionth of the body's mass and size.
+_SMALLEST_EIGENVALUE = 1e-7
+# Bounds bodies of which no prior tells the size, in units of the mass and length assumed.
+_LARGEST_UNTOLD = 1e4
+_HARDLY = 100.0  # a spread at which a prior has no say
+_TRULY_UNBOUNDED = 1e-6  # growth per unit size that is no rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Consistent:
+    """The consistent set, or why there is none.
+
+    Attributes:
+        chi: Standard parameters, shape (p,), SI.
+        status: `solved`, `infeasible`, `unbounded` or `not converged`.
+        reason: In words, where it is not solved.
+        at_bound: Parameters at zero, their smallest value.
+        at_edge: Bodies at the edge of what a body can be (flat or without mass, beside the prior).
+        distance: Deviations between the set's base parameters and the linear estimate.
+        share: Part of each parameter's certainty that the data brought, shape (p,).
+    """
+
+    chi: Float[Array, "p"]
+    status: str
+    reason: str
+    iterations: int
+    at_bound: tuple[str, ...]
+    at_edge: tuple[str, ...]
+    distance: float
+    share: Float[Array, "p"]
+
+
+def nearest_consistent(space: StandardSpace, data: DataTerm, options: Consistency) -> Consistent:
+    """The consistent standard parameters that explain the data best, near the prior elsewhere."""
+    _check_names(space, options)
+    variables = Variables(space, data)
+    sized = options.mass or any(body.prior is not None for body in space.bodies)
+    growing = [] if sized else unbounded_bodies(variables)
+    if growing:
+        text = "bodies can grow without limit and change no effort: " + ", ".join(growing)
+        return _outcome(variables, options, None, UNBOUNDED, text)
+    found = consistent_program(variables, options).solve()
+    return _outcome(variables, options, found, found.status, _why(found))
+
+
+def physical_distance(space: StandardSpace, data: DataTerm) -> float | None:
+    """Deviations between the linear estimate and the nearest real bodies, their prior hardly counted.
+
+    A pull this weak only keeps what no row tells from running away. None where the solver finds
+    no answer.
+    """
+    bodies = tuple(replace(body, prior=body.ball) if body.prior is None else body for body in space.bodies)
+    variables = Variables(replace(space, bodies=bodies), data)
+    weak = Consistency(prior="euclidean", spread=_HARDLY)
+    found = consistent_program(variables, weak).solve()
+    return data.distance(variables.chi(found.x)) if found.status == SOLVED else None
+
+
+def consistent_program(variables: Variables, options: Consistency) -> Program:
+    """The whole problem."""
+    program = Program(variables.n)
+    program.minimise_norm(np.arange(variables.n_x), variables.A, -variables.b)
+    _signs(program, variables)
+    _equalities(program, variables)
+    _bounds(program, variables, options)
+    for pencil in variables.pencils:
+        _body(program, pencil, options)
+    if options.prior == "euclidean":
+        _euclidean(program, variables, options)
+    return program
+
+
+def unbounded_bodies(variables: Variables) -> list[str]:
+    """Bodies that can grow along some direction that no row sees.
+
+    A direction x with A x = 0 along which every body stays one: what grows is bounded to one,
+    and the largest growth is zero or not.
+    """
+    program = Program(variables.n)
+    size = np.maximum(np.linalg.norm(variables.A, axis=1, keepdims=True), np.finfo(float).tiny)
+    program.require("zero", np.arange(variables.n_x), variables.A / size, np.zeros(len(size)))
+    _signs(program, variables)
+    _equalities(program, variables, homogeneous=True)
+    growth = np.zeros(variables.n)
+    for pencil in (one for one in variables.pencils if one.is_free):
+        program.semidefinite(pencil.columns, pencil.F, np.zeros_like(pencil.g))
+        np.add.at(growth, pencil.columns, np.trace(pencil.F, axis1=1, axis2=2))
+        # Entries that a body does not have are nobody's growth.
+        lacking = pencil.columns[pencil.columns >= variables.n_x]
+        program.require("zero", lacking, np.eye(len(lacking)), np.zeros(len(lacking)))
+    everything = np.arange(variables.n)
+    program.require("nonnegative", everything, -growth[None, :], np.ones(1))
+    program.minimise(everything, -growth)
+    found = program.solve()
+    if found.status == SOLVED and -found.objective < _TRULY_UNBOUNDED:
+        return []
+    sizes = {one.body.name: float(np.trace(one.value(found.x) - one.g)) for one in variables.pencils}
+    largest = max(sizes.values(), default=0.0)
+    return [name for name, size in sizes.items() if size > 0.01 * largest]
+
+
+def _outcome(
+    variables: Variables, options: Consistency, found: Found | None, status: str, reason: str
+) -> Consistent:
+    """What the solver found, as parameters of the robot."""
+    share = data_share(variables, options)
+    if found is None or status != SOLVED:
+        iterations = 0 if found is None else found.iterations
+        return Consistent(np.zeros(len(share)), status, reason, iterations, (), (), np.inf, share)
+    x = found.x.copy()
+    x[variables.signed] = np.maximum(x[variables.signed], 0.0)  # rounding at the bound
+    chi = variables.chi(x)
+    return Consistent(
+        chi=chi,
+        status=status,
+        reason=reason,
+        iterations=found.iterations,
+        at_bound=at_bound(variables, x),
+        at_edge=at_edge(variables, x),
+        distance=variables.data.distance(chi),
+        share=share,
+    )
+
+
+def _why(found: Found) -> str:
+    if found.status == SOLVED:
+        return ""
+    if found.status == INFEASIBLE:
+        return "no real bodies have the known values, ties and bounds that are given"
+    return f"the solver ended with {found.reason} after {found.iterations} iterations"
+
+
+def _check_names(space: StandardSpace, options: Consistency) -> None:
+    names = [body.name for body in space.bodies]
+    for what, given in (("mass", options.mass), ("com", options.com)):
+        for name in given:
+            if name not in names and (what, name) != ("mass", TOTAL):
+                raise InputError(
+                    f"{what}: no body or payload '{name}' has inertial parameters" + nearest(name, names),
+                    remedy="name a body, a mounted payload" + (", or total" if what == "mass" else ""),
+                )
+
+
+def _signs(program: Program, variables: Variables) -> None:
+    signed = variables.signed
+    program.require("nonnegative", signed, np.eye(len(signed)), np.zeros(len(signed)))
+
+
+def _equalities(program: Program, variables: Variables, *, homogeneous: bool = False) -> None:
+    """Ties after regrouping; and beside a row of P that is zero nothing else can stand."""
+    space = variables.space
+    if space.E.size:
+        rows = space.E @ space.T * variables.scale
+        size = np.maximum(np.linalg.norm(rows, axis=1), np.finfo(float).tiny)
+        right = space.E @ space.c / size * (0.0 if homogeneous else 1.0)
+        program.require("zero", np.arange(variables.n_x), rows / size[:, None], right)
+    for pencil in variables.pencils:
+        whole = pencil.whole
+        pairs = [(i, j) for i in range(4) if i not in pencil.faces for j in range(4) if i != j]
+        F = np.array([whole.F[:, i, j] for i, j in pairs]).reshape(len(pairs), len(pencil.columns))
+        g = np.array([whole.g[i, j] for i, j in pairs]) * (0.0 if homogeneous else 1.0)
+        real = np.any(F != 0, axis=1) | (g != 0)
+        program.require("zero", pencil.columns, F[real], g[real])
+
+
+def _bounds(program: Program, variables: Variables, options: Consistency) -> None:
+    """Largest masses, of bodies and in all; ellipsoids of centres of mass."""
+    total, known = np.zeros(variables.n), 0.0
+    for name, pencil in variables.every.items():
+        m0 = pencil.body.mass
+        if not pencil.body.payload:
+            np.add.at(total, pencil.columns, m0 * pencil.u[9])
+            known += m0 * pencil.u0[9]
+        if name in options.mass:
+            right = np.array([options.mass[name] / m0 - pencil.u0[9]])
+            program.require("nonnegative", pencil.columns, -pencil.u[9:10], right)
+        if name in options.com:
+            _ellipsoid(program, pencil, options)
+    if TOTAL in options.mass:
+        cap = options.mass[TOTAL]
+        right = np.array([1.0 - known / cap])
+        program.require("nonnegative", np.arange(variables.n), -total[None] / cap, right)
+
+
+def _ellipsoid(program: Program, pencil: Pencil, options: Consistency) -> None:
+    """|(h - m centre) / radii| <= m."""
+    where, L = options.com[pencil.body.name], pencil.body.length
+    R = np.zeros((4, 10))
+    R[0, 9] = 1.0
+    R[1:, 6:9] = np.diag(L / np.array(where.radii))
+    R[1:, 9] = -np.array(where.centre) / np.array(where.radii)
+    program.require("norm", pencil.columns, R @ pencil.u, R @ pencil.u0)
+
+
+def _body(program: Program, pencil: Pencil, options: Consistency) -> None:
+    """P' is positive semidefinite, and near the prior by the entropic distance."""
+    if not pencil.faces:
+        return
+    columns, F, g, P0 = pencil.columns, pencil.F, pencil.g, pencil.P0
+    entropic = options.prior == "entropic" and P0 is not None and pencil.is_free
+    if entropic and P0 is not None:
+        weight = pull(pencil, options)
+        logs = program.log_det(columns, F, g)
+        program.minimise(columns, weight * np.einsum("ab,kab->k", np.linalg.inv(P0), F))
+        program.minimise(logs, np.full(len(logs), -weight))
+    if not entropic or options.margin > 0:
+        least = max(options.margin, _SMALLEST_EIGENVALUE) if pencil.is_free else -_SMALLEST_EIGENVALUE
+        program.semidefinite(columns, F, g - least * np.eye(len(g)))
+    if P0 is None and pencil.is_free:
+        size = -np.trace(F, axis1=1, axis2=2)[None, :]
+        program.require("nonnegative", columns, size, np.array([_LARGEST_UNTOLD]))
+
+
+def _euclidean(program: Program, variables: Variables, options: Consistency) -> None:
+    """1/2 sum pull |P' - P0'|^2, as one norm."""
+    rows, right = [], []
+    for pencil in variables.pencils:
+        if pencil.P0 is None or not pencil.is_free:
+            continue
+        root = np.sqrt(pull(pencil, options))
+        right.append(root * packed(pencil.g - pencil.P0))
+        F = np.zeros((len(right[-1]), variables.n))
+        F[:, pencil.columns] = root * packed(pencil.F).T
+        rows.append(F)
+    if rows:
+        program.minimise_norm(np.arange(variables.n), np.vstack(rows), np.concatenate(right))

@@ -1,0 +1,127 @@
+"""From a linear solution to a physically consistent one: what the data say, and what changes.
+
+Y = W chi + rho is condensed to |U (chi_base - chi_hat)|^2 by the triangle U of the weighted rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.consistent import Consistent, nearest_consistent
+from dynid.estimator.rework import mapped_columns
+from dynid.estimator.rigid_bodies import plain_bodies
+from dynid.estimator.semidefinite import SOLVED
+from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, StandardSpace
+from dynid.mechanism.inertia import is_physical
+from dynid.notices import Notice
+from dynid.projection.factor import triangle
+from dynid.projection.projection import System
+
+# Exact data have no deviation; a millionth of the measured size stands for it.
+_SMALLEST_PART = 1e-6
+_UNMOVED = 1e-6  # deviations: the solver's own accuracy
+_COSTLY_PERCENT = 8.0
+NO_SET_REMEDY = "give priors or `mass` (a cap in kg), and check known values, ties and bounds"
+
+
+def data_term(system: System, solution: Solution, G: Float[Array, "v p"]) -> DataTerm:
+    """What the rows say of the base parameters, in deviations.
+
+    Args:
+        system: Over the base parameters.
+        solution: Its linear solution, whose weights and deviation count.
+        G: chi_base = G chi_standard.
+    """
+    inflation = np.array([group.inflation for group in system.groups])
+    factor = system.factor(solution.weights / np.sqrt(inflation))
+    smallest = _SMALLEST_PART * solution.measured_norm / np.sqrt(factor.n_rows)
+    sigma = max(solution.sigma_rho, smallest) or 1.0
+    return DataTerm(triangle(factor.W) / sigma, G, solution.chi)
+
+
+def consistent_solution(
+    system: System, linear: Solution, found: Consistent, chi: Float[Array, "v"]
+) -> Solution:
+    """The solution with consistent base parameters `chi` in place of the linear ones.
+
+    The covariance is that of the linear estimate: bounds and prior are not counted. Without a
+    consistent set the linear parameters stay, and the status says so.
+
+    Args:
+        system: Over the base parameters, with its blocks.
+    """
+    if found.status != SOLVED:
+        text = f"{found.status}: {found.reason}. The parameters shown are those of the linear fit"
+        failed = Notice("not-consistent", text, NO_SET_REMEDY)
+        return replace(
+            linear, iterations=found.iterations, status=found.status, notices=(*linear.notices, failed)
+        )
+    moved = with_parameters(system, linear, chi)
+    return replace(moved, iterations=found.iterations, notices=(*linear.notices, *_costly(linear, moved)))
+
+
+def with_parameters(system: System, linear: Solution, chi: Float[Array, "v"]) -> Solution:
+    """The same solution with other parameters.
+
+    Its equations are shifted, Y + W (chi - chi_linear), so that chi solves them with the
+    residuals of the linear fit: whatever is computed from rows keeps the linear uncertainty.
+    """
+    p = len(chi)
+    factor = system.factor(linear.weights)
+    rho = factor.Y - factor.W @ chi
+    norm = float(np.linalg.norm(rho))
+    shift = np.eye(p + 1)
+    shift[:p, p] = chi - linear.chi
+    size = np.linalg.norm(factor.W, axis=0) * np.linalg.norm(factor.Y)
+    parts = (group.factor(p) for group in system.groups)
+    return replace(
+        linear,
+        chi=chi,
+        sigma_rho=norm / float(np.sqrt(factor.n_rows - p)),
+        residual_norms=np.array([np.linalg.norm(one.Y - one.W @ chi) for one in parts]),
+        residual_norm=norm,
+        normal_residual=float(np.max(np.abs(factor.W.T @ rho) / np.where(size > 0, size, 1.0), initial=0.0)),
+        equations=mapped_columns(linear.equations or system, shift),
+    )
+
+
+def constrain(system: System, linear: Solution, options: Consistency) -> Solution:
+    """Consistent parameters of a system on its own: bodies and signs as its parameters' names tell.
+
+    Grouped parameters (`_R`) are no entries of one body and stay free. Without a prior the linear
+    solution stands wherever it is consistent itself.
+    """
+    parameters = system.parameters
+    bodies = plain_bodies(parameters, linear.chi)
+    signed = [p.kind == "drive" and p.symbol in NON_NEGATIVE for p in parameters]
+    if np.all(linear.chi[signed] >= 0) and all(
+        -1 not in body.columns and is_physical(linear.chi[list(body.columns)]) for body in bodies
+    ):
+        return linear
+    p = len(parameters)
+    space = StandardSpace(parameters, np.eye(p), np.zeros(p), bodies)
+    found = nearest_consistent(space, data_term(system, linear, np.eye(p)), options)
+    if found.status == SOLVED and found.distance < _UNMOVED:
+        return linear
+    return consistent_solution(system, linear, found, found.chi)
+
+
+def _costly(linear: Solution, moved: Solution) -> tuple[Notice, ...]:
+    before, after = (float(np.linalg.norm(one.residual_norms)) for one in (linear, moved))
+    growth = 100.0 * (after / before - 1.0) if before > 1e-6 * linear.measured_norm else 0.0
+    if linear.status != CONVERGED or growth <= _COSTLY_PERCENT:
+        return ()
+    return (
+        Notice(
+            "consistency-costs",
+            f"real bodies explain the data {growth:.1f} % worse than free numbers do: something other than"
+            " rigid bodies and these drive terms is in them",
+            "compare friction models, check delay and effort scale, or give a larger `spread`",
+        ),
+    )

@@ -1,0 +1,75 @@
+"""How much of each standard parameter the data told, and what stands at a bound."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.semidefinite import packed
+from dynid.estimator.standard_space import Pencil, Variables
+from dynid.projection.factor import triangle
+
+# A generic body says little: its pull is that of a prior believed to within a factor of ten.
+_GENERIC_SPREAD = 10.0
+_VAGUE = 1e-6  # one over the deviation of what has no prior, in scaled variables
+_ZERO = 1e-3  # deviations within which a parameter stands at zero
+_FLAT, _FLAT_WITHOUT_PRIOR = 0.01, 1e-5
+
+
+def pull(pencil: Pencil, options: Consistency) -> float:
+    """Weight of a body's distance to its prior: 1 / spread^2."""
+    spread = options.spread if pencil.body.given else max(options.spread, _GENERIC_SPREAD)
+    return 1.0 / spread**2
+
+
+def data_share(variables: Variables, options: Consistency) -> Float[Array, "p"]:
+    """1 - v / v0 of each standard parameter, shape (p,): zero for what is known beforehand.
+
+    v0 is its variance by the prior alone (the distance to second order, at the prior), v by prior
+    and data; without a prior, a variance so large that any row beats it.
+    """
+    n, n_x = variables.n, variables.n_x
+    prior = triangle(np.vstack([*_prior_roots(variables, options), _VAGUE * np.eye(n)]))
+    data = np.zeros((len(variables.A), n))
+    data[:, :n_x] = variables.A
+    both = triangle(np.vstack([prior, data]))
+    v0, v = (np.sum(np.linalg.inv(R) ** 2, axis=1)[:n_x] for R in (prior, both))
+    share = np.clip(1.0 - v / v0, 0.0, 1.0)
+    return np.asarray((variables.space.T != 0) @ share)
+
+
+def at_bound(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
+    """Parameters at zero, of those that cannot be negative and that some row feels."""
+    felt = np.linalg.norm(variables.A, axis=0) > 0
+    return tuple(variables.name(int(k)) for k in variables.signed if felt[k] and x[k] < _ZERO)
+
+
+def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
+    """Bodies with a direction that holds less than a hundredth of the mass the prior puts there."""
+    return tuple(name for name, pencil in variables.every.items() if _is_flat(pencil, x))
+
+
+def _is_flat(pencil: Pencil, x: Float[Array, "n"]) -> bool:
+    if not pencil.is_free:
+        return False
+    if pencil.P0 is None:
+        return bool(np.linalg.eigvalsh(pencil.value(x))[0] < _FLAT_WITHOUT_PRIOR)
+    root = np.linalg.inv(np.linalg.cholesky(pencil.P0))
+    return bool(np.linalg.eigvalsh(root @ pencil.value(x) @ root.T)[0] < _FLAT)
+
+
+def _prior_roots(variables: Variables, options: Consistency) -> list[Float[Array, "r n"]]:
+    """Rows whose squares sum to the distance of each body to its prior, to second order."""
+    roots = []
+    for pencil in variables.pencils:
+        if pencil.P0 is None or not pencil.is_free:
+            continue
+        metric = np.eye(len(pencil.P0))
+        if options.prior == "entropic":
+            metric = np.asarray(np.linalg.inv(np.linalg.cholesky(pencil.P0)), dtype=float)
+        root = np.zeros((len(packed(metric)), variables.n))
+        root[:, pencil.columns] = np.sqrt(pull(pencil, options)) * packed(metric @ pencil.F @ metric.T).T
+        roots.append(root)
+    return roots

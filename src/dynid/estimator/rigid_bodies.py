@@ -1,0 +1,190 @@
+"""Bodies as physical consistency sees them: their ten parameters, a prior, and a scale.
+
+P = [[Sigma, h], [h^T, m]],   Sigma = 1/2 tr(I) 1 - I,   h = m c
+
+P is scaled by congruence, P = m0 diag(L, L, L, 1) P' diag(L, L, L, 1): a body of mass m0 and
+size L has a P' of order one, whether it weighs a gram or a ton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.estimator.consistency import TOTAL
+from dynid.mechanism.inertia import SYMBOLS, is_physical, pack, pseudo_inertia
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.parameters import Parameter
+
+_FIRST = ("MX", "MY", "MZ")
+# A body as thick as a tenth of its size in each direction is the thinnest that an entropic
+# distance should believe: rods, plates and point masses of a description are idealised.
+_THINNEST = 0.1
+_GENERIC_THICKNESS = 0.25  # deviation of the mass about its centre, in sizes; a rod has 0.29
+_PRIOR_RTOL = 1e-6  # descriptions carry few digits
+_FALLBACK_LENGTH = 0.2  # [m], for a robot without any dimension
+
+
+@dataclass(frozen=True, eq=False)
+class RigidBody:
+    """A body or payload with at least one inertial parameter.
+
+    Attributes:
+        columns: Standard index of each of the ten; -1 where the body does not have it.
+        mass, length: m0 [kg] and L [m] of the scaling.
+        prior: Ten parameters of a real body, shape (10,), SI; None when no mass is known at all.
+        given: Whether the description gives the prior (else it is a generic body).
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    mass: float
+    length: float
+    prior: Float[Array, "10"] | None = None
+    given: bool = False
+    payload: bool = False
+
+    @property
+    def unit(self) -> Float[Array, "10"]:
+        """Size of each of the ten for a body of mass m0 and size L, shape (10,), SI."""
+        m, L = self.mass, self.length
+        return np.array([m * L * L] * 6 + [m * L] * 3 + [m])
+
+    @property
+    def ball(self) -> Float[Array, "10"]:
+        """A ball of mass m0 and size L about the body origin, shape (10,), SI."""
+        return _from_moments(self.mass, np.zeros(3), self.mass * self.length**2 / 3.0 * np.eye(3))
+
+
+def rigid_bodies(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    caps: Mapping[str, float],
+    fallback_mass: float = 1.0,
+) -> tuple[RigidBody, ...]:
+    """Bodies and payloads with parameters, each with its prior or a generic one.
+
+    A generic body sits amid the joints of its link, is about as large as they are apart, and
+    weighs as much as the priors (or the mass caps) of the others on average.
+
+    Args:
+        caps: Largest masses [kg] by name, `total` for all bodies.
+        fallback_mass: Scale [kg] where neither prior nor cap tells a mass.
+    """
+    table = _columns(parameters)
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    owners = [one for one in owners if one.name in table]
+    typical = _typical_mass(owners, caps)
+    sizes = {one.name: _points(mechanism, one) for one in owners}
+    lengths = [float(np.ptp(p, axis=0).max()) for p in sizes.values()]
+    usual = float(np.median([x for x in lengths if x > 0] or [_FALLBACK_LENGTH]))
+    made = []
+    for owner, length in zip(owners, lengths, strict=True):
+        size = length if length > 0 else usual
+        centre = sizes[owner.name].mean(axis=0)
+        prior, given = _prior(owner, typical, centre, size)
+        made.append(_scaled(owner, table[owner.name], prior, given, fallback_mass, size))
+    return tuple(made)
+
+
+def plain_bodies(parameters: Sequence[Parameter], chi: Float[Array, "p"]) -> tuple[RigidBody, ...]:
+    """Bodies of a table of parameters alone: no prior, scales from a first estimate `chi`."""
+    made = []
+    for name, columns in _columns(parameters).items():
+        values = np.array([abs(chi[i]) if i >= 0 else 0.0 for i in columns])
+        mass = float(values[9]) or float(values.max()) or 1.0
+        second = 0.5 * float(values[0] + values[3] + values[5])
+        made.append(RigidBody(name, columns, mass, float(np.sqrt(second / mass)) or _FALLBACK_LENGTH))
+    return tuple(made)
+
+
+def _columns(parameters: Sequence[Parameter]) -> dict[str, tuple[int, ...]]:
+    """Owner -> index of each of the ten, of parameters that stand for themselves."""
+    index = {
+        (p.owner, p.symbol): i
+        for i, p in enumerate(parameters)
+        if p.kind == "inertial" and p.name == f"{p.symbol}_{p.owner}" and p.symbol in SYMBOLS
+    }
+    owners = dict.fromkeys(owner for owner, _ in index)
+    return {owner: tuple(index.get((owner, symbol), -1) for symbol in SYMBOLS) for owner in owners}
+
+
+def _believed(owner: Body | Payload) -> dict[str, float]:
+    return {**owner.prior, **owner.known}
+
+
+def _typical_mass(owners: Sequence[Body | Payload], caps: Mapping[str, float]) -> float | None:
+    """Mean mass of the priors; without any, that of the caps; None when nothing tells a mass."""
+    told = [m for one in owners if (m := _believed(one).get("M", 0.0)) > 0]
+    if told:
+        return float(np.mean(told))
+    if TOTAL in caps:
+        return caps[TOTAL] / max(1, sum(isinstance(one, Body) for one in owners))
+    return float(np.mean(list(caps.values()))) if caps else None
+
+
+def _points(mechanism: Mechanism, owner: Body | Payload) -> Float[Array, "n 3"]:
+    """Joints of a body in its own frame: where it is held, and where others hang on it."""
+    if isinstance(owner, Payload):
+        return np.zeros((1, 3))
+    inner = mechanism.joint_of_body[owner.name].body.inverse().p
+    outer = [joint.placement.p for joint in mechanism.joints if joint.parent == owner.name]
+    for loop in mechanism.loops:
+        ends = ((loop.body_a, loop.a), (loop.body_b, loop.b))
+        outer += [frame.p for body, frame in ends if body == owner.name]
+    return np.array([inner, *outer])
+
+
+def _prior(
+    owner: Body | Payload, typical: float | None, centre: Float[Array, "3"], size: float
+) -> tuple[Float[Array, "10"] | None, bool]:
+    """Ten parameters of a real, nowhere flat body from what is believed; and whether that is a prior."""
+    believed = _believed(owner)
+    mass = believed.get("M", 0.0)
+    given = mass > 0 and bool(owner.prior)
+    if not mass > 0:
+        if typical is None:
+            return None, False
+        mass = typical
+    moment = mass * centre
+    if all(symbol in believed for symbol in _FIRST):
+        moment = np.array([believed[symbol] for symbol in _FIRST])
+    about = (_GENERIC_THICKNESS * size) ** 2 * mass * np.eye(3)
+    if all(symbol in believed for symbol in SYMBOLS):
+        chi = np.array([believed[symbol] for symbol in SYMBOLS])
+        if is_physical(chi, _PRIOR_RTOL):
+            about = pseudo_inertia(chi)[:3, :3] - np.outer(moment, moment) / mass
+    return _from_moments(mass, moment, _thickened(about, mass, size)), given
+
+
+def _thickened(about: Float[Array, "3 3"], mass: float, size: float) -> Float[Array, "3 3"]:
+    """Second moments about the centre of mass, none below a hundredth of the body's mean square size."""
+    values, axes = np.linalg.eigh(about)
+    mean = max(float(values.mean()), 0.0) or mass * (_THINNEST * size) ** 2
+    return np.asarray(axes @ np.diag(np.maximum(values, _THINNEST**2 * mean)) @ axes.T)
+
+
+def _from_moments(
+    mass: float, moment: Float[Array, "3"], about_centre: Float[Array, "3 3"]
+) -> Float[Array, "10"]:
+    Sigma = about_centre + np.outer(moment, moment) / mass
+    return pack(mass, moment, np.trace(Sigma) * np.eye(3) - Sigma)
+
+
+def _scaled(
+    owner: Body | Payload,
+    columns: tuple[int, ...],
+    prior: Float[Array, "10"] | None,
+    given: bool,
+    fallback_mass: float,
+    size: float,
+) -> RigidBody:
+    mass, length = fallback_mass, size
+    if prior is not None:
+        mass = float(prior[9])
+        length = float(np.sqrt(np.trace(pseudo_inertia(prior)[:3, :3]) / mass))
+    return RigidBody(owner.name, columns, mass, length, prior, given, isinstance(owner, Payload))

@@ -1,0 +1,175 @@
+"""Small convex programs over cones, solved by Clarabel; the only file that knows the solver.
+
+minimise  1/2 x^T H x + q^T x      so that  F x + g lies in a cone, for each block of rows
+
+A body adds a 4 x 4 matrix that must be positive semidefinite, its log-determinant one of 8 x 8:
+
+    log det P >= sum log z_ii   if   [[P, Z], [Z^T, diag(Z)]] >= 0,  Z lower triangular
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+
+TOLERANCE = 1e-8
+_MOST_ITERATIONS = 100
+SOLVED, INFEASIBLE, UNBOUNDED, FAILED = "solved", "infeasible", "unbounded", "not converged"
+_STATUS = {"Solved": SOLVED, "PrimalInfeasible": INFEASIBLE, "DualInfeasible": UNBOUNDED}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the solver returns.
+
+    Attributes:
+        x: Variables, shape (n,), in the units of the program.
+        status: `solved`, `infeasible`, `unbounded` or `not converged`; at a tolerance of 1e-8.
+        reason: The solver's own word.
+    """
+
+    x: Float[Array, "n"]
+    status: str
+    reason: str
+    iterations: int
+    objective: float
+
+
+@dataclass
+class Program:
+    """A convex program, put together block by block."""
+
+    n: int
+    _blocks: list[tuple[str, Int[Array, "k"], Float[Array, "m k"], Float[Array, "m"]]] = field(
+        default_factory=list
+    )
+    _linear: list[tuple[Int[Array, "k"], Float[Array, "k"]]] = field(default_factory=list)
+    _square: list[tuple[int, float]] = field(default_factory=list)
+
+    def variables(self, count: int) -> Int[Array, "k"]:
+        """Numbers of `count` more variables."""
+        self.n += count
+        return np.arange(self.n - count, self.n)
+
+    def require(
+        self, cone: str, columns: Int[Array, "k"], F: Float[Array, "m k"], g: Float[Array, "m"]
+    ) -> None:
+        """F x[columns] + g in `cone`: zero, nonnegative, norm (first entry above the rest) or exponential."""
+        if len(g):
+            self._blocks.append((cone, columns, F, g))
+
+    def minimise(self, columns: Int[Array, "k"], q: Float[Array, "k"]) -> None:
+        """Add q^T x[columns] to the objective."""
+        self._linear.append((columns, q))
+
+    def minimise_norm(
+        self, columns: Int[Array, "k"], F: Float[Array, "m k"], g: Float[Array, "m"]
+    ) -> Int[Array, "1"]:
+        """Add 1/2 |F x[columns] + g|^2, as the square of a norm and never as F^T F; that norm's number."""
+        norm = self.variables(1)
+        rows = np.zeros((len(g) + 1, len(columns) + 1))
+        rows[0, -1], rows[1:, :-1] = 1.0, F
+        self.require("norm", np.concatenate([columns, norm]), rows, np.concatenate([[0.0], g]))
+        self._square.append((int(norm[0]), 1.0))
+        return norm
+
+    def semidefinite(
+        self, columns: Int[Array, "k"], F: Float[Array, "k m m"], g: Float[Array, "m m"]
+    ) -> None:
+        """The symmetric matrix sum x[columns_i] F_i + g is positive semidefinite."""
+        self.require("semidefinite", columns, packed(F).T, packed(g))
+
+    def log_det(
+        self, columns: Int[Array, "k"], F: Float[Array, "k m m"], g: Float[Array, "m m"]
+    ) -> Int[Array, "m"]:
+        """Numbers of variables whose sum is at most log det of the matrix (which is then definite)."""
+        m, k = len(g), len(columns)
+        low = np.tril_indices(m)
+        Z, logs = self.variables(len(low[0])), self.variables(m)
+        big = np.zeros((k + len(Z), 2 * m, 2 * m))
+        big[:k, :m, :m] = F
+        for n, (i, j) in enumerate(zip(*low, strict=True)):
+            big[k + n, i, m + j] = big[k + n, m + j, i] = 1.0
+            if i == j:
+                big[k + n, m + i, m + i] = 1.0
+        constant = np.zeros((2 * m, 2 * m))
+        constant[:m, :m] = g
+        self.semidefinite(np.concatenate([columns, Z]), big, constant)
+        diagonal = Z[np.flatnonzero(low[0] == low[1])]
+        for log, z in zip(logs, diagonal, strict=True):
+            # exp(log) <= z
+            F3 = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+            self.require("exponential", np.array([log, z]), F3, np.array([0.0, 1.0, 0.0]))
+        return logs
+
+    def solve(self) -> Found:
+        """The minimum, or why there is none."""
+        first = self._attempt(equilibrate=False)
+        if first.status != FAILED:
+            return first
+        # The callers scale well; where they do not, the solver's own scaling gets a chance.
+        second = self._attempt(equilibrate=True)
+        return second if second.status != FAILED else first
+
+    def _attempt(self, *, equilibrate: bool) -> Found:
+        import clarabel
+
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.max_iter = _MOST_ITERATIONS
+        settings.equilibrate_enable = equilibrate
+        settings.max_threads = 1
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+        H, q, A, b, cones = self._assembled()
+        answer = clarabel.DefaultSolver(H, q, A, b, cones, settings).solve()
+        reason = str(answer.status)
+        return Found(
+            np.array(answer.x), _STATUS.get(reason, FAILED), reason, answer.iterations, answer.obj_val
+        )
+
+    def _assembled(self) -> tuple[Any, Float[Array, "n"], Any, Float[Array, "r"], Sequence[Any]]:
+        import clarabel
+        import scipy.sparse as sparse
+
+        made = {
+            "zero": clarabel.ZeroConeT,
+            "nonnegative": clarabel.NonnegativeConeT,
+            "norm": clarabel.SecondOrderConeT,
+            "semidefinite": lambda rows: clarabel.PSDTriangleConeT(_side(rows)),
+            "exponential": lambda _: clarabel.ExponentialConeT(),
+        }
+        q = np.zeros(self.n)
+        for columns, part in self._linear:
+            np.add.at(q, columns, part)
+        rows, cols, values, right, cones, start = [], [], [], [], [], 0
+        for cone, columns, F, g in self._blocks:
+            i, j = np.nonzero(F)
+            rows.append(i + start)
+            cols.append(columns[j])
+            values.append(-F[i, j])  # the solver's form: b - A x in the cone
+            right.append(g)
+            cones.append(made[cone](len(g)))
+            start += len(g)
+        where = (np.concatenate(rows), np.concatenate(cols))
+        A = sparse.csc_matrix((np.concatenate(values), where), shape=(start, self.n))
+        squares = [i for i, _ in self._square]
+        weights = [weight for _, weight in self._square]
+        H = sparse.csc_matrix((weights, (squares, squares)), shape=(self.n, self.n))
+        return H, q, A, np.concatenate(right), cones
+
+
+def packed(matrices: Float[Array, "*k m m"]) -> Float[Array, "*k t"]:
+    """Upper triangles column by column, off-diagonal entries times sqrt(2): norms are Frobenius norms."""
+    m = matrices.shape[-1]
+    j, i = np.tril_indices(m)
+    return np.asarray(matrices[..., i, j] * np.where(i == j, 1.0, np.sqrt(2.0)))
+
+
+def _side(rows: int) -> int:
+    return int((np.sqrt(8 * rows + 1) - 1) / 2)

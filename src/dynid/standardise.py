@@ -1,0 +1,147 @@
+"""From base parameters to real bodies: the robot's priors, ties and known values join the data.
+
+chi = T x + c, with each body's pseudo-inertia positive semidefinite (see `estimator.consistent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.system import BaseSystem
+from dynid.base.ties import tying
+from dynid.errors import InputError
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.physical import NO_SET_REMEDY, consistent_solution, data_term
+from dynid.estimator.rigid_bodies import rigid_bodies
+from dynid.estimator.semidefinite import SOLVED
+from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.experiment import Experiment
+from dynid.info import known_columns, structural_base, tie_groups
+from dynid.job import Job
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.notices import Notice
+from dynid.statistics.physical import physical_test, rotor_test
+from dynid.statistics.standard import StandardSet, standard_set
+
+_LENGTH = 0.3  # [m], turns inertias into masses where no prior tells one; only a scale
+
+
+@dataclass(frozen=True, eq=False)
+class Realised:
+    """What physical consistency makes of a linear solution.
+
+    Attributes:
+        solution: The linear one, or the consistent one where the estimator asks for it.
+        standard: The full consistent set, where it was asked for.
+        chi: Standard parameters of the consistent estimator; None for others.
+    """
+
+    solution: Solution
+    standard: StandardSet | None
+    chi: Float[Array, "p"] | None
+    notices: tuple[Notice, ...]
+
+    @property
+    def entries(self) -> tuple[Mapping[str, Any], ...]:
+        """The table of the standard set; empty where there is none."""
+        return () if self.standard is None else self.standard.entries
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """How the set was found, in words."""
+        return {} if self.standard is None else self.standard.choices
+
+    @property
+    def failure(self) -> str:
+        """Why a set that was asked for does not exist; empty if it does, or nobody asked."""
+        if self.standard is None or self.standard.found.status == SOLVED:
+            return ""
+        return f"no consistent set of bodies: {self.standard.found.reason}"
+
+
+def realise(
+    job: Job, experiment: Experiment, data: BaseSystem, linear: Solution, constraint: Consistency | None
+) -> Realised:
+    """Real bodies behind a linear solution, as the experiment asks, and the tests every result gets.
+
+    Args:
+        linear: Solution over the base parameters.
+        constraint: Of the estimator; None for linear ones, which `experiment.standard` may follow.
+    """
+    asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
+    options = constraint or asked
+    system = linear.equations or data.system
+    term = data_term(system, linear, data.G)
+    space = standard_space(job, experiment, term, options or Consistency())
+    if options is None:
+        told = physical_test(space, term) if linear.status == CONVERGED else ()
+        return Realised(linear, None, None, (*told, *rotor_test(data.system, linear)))
+    found = nearest_consistent(space, term, options)
+    standard = standard_set(space, found, options)
+    if constraint is None:
+        told = (*physical_test(space, term), *rotor_test(data.system, linear))
+        return Realised(linear, standard, None, (*told, *standard.notices, *_failed(standard)))
+    solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
+    chi = found.chi if found.status == SOLVED else None
+    return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
+
+
+def standard_space(job: Job, experiment: Experiment, term: DataTerm, options: Consistency) -> StandardSpace:
+    """Ties, known values and bodies of a job's standard parameters."""
+    ties = experiment.ties
+    before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
+    known = known_columns(job.mechanism, job.parameters)
+    tied = tying(job.parameters, tie_groups(job.mechanism, job.parameters, before), known)
+    bodies = rigid_bodies(job.mechanism, job.parameters, options.mass, _mass_scale(job, term))
+    E = _regrouped(job, before, after)
+    return StandardSpace(job.parameters, tied.T, tied.c, bodies, E)
+
+
+def check_reduction(experiment: Experiment, constraint: Consistency | None) -> None:
+    """Refuse base parameters set to zero where bodies must be real."""
+    if constraint is not None and (experiment.keep is not None or experiment.essential is not None):
+        raise InputError(
+            "'essential' and 'keep' set base parameters to zero, which real bodies do not have",
+            file=experiment.file,
+            remedy="leave them out, or use another estimator and ask for `standard: true`",
+        )
+
+
+def _mass_scale(job: Job, term: DataTerm) -> float:
+    """A mass [kg] of the size that the estimates speak of: a scale, no statement."""
+    inertial = np.array([p.symbol in SYMBOLS and p.kind == "inertial" for p in job.parameters])
+    power = {"kg m^2": 2, "kg m": 1, "kg": 0}
+    lengths = np.array([_LENGTH ** power.get(p.unit, 0) for p in job.parameters])
+    kept = np.argmax(term.G != 0, axis=1)
+    sizes = np.abs(term.chi[inertial[kept]]) / lengths[kept][inertial[kept]]
+    return float(np.median(sizes)) if np.any(sizes > 0) else 1.0
+
+
+def _regrouped(job: Job, before: tuple[str, ...], after: tuple[str, ...]) -> Float[Array, "e p"]:
+    """Rows E with E chi = 0: base parameters that are equal after regrouping."""
+    if not after:
+        return np.zeros((0, len(job.parameters)))
+    base = structural_base(
+        job.mechanism, job.model, job.parameters, job.directions, ties=before, loads=job.loads
+    )
+    place = {i: k for k, i in enumerate(base.indices)}
+    rows = []
+    for group in tie_groups(job.mechanism, job.parameters, after):
+        members = [place[i] for i in group if i in place]
+        rows += [base.G[k] - base.G[members[0]] for k in members[1:]]
+    return np.array(rows).reshape(len(rows), len(job.parameters))
+
+
+def _failed(standard: StandardSet) -> tuple[Notice, ...]:
+    if standard.found.status == SOLVED:
+        return ()
+    text = f"no standard set, {standard.found.status}: {standard.found.reason}"
+    return (Notice("not-consistent", text, NO_SET_REMEDY),)

@@ -1,0 +1,63 @@
+"""Could real bodies have these base parameters? Asked of each result, whatever its estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.estimator.consistent import physical_distance
+from dynid.estimator.solution import Solution
+from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.notices import Notice
+from dynid.projection.projection import System
+from dynid.statistics.uncertainty import uncertainty
+
+_UNLIKELY = 1e-3  # probability at which chance is no explanation
+_MOST_PARAMETERS = 1000  # beyond, the test would outlast the identification
+_FEWEST_ROTORS = 2
+
+
+def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
+    """A warning where no real bodies have these base parameters, and chance does not explain it.
+
+    The distance |U (chi_physical - chi_hat)| squared to the nearest physical set is at most
+    chi-squared with as many degrees of freedom as parameters, if the truth is physical.
+    """
+    from scipy.special import chdtrc
+
+    if not space.bodies or len(space.parameters) > _MOST_PARAMETERS:
+        return ()
+    distance = physical_distance(space, data)
+    if distance is None or chdtrc(len(data.chi), distance**2) > _UNLIKELY:
+        return ()
+    rms = distance / np.sqrt(len(data.chi))
+    return (
+        Notice(
+            "not-physical",
+            "no real bodies with friction that brakes have these base parameters: the nearest set is"
+            f" {rms:.2g} sigma away (rms over {len(data.chi)} parameters)",
+            "use `estimator: consistent`, and look for what the model lacks before using single parameters",
+        ),
+    )
+
+
+def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
+    """A warning where rotors seem to have no inertia: efforts sensed on the link side.
+
+    Asked of base parameters that are a rotor's own, before any bound: at least two, and half of
+    all, below zero beyond their 95 % interval, and none above zero beyond it. Real bodies then
+    fit as well without a rotor: a bound holds it at zero.
+    """
+    ci95 = uncertainty(linear.chi, linear.covariance, linear.dof).ci95
+    rotors = [i for i, p in enumerate(system.parameters) if p.symbol == "Ia" and p.name == f"Ia_{p.owner}"]
+    below = [system.parameters[i].owner for i in rotors if ci95[i, 1] < 0]
+    above = any(ci95[i, 0] > 0 for i in rotors)
+    if above or len(below) < max(_FEWEST_ROTORS, (len(rotors) + 1) // 2):
+        return ()
+    return (
+        Notice(
+            "rotor-not-felt",
+            f"rotor inertia comes out negative at {', '.join(below)} and above zero nowhere:"
+            " efforts sensed on the link side do not feel the rotor",
+            "take Ia out of `drive:` if a torque sensor gives the effort; else check drive gain and delay",
+        ),
+    )

@@ -1,0 +1,104 @@
+"""Base to standard: a full set of real bodies behind the base parameters, entry by entry.
+
+What the data do not tell follows the prior. An entry comes `from: data` when the data took away
+more than half of the variance that the prior left it, else `from: prior`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.consistent import Consistent
+from dynid.estimator.semidefinite import SOLVED, TOLERANCE
+from dynid.estimator.standard_space import StandardSpace
+from dynid.notices import Notice
+
+FROM_DATA = 0.5
+_PLACEHOLDERS = 3  # so many equal inertials are no measurement
+
+
+@dataclass(frozen=True, eq=False)
+class StandardSet:
+    """The standard parameters of a result.
+
+    Attributes:
+        found: The consistent set, or why there is none.
+        entries: name, unit, value, from (`data` or `prior`) and share of the data, in file order.
+        choices: How it was found, in words.
+    """
+
+    found: Consistent
+    entries: tuple[Mapping[str, Any], ...]
+    choices: Mapping[str, str]
+    notices: tuple[Notice, ...]
+
+
+def standard_set(space: StandardSpace, found: Consistent, options: Consistency) -> StandardSet:
+    """The table of a consistent set, with everything its reader must know."""
+    entries: tuple[Mapping[str, Any], ...] = ()
+    if found.status == SOLVED:
+        entries = tuple(
+            {
+                "name": parameter.name,
+                "unit": parameter.unit,
+                "value": float(value),
+                "from": "data" if share > FROM_DATA else "prior",
+                "share": round(float(share), 4),
+            }
+            for parameter, value, share in zip(space.parameters, found.chi, found.share, strict=True)
+        )
+    told = sum(entry["from"] == "data" for entry in entries)
+    words = f"{found.status} in {found.iterations} iterations (tolerance {TOLERANCE:g})"
+    if entries:
+        words += f"; {told} of {len(entries)} standard parameters from data, the others from the prior"
+    distance = f"{options.prior} distance, believed to within a factor of {options.spread:g}"
+    return StandardSet(
+        found, entries, {"standard set": words, "prior": distance}, (*_priors(space), *_bounds(found))
+    )
+
+
+def _bounds(found: Consistent) -> tuple[Notice, ...]:
+    """Parameters at a bound: their sigma does not know of it."""
+    told = []
+    if found.at_bound:
+        text = f"{_listed(found.at_bound)}: at zero, the least they can be; sigma does not count the bound"
+        remedy = "look for a missing friction term, a delay, or efforts sensed behind the rotor"
+        told.append(Notice("at-bound", text, remedy))
+    if found.at_edge:
+        text = f"{_listed(found.at_edge)}: as flat or light as a body can be, where the data ask for less"
+        told.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
+    return tuple(told)
+
+
+def _priors(space: StandardSpace) -> tuple[Notice, ...]:
+    """Bodies that follow no description, or one that nobody measured."""
+    told = []
+    without = [body.name for body in space.bodies if not body.given and not _known(space, body.columns)]
+    if without:
+        text = f"no prior for {_listed(without)}: where the data are silent these are generic bodies"
+        told.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
+    given = [body for body in space.bodies if body.given and body.prior is not None]
+    first = given[0] if given else None
+    if first is not None and len(given) >= _PLACEHOLDERS:
+        same = all(np.allclose(one.prior, first.prior, rtol=1e-9, atol=0) for one in given)  # type: ignore[arg-type]
+        if same:
+            text = f"all {len(given)} priors are the same body of {first.mass:g} kg: placeholders, it seems"
+            told.append(
+                Notice("placeholder-prior", text, "entries `from: prior` are worth no more; give real values")
+            )
+    return tuple(told)
+
+
+def _known(space: StandardSpace, columns: Sequence[int]) -> bool:
+    """Whether every entry a body has is a known value."""
+    return not any(np.any(space.T[i] != 0) for i in columns if i >= 0)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
