@@ -10,20 +10,17 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.base.ties import tying
 from dynid.checks import same_samples
 from dynid.conditioning.lowpass import RowFilter
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
-from dynid.info import known_columns, structural_base, tie_groups
-from dynid.job import Job, LogSource, as_log, prepare, with_payloads
-from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.load import load_robot
+from dynid.job import Job, LogSource, as_log, prepare
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import plan_motions
 from dynid.projection.model import RowSource
-from dynid.provenance import VALIDATED, check_robot, experiment_of
+from dynid.provenance import VALIDATED
+from dynid.result_values import saved, standard_values
 from dynid.statistics.estimate import Estimate, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
@@ -46,19 +43,20 @@ def validate_result(
         logs: Files or logs to predict.
         robot: Default: the robot named in the result's provenance.
     """
-    from dynid.report.json_file import read_result
-
-    estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
-    options = estimate.provenance.get("options", {})
-    experiment = experiment_of(options)
-    mechanism = with_payloads(load_robot(robot or options.get("robot", estimate.robot)), experiment)
-    if robot is None:
-        check_robot(estimate.provenance, mechanism)
+    estimate, experiment, mechanism = saved(result, robot)
     read = [as_log(log, mechanism, experiment) for log in logs]
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         job = prepare(mechanism, read, experiment)
-        chi = _standard_values(estimate, job, mechanism, experiment)
+        chi = standard_values(
+            estimate,
+            job.mechanism,
+            job.parameters,
+            experiment,
+            job.model,
+            job.directions,
+            tuple(mechanism.payloads),
+        ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
         return predict(job, chi, used)
@@ -134,55 +132,3 @@ def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettin
     if all(log.dq is not None for log in logs):
         return settings
     return replace(settings, velocity="derived")
-
-
-def _standard_values(
-    estimate: Estimate, job: Job, robot: Mechanism, experiment: Experiment
-) -> Float[Array, "p"]:
-    """Standard values of a saved result: each base value stands at the parameter it is named after.
-
-    Tied parameters were saved under the first member's name and belong to all members; parameters
-    of a payload that these logs do not carry have no say.
-    """
-    index = {parameter.name: i for i, parameter in enumerate(job.parameters)}
-    known = known_columns(job.mechanism, job.parameters)
-    tied = tying(job.parameters, _tied(job, experiment), known)
-    chi = tied.c.copy()
-    members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
-    _check_payloads(estimate, job)
-    for one in estimate.parameters:
-        name = one.name if one.name in index else one.name.removesuffix("_R")
-        if name in index:
-            chi[members[index[name]]] = one.value
-        elif name.partition("_")[2] not in robot.payloads:
-            raise InputError(
-                f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
-                remedy="validate with the robot file that the result was made with",
-            )
-    return chi
-
-
-def _check_payloads(estimate: Estimate, job: Job) -> None:
-    """Refuse logs with a payload of which the result knows nothing."""
-    for name, payload in job.mechanism.payloads.items():
-        found = any(one.name.removesuffix("_R").endswith(f"_{name}") for one in estimate.parameters)
-        if not found and len(payload.known) < len(SYMBOLS):
-            raise InputError(
-                f"payload '{name}' is mounted in these logs, but the result does not know it",
-                remedy="identify from a log with this payload first",
-            )
-
-
-def _tied(job: Job, experiment: Experiment) -> list[tuple[int, ...]]:
-    """Columns that the result's ties made equal; after regrouping only base parameters are tied."""
-    before = [tie.name for tie in experiment.ties if tie.apply == "standard"]
-    after = [tie.name for tie in experiment.ties if tie.apply == "regrouped"]
-    groups = tie_groups(job.mechanism, job.parameters, before)
-    if after:
-        loads = ((), tuple(job.mechanism.payloads))
-        base = structural_base(
-            job.mechanism, job.model, job.parameters, job.directions, ties=before, loads=loads
-        )
-        for group in tie_groups(job.mechanism, job.parameters, after):
-            groups.append(tuple(i for i in group if i in base.indices))
-    return [group for group in groups if len(group) > 1]

@@ -80,8 +80,9 @@ class MotorEfforts:
     def tangent(self, at: Int[Array, "n"]) -> tuple[Float[Array, "f v d"], Int[Array, "f"]]:
         """Tangent directions at evenly spaced samples, and which of them are assembled and regular."""
         step = int(at[1] - at[0]) if len(at) > 1 else 1
-        states = self.motion.states(int(at[0]), int(at[-1]) + 1)
-        N, fine = self.kinematics.states(*(x[::step] for x in states))[3:]
+        measured = self.motion.states(int(at[0]), int(at[-1]) + 1)
+        states = self.kinematics.states(int(at[0]), measured)
+        N, fine = states.N[::step], states.fine[::step]
         return N[fine], np.flatnonzero(fine)
 
 

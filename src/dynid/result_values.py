@@ -1,0 +1,140 @@
+"""From a result back to the equations: standard parameters that give the efforts of its base parameters.
+
+    chi_st = c + M x          W chi_st = W_base x,  whatever the motion
+
+x are the result's values in their order. Each base value stands at the parameter it is named after;
+the parameters grouped into it are zero, for they act through it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.ties import tying
+from dynid.errors import InputError
+from dynid.experiment import Experiment
+from dynid.info import known_columns, structural_base, tie_groups
+from dynid.job import with_payloads
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.model import Model
+from dynid.projection.projection import Directions
+from dynid.provenance import check_robot, experiment_of
+from dynid.statistics.estimate import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class StandardValues:
+    """The affine map from the values of a result to standard parameters.
+
+    Attributes:
+        c: Known values, zero elsewhere, shape (p,), SI.
+        M: Ones where a standard parameter takes a value of the result, shape (p, x), dimensionless.
+        x: Values of the result, shape (x,), SI.
+    """
+
+    c: Float[Array, "p"]
+    M: Float[Array, "p x"]
+    x: Float[Array, "x"]
+
+    @property
+    def chi(self) -> Float[Array, "p"]:
+        """Standard parameters, shape (p,), SI."""
+        return np.asarray(self.c + self.M @ self.x)
+
+
+def saved(
+    result: str | os.PathLike[str] | Estimate, robot: str | os.PathLike[str] | Mechanism | None = None
+) -> tuple[Estimate, Experiment, Mechanism]:
+    """A result with the settings and the robot that it was made with.
+
+    Args:
+        result: File, folder or estimate.
+        robot: Default: the robot named in the result's provenance, which must not have changed.
+    """
+    from dynid.report.json_file import read_result
+
+    estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
+    options = estimate.provenance.get("options", {})
+    experiment = experiment_of(options)
+    mechanism = with_payloads(load_robot(robot or options.get("robot", estimate.robot)), experiment)
+    if robot is None:
+        check_robot(estimate.provenance, mechanism)
+    return estimate, experiment, mechanism
+
+
+def standard_values(
+    estimate: Estimate,
+    robot: Mechanism,
+    parameters: Sequence[Parameter],
+    experiment: Experiment,
+    model: Model,
+    directions: Directions | None,
+    payloads: Sequence[str],
+) -> StandardValues:
+    """Where the values of a result stand among the standard parameters.
+
+    Tied parameters were saved under the first member's name and belong to all members; values of a
+    payload that is not mounted have no say.
+
+    Args:
+        robot: With the payloads that are mounted, and no others.
+        parameters: Its table.
+        experiment: What the result was made with.
+        model, directions: Equations of the result; they matter for ties after regrouping only.
+        payloads: All that the robot's description knows.
+    """
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    groups = _tied(robot, parameters, experiment, model, directions)
+    tied = tying(parameters, groups, known_columns(robot, parameters))
+    members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
+    _check_payloads(estimate, robot)
+    M = np.zeros((len(parameters), len(estimate.parameters)))
+    for k, one in enumerate(estimate.parameters):
+        name = one.name if one.name in index else one.name.removesuffix("_R")
+        if name in index:
+            M[members[index[name]], k] = 1.0
+        elif name.partition("_")[2] not in payloads:
+            raise InputError(
+                f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
+                remedy="use the robot file that the result was made with",
+            )
+    return StandardValues(tied.c.copy(), M, np.array([one.value for one in estimate.parameters], float))
+
+
+def _check_payloads(estimate: Estimate, robot: Mechanism) -> None:
+    """Refuse a mounted payload of which the result knows nothing."""
+    for name, payload in robot.payloads.items():
+        found = any(one.name.removesuffix("_R").endswith(f"_{name}") for one in estimate.parameters)
+        if not found and len(payload.known) < len(SYMBOLS):
+            raise InputError(
+                f"payload '{name}' is mounted, but the result does not know it",
+                remedy="identify from a log with this payload first",
+            )
+
+
+def _tied(
+    robot: Mechanism,
+    parameters: Sequence[Parameter],
+    experiment: Experiment,
+    model: Model,
+    directions: Directions | None,
+) -> list[tuple[int, ...]]:
+    """Columns that the result's ties made equal; after regrouping only base parameters are tied."""
+    before = [tie.name for tie in experiment.ties if tie.apply == "standard"]
+    after = [tie.name for tie in experiment.ties if tie.apply == "regrouped"]
+    groups = tie_groups(robot, parameters, before)
+    if after:
+        loads = ((), tuple(robot.payloads))
+        base = structural_base(robot, model, parameters, directions, ties=before, loads=loads)
+        for group in tie_groups(robot, parameters, after):
+            groups.append(tuple(i for i in group if i in base.indices))
+    return [group for group in groups if len(group) > 1]
