@@ -46,7 +46,8 @@ SERIAL = f"""
           <inertial pos="0 0 0.1" quat="1 2 3 4" mass="1.2" diaginertia="0.02 0.03 0.04"/>
           <frame pos="0.1 0 0.2" quat="0.7071 0 0.7071 0">
             <frame euler="0 0 1">
-              <body name="tip" pos="0 0 0.2" zaxis="1 -1 0.5"> <joint name="d" type="hinge" ref="-1" class="hinges"/> {LIGHT}
+              <body name="tip" pos="0 0 0.2" zaxis="1 -1 0.5">
+                <joint name="d" type="hinge" ref="-1" class="hinges"/> {LIGHT}
                 <body name="welded" pos="0.3 0 0" quat="0 1 0 0"> {LIGHT} </body>
               </body>
             </frame>
@@ -62,7 +63,8 @@ TREE = f"""
   <compiler eulerseq="XYZ"/>
   <worldbody>
     <body name="base" pos="0.1 0 1" euler="10 20 30"> <freejoint name="root"/> {HEAVY}
-      <body name="arm" pos="0 0 0.2" euler="90 0 45"> <joint type="ball" name="shoulder" pos="0 0.1 0"/> {LIGHT}
+      <body name="arm" pos="0 0 0.2" euler="90 0 45">
+        <joint type="ball" name="shoulder" pos="0 0.1 0"/> {LIGHT}
         <body name="hand" pos="0 0 0.3"> <joint range="-90 90" ref="30" pos="0 0 -0.1"/> {LIGHT} </body>
       </body>
       <body name="rail" pos="0.3 0 0"> <joint name="rail" type="slide" axis="0 0 -1"/> {LIGHT}
@@ -81,7 +83,9 @@ FOUR_BAR = f"""
     <body name="crank" pos="0 0 0"> <joint name="crank" axis="0 1 0"/> {LIGHT}
       <body name="coupler" pos="0.1 0 0.2" euler="0 30 0"> <joint name="knee" axis="0 1 0"/> {HEAVY} </body>
     </body>
-    <body name="rocker" pos="0.5 0 0" euler="0 15 0"> <joint name="rocker" axis="0 1 0" ref="20"/> {LIGHT} </body>
+    <body name="rocker" pos="0.5 0 0" euler="0 15 0">
+      <joint name="rocker" axis="0 1 0" ref="20"/> {LIGHT}
+    </body>
   </worldbody>
   <equality> <connect name="pin" body1="coupler" body2="rocker" anchor="0.3 0 0.2"/> </equality>
   <actuator> <motor name="drive" joint="crank" gear="50"/> </actuator>
@@ -95,7 +99,9 @@ SLIDER_CRANK = f"""
         <body name="end" pos="0.5 0 0" euler="0 -20 0"> <joint name="wrist" axis="0 1 0"/> {LIGHT} </body>
       </body>
     </body>
-    <body name="piston" pos="0.6 0 0.3"> <joint name="piston" type="slide" axis="1 0 0" ref="0.6"/> {HEAVY} </body>
+    <body name="piston" pos="0.6 0 0.3">
+      <joint name="piston" type="slide" axis="1 0 0" ref="0.6"/> {HEAVY}
+    </body>
   </worldbody>
   <equality> <weld name="grip" body1="end" body2="piston" WELD/> </equality>
   <actuator> <position joint="crank"/> </actuator>
@@ -109,9 +115,13 @@ SITES = f"""
     <body name="plate" pos="0 0 1" euler="-90 -40 10"> <freejoint/> {HEAVY}
       <frame pos="0 0.1 0" euler="0 30 0"> <site name="corner" quat="1 1 0 0"/> </frame>
       <site name="edge"/>
-      <body name="bob" pos="0 0 0.4"> <joint type="ball" name="bob"/> {LIGHT} <site name="tip" pos="0 0 0.3"/> </body>
+      <body name="bob" pos="0 0 0.4">
+        <joint type="ball" name="bob"/> {LIGHT} <site name="tip" pos="0 0 0.3"/>
+      </body>
     </body>
-    <body name="lever" pos="-0.4 0.3 1.6"> <joint name="lever"/> {LIGHT} <site name="knob" pos="0 0.2 -0.1"/> </body>
+    <body name="lever" pos="-0.4 0.3 1.6">
+      <joint name="lever"/> {LIGHT} <site name="knob" pos="0 0.2 -0.1"/>
+    </body>
   </worldbody>
   <equality> <weld site1="floor" site2="corner"/> <connect site1="tip" site2="knob"/> </equality>
   <actuator> <motor joint="lever"/> </actuator>
@@ -134,7 +144,9 @@ GANTRY = f"""
     <joint joint1="gear" joint2="left" polycoef="0.3 25 0 0 0"/>
     <joint joint1="brake" polycoef="0.2"/>
   </equality>
-  <actuator> <motor joint="gear" gear="2"/> <motor joint="y"/> <motor joint="z"/> <motor joint="yaw"/> </actuator>
+  <actuator>
+    <motor joint="gear" gear="2"/> <motor joint="y"/> <motor joint="z"/> <motor joint="yaw"/>
+  </actuator>
 </mujoco>"""
 
 
@@ -223,6 +235,63 @@ def test_closures_are_mujocos(tmp_path, text) -> None:
     for q in open_:
         residual, _ = efc(model, data, q)
         assert (np.abs(residual).max() > 1e-3) == (np.abs(closure.values(q[None]).f).max() > 1e-3)
+
+
+def words(values) -> str:
+    return " ".join(repr(float(value)) for value in np.atleast_1d(values))
+
+
+def random_orientation(rng) -> str:
+    kind = rng.choice(["quat", "axisangle", "xyaxes", "zaxis", "euler", ""])
+    count = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}.get(str(kind), 0)
+    return f'{kind}="{words(rng.normal(size=count))}"' if kind else ""
+
+
+def random_joint(rng, first: bool, last: bool) -> str:
+    """A hinge, slide or ball with random anchor, axis and reference, some from a default class."""
+    kind = rng.choice(["hinge", "slide", "ball"] if last else ["hinge", "slide"])
+    axis = f'axis="{words(rng.normal(size=3))}"'  # two joints with the axis of a class would be one
+    chosen = rng.choice([axis, "", 'class="special"']) if first else axis
+    anchor = f'pos="{words(0.2 * rng.normal(size=3))}"' if rng.random() < 0.6 else ""
+    ref = f'ref="{words(rng.normal())}"' if rng.random() < 0.5 and kind != "ball" else ""
+    return f'<joint type="{kind}" {chosen} {anchor} {ref}/>'
+
+
+def random_body(rng, depth: int, free: bool) -> str:
+    A = rng.normal(size=(3, 3))
+    tensor = (A @ A.T) * 0.01
+    tensor = np.trace(tensor) * np.eye(3) - tensor  # that of a mass distribution
+    full = words(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
+    joints = "<freejoint/>" if free else ""
+    if not free:
+        count = int(rng.integers(0, 4))
+        joints = "".join(random_joint(rng, i == 0, i == count - 1) for i in range(count))
+    inner = "".join(
+        random_body(rng, depth - 1, free=False) for _ in range(rng.integers(0, 3) if depth else 0)
+    )
+    if inner and rng.random() < 0.5:
+        inner = f'<frame pos="{words(rng.normal(size=3))}" {random_orientation(rng)}>{inner}</frame>'
+    childclass = 'childclass="special"' if rng.random() < 0.3 else ""
+    return (
+        f'<body pos="{words(0.5 * rng.normal(size=3))}" {random_orientation(rng)} {childclass}>{joints}'
+        f'<inertial pos="{words(0.1 * rng.normal(size=3))}" mass="{words(rng.uniform(0.5, 3))}"'
+        f' fullinertia="{full}"/>{inner}</body>'
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_models_have_mujocos_poses_and_torques(tmp_path_factory, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sequence = "".join(rng.choice(list("xyzXYZ"), 3))
+    world = "".join(random_body(rng, 2, free=bool(rng.random() < 0.3)) for _ in range(rng.integers(1, 3)))
+    text = (
+        f'<mujoco><compiler angle="{rng.choice(["radian", "degree"])}" eulerseq="{sequence}"/>'
+        f'<option gravity="{words(rng.uniform(-10, 10, 3))}"/><default><joint axis="1 2 3"/>'
+        f'<default class="special"><joint axis="0 -1 0" pos="0 0.1 0"/></default></default>'
+        f"<worldbody>{world}<body><joint/>{HEAVY}</body></worldbody></mujoco>"
+    )
+    check_tree(*both(tmp_path_factory.mktemp("random"), text), seed=seed)
 
 
 def efc(model, data, q):

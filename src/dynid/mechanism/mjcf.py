@@ -97,7 +97,7 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
     name = keys[0].attributes.get("name", "0")
     owner, count = f"key '{name}'", len(tree.reference)
     numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
-    text = f"line {keys[0].line}: the loops are first closed near {owner}"
+    text = f"{keys[0].place}: the loops are first closed near {owner}"
     scope.notices.append(Notice("start-from-key", text, "'start:' of a robot file chooses another pose"))
     return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
 
@@ -108,6 +108,10 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     for name, element in tree.elements.items():
         given = [key for key in _UNUSED if _counts(element, key, f"joint '{name}'")]
         found += [f"{key} {element.attributes[key]} of {name}" for key in given]
+    for element in map(model.defaults.applied, entries(model.root, "actuator")):
+        name = element.attributes.get("name", element.tag)
+        given = [key for key in _UNUSED[:2] if _counts(element, key, f"actuator '{name}'")]
+        found += [f"{key} {element.attributes[key]} of actuator {name}" for key in given]
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
@@ -119,7 +123,18 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     if carried:
         text = "gravity compensation is not used, at bodies " + ", ".join(carried)
         notices.append(Notice("unused-gravcomp", text, "a log's efforts must hold what carries the weight"))
-    return notices
+    return notices + _unused_tendons(model)
+
+
+def _unused_tendons(model: MjcfModel) -> list[Notice]:
+    """Tendons that no actuator pulls: their springs, dampers and limits are no part of the robot here."""
+    pulled = {element.attributes.get("tendon") for element in entries(model.root, "actuator")}
+    names = [element.attributes.get("name", "(no name)") for element in entries(model.root, "tendon")]
+    idle = [name for name in names if name not in pulled]
+    if not idle:
+        return []
+    text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
+    return [Notice("ignored-tendon", text, "what they do to the efforts can be a column of 'terms:'")]
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:

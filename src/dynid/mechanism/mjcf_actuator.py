@@ -113,7 +113,7 @@ def _name(
     if name not in coordinates or on == {name: 1.0}:
         return name
     other = unique(f"motor_{name}", taken | coordinates)
-    text = f"line {element.line}: actuator '{name}' is geared to joint '{name}' and is called '{other}' here"
+    text = f"{element.place}: actuator '{name}' is geared to joint '{name}' and is called '{other}' here"
     scope.notices.append(Notice("renamed-actuator", text, "use that name in robot files and logs"))
     return other
 

@@ -58,6 +58,7 @@ class Defaults:
             {**self._values(element, name, kind or _kind(element.tag)), **element.attributes},
             element.line,
             element.children,
+            element.included,
         )
 
     def check(self, element: Element, name: str) -> str:

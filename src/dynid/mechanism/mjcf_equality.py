@@ -61,7 +61,7 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
                 "connect, weld and joint are; write it as 'loops:' or 'couplings:' of a robot file",
             )
         if not flag(element, "active", default=True):
-            text = f"line {element.line}: equality '{name}' is not active and is ignored"
+            text = f"{element.place}: equality '{name}' is not active and is ignored"
             placer.scope.notices.append(Notice(_IGNORED, text, 'set active="true" if the robot has it'))
         elif element.tag == "joint":
             couplings.append((reader.coupling(element, name), element))
@@ -196,8 +196,8 @@ def _resolved(found: list[tuple[Coupling, Element]], driven: Collection[str]) ->
     for coupling, element in found:
         chosen = _oriented(coupling, couplings, driven)
         if chosen.joint in couplings:
-            first = places[chosen.joint].line
-            raise element.error(f"'{chosen.joint}' follows two couplings (first in line {first})", "keep one")
+            first = places[chosen.joint].place
+            raise element.error(f"'{chosen.joint}' follows two couplings (first in {first})", "keep one")
         couplings[chosen.joint], places[chosen.joint] = chosen, element
     return resolve_couplings(
         couplings, lambda name, text: places[name].error(text, "break the circle of joint equalities")

@@ -22,6 +22,7 @@ class Settings:
         autolimits: Whether a range alone makes a limit.
         inertiafromgeom: `auto`, `true` or `false`.
         total_mass: To which MuJoCo would scale all masses, in [kg]; not above zero when it does not.
+        alignfree: Whether frames of free bodies are turned into their principal axes.
     """
 
     degrees: bool = True
@@ -29,6 +30,7 @@ class Settings:
     autolimits: bool = True
     inertiafromgeom: str = "auto"
     total_mass: float = -1.0
+    alignfree: bool = False
 
 
 def read_settings(root: Element) -> Settings:
@@ -53,6 +55,7 @@ def read_settings(root: Element) -> Settings:
         autolimits=flag(found, "autolimits", default=True),
         inertiafromgeom=choice(found, "inertiafromgeom", ("auto", "true", "false"), "auto"),
         total_mass=found.number("settotalmass", -1.0, "<compiler>"),
+        alignfree=flag(found, "alignfree", default=False),
     )
 
 
@@ -111,6 +114,8 @@ def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
             left -= path.stat().st_size
             if inner.tag not in ("mujoco", "mujocoinclude"):
                 raise inner.error(f"the root element is <{inner.tag}>", "include files with <mujocoinclude>")
+            for one in inner.walk():
+                one.included = path.name
             # Included files may include others right here: their elements take the same place.
             element.children = [*children, *inner.children, *element.children[len(children) + 1 :]]
             waiting.append(element)

@@ -26,7 +26,6 @@ from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.mjcf_file import choice
 from dynid.mechanism.mjcf_pose import (
     axis_rotation,
-    read_angle,
     read_point,
     read_pose,
     tidy_frame,
@@ -115,6 +114,7 @@ def _joint(
     name, kind, element = written.name, written.kind, written.placed.element
     owner, scope = f"joint '{name}'", placer.scope
     if kind is JointKind.FREE:
+        _refuse_aligned(element, owner, placer)
         tree.reference |= _free_reference(name, pose)
         return Joint(name, kind, parent, child)
     around = placer.around(written.placed)
@@ -131,6 +131,15 @@ def _joint(
         return Joint(name, kind, parent, child, tidy_frame(pose @ Frame(np.eye(3), -ref * axis)), (axis,))
     turned = Frame(axis_rotation(axis, -ref), np.zeros(3))
     return Joint(name, kind, parent, child, tidy_frame(pose @ there @ turned), (axis,), tidy_frame(back))
+
+
+def _refuse_aligned(element: Element, owner: str, placer: Placer) -> None:
+    align = choice(element, "align", ("auto", "true", "false"), "auto")
+    if align == "true" or (align == "auto" and placer.settings.alignfree and element.tag == "freejoint"):
+        raise element.error(
+            f"{owner}: MuJoCo would turn its body's frame into the principal axes, which is not read",
+            'write align="false"',
+        )
 
 
 def _positions(name: str, kind: JointKind) -> tuple[str, ...]:
@@ -165,16 +174,15 @@ def _axis(element: Element, owner: str, scope: Scope) -> Float[Array, "3"]:
     except ValueError:
         raise element.error(f"{owner} has a zero axis", 'e.g. axis="0 0 1"') from None
     if abs(float(np.linalg.norm(vector)) - 1.0) > 1e-6:
-        scope.notices.append(normalised_notice(f"line {element.line}, {owner}", vector))
+        scope.notices.append(normalised_notice(f"{element.place}, {owner}", vector))
     return axis
 
 
 def _reference(element: Element, owner: str, placer: Placer, *, turns: bool) -> float:
     """Position of the joint in the pose in which the model is written, in [rad] or [m]."""
     value = element.number("ref", 0.0, owner)
-    if not turns or value == 0.0:
-        return value
-    return read_angle(element, owner, placer.settings, placer.scope, (value, element.text("ref")))
+    # A zero of the joint, no dimension of the robot: it is never taken for a rounded angle.
+    return math.radians(value) if turns and placer.settings.degrees else value
 
 
 def read_limits(model: MjcfModel, tree: Tree) -> dict[str, dict[str, float | tuple[float, float]]]:

@@ -92,7 +92,7 @@ def read_angle(
     value, text = number
     if settings.degrees:
         return snap_angle(math.radians(value))
-    return scope.written_angle(value, text, f"line {element.line}, {owner}")
+    return scope.written_angle(value, text, f"{element.place}, {owner}")
 
 
 def axis_rotation(axis: Float[Array, "3"], angle: float) -> Float[Array, "3 3"]:
@@ -119,7 +119,7 @@ def quaternion_matrix(
     near = _near(q, digit)
     change = float(np.abs(q - near).max())
     if change > _SILENT:
-        text = f"line {element.line}, {owner}: a rounded quaternion is taken as exact"
+        text = f"{element.place}, {owner}: a rounded quaternion is taken as exact"
         scope.notices.append(Notice("snapped-angle", text, "write it with more digits to silence this"))
     w, v = float(near[0]), near[1:]
     s = skew(v)
@@ -171,9 +171,7 @@ def _from_axes(element: Element, owner: str, scope: Scope, values: Float[Array, 
     """X as given, y made normal to it, as MuJoCo does, however far that is."""
     x, y = unit_vector(values[:3]), unit_vector(values[3:])
     if abs(float(x @ y)) > 1e-3:
-        text = (
-            f"line {element.line}, {owner}: the axes of xyaxes are not normal; y was turned, as MuJoCo does"
-        )
+        text = f"{element.place}, {owner}: the axes of xyaxes are not normal; y was turned, as MuJoCo does"
         scope.notices.append(Notice("orthogonalised-axes", text, "give two normal vectors"))
     return tidy(frame_from_axes(np.zeros(3), {0: x, 1: y}, tolerance=1.0).R)
 

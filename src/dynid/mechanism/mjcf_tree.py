@@ -192,10 +192,8 @@ class _TreeReader:
     def _site(self, element: Element, body: MjcfBody | None, placed: Placed) -> None:
         name = element.attributes.get("name", "").strip()
         if name in self.sites:
-            first = self.sites[name][1].element.line
-            raise element.error(
-                f"site name '{name}' occurs twice (first in line {first})", "rename one of them"
-            )
+            first = self.sites[name][1].element.place
+            raise element.error(f"site name '{name}' occurs twice (first in {first})", "rename one of them")
         if name:
             self.sites[name] = (body.name if body else WORLD, placed)
 
@@ -216,7 +214,7 @@ def _names(root: Element, *tags: str) -> set[str]:
                 continue
             if name in found:
                 raise element.error(
-                    f"{element.tag} name '{name}' occurs twice (first in line {found[name].line})",
+                    f"{element.tag} name '{name}' occurs twice (first in {found[name].place})",
                     "rename one of them",
                 )
             found[name] = element
@@ -226,16 +224,16 @@ def _names(root: Element, *tags: str) -> set[str]:
 def _name_joints(bodies: Iterable[MjcfBody]) -> None:
     """Names for joints without one: `arm_joint`, or `arm_joint1` ... where a body has several."""
     bodies = list(bodies)
-    taken: dict[str, int] = {}
+    taken: dict[str, str] = {}
     for body in bodies:
         for joint in body.joints:
             element = joint.placed.element
             name = element.attributes.get("name", "").strip()
             if name and name in taken:
                 raise element.error(
-                    f"joint name '{name}' occurs twice (first in line {taken[name]})", "rename one of them"
+                    f"joint name '{name}' occurs twice (first in {taken[name]})", "rename one of them"
                 )
-            taken |= {name: element.line} if name else {}
+            taken |= {name: element.place} if name else {}
     names = set(taken)
     for body in bodies:
         _check_free(body)

@@ -96,7 +96,7 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
     """The notice about an inertial that no body could have."""
-    text = f"line {element.line}: {owner} is excluded from the priors: {fault}"
+    text = f"{element.place}: {owner} is excluded from the priors: {fault}"
     return Notice("impossible-prior", text, "correct the inertial if you want it printed beside the estimate")
 
 

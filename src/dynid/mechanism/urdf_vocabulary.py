@@ -56,7 +56,7 @@ def unknown_parts(
         children: Tags below each element that is looked into.
         attributes: Names at each element; `parent/tag` where a tag means two things.
     """
-    found: dict[str, list[int]] = {}
+    found: dict[str, list[Element]] = {}
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -65,22 +65,22 @@ def unknown_parts(
             known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
             if valid and child.tag not in valid and not _foreign(child.tag):
                 what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
-                found.setdefault(what, []).append(child.line)
+                found.setdefault(what, []).append(child)
             elif known and element.tag in children:
                 for name in child.attributes:
                     if name not in known and not _foreign(name):
                         what = f"unknown attribute '{name}' of <{child.tag}>" + nearest(name, known)
-                        found.setdefault(what, []).append(child.line)
+                        found.setdefault(what, []).append(child)
                 waiting.append(child)
             elif child.tag in children and element.tag in children:
                 waiting.append(child)
     return tuple(
         Notice(
             "unknown-element",
-            f"line {min(lines)}{_more(lines)}: {what}",
+            f"{places[0].place}{_more(places)}: {what}",
             "it is ignored: correct or remove it",
         )
-        for what, lines in sorted(found.items(), key=lambda item: min(item[1]))
+        for what, places in _in_file_order(found)
     )
 
 
@@ -89,8 +89,13 @@ def _foreign(name: str) -> bool:
     return name.startswith("{") or ":" in name
 
 
-def _more(lines: list[int]) -> str:
-    return f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+def _in_file_order(found: Mapping[str, list[Element]]) -> list[tuple[str, list[Element]]]:
+    each = [(what, sorted(places, key=lambda one: one.line)) for what, places in found.items()]
+    return sorted(each, key=lambda item: item[1][0].line)
+
+
+def _more(places: list[Element]) -> str:
+    return f" and {len(places) - 1} more" if len(places) > 1 else ""
 
 
 def check_meshes(robot: Element) -> None:

@@ -20,13 +20,23 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
 
 @dataclass(eq=False)
 class Element:
-    """One element: its tag, attributes and children, and the line in which it begins."""
+    """One element: its tag, attributes and children, and the line in which it begins.
+
+    Attributes:
+        included: Name of its file where that is not the model's own.
+    """
 
     file: str
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    included: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for notices about the model's file."""
+        return f"{self.included}, line {self.line}" if self.included else f"line {self.line}"
 
     def child(self, tag: str) -> Element | None:
         """The only child with this tag, if there is one; two are refused."""
