@@ -19,7 +19,9 @@ from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.covariance_weights import Whitened
+from dynid.estimator.forgetting import Forgetting
 from dynid.estimator.gtls import GeneralisedTotal
+from dynid.estimator.iv import Instruments
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
 from dynid.estimator.physical import constrain
 from dynid.estimator.rework import Rework, check_option, check_positive
@@ -237,6 +239,22 @@ def _gtls(
     )
 
 
+def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
+    check_option("iv instruments", instruments, ("smoothed", "reference"))
+    if check_positive("iv cutoff", cutoff) > 1.0:
+        raise InputError(
+            f"iv cutoff {cutoff} is no heavier low-pass", remedy="give a part of the cutoff, below 1"
+        )
+    title = "instrumental variables: noise of the positions does not bias"
+    return Estimator("iv", title, GroupWeights(), rework=Instruments(instruments, cutoff))
+
+
+def _recursive(half_life: float | None = None) -> Estimator:
+    life = None if half_life is None else check_positive("recursive half_life", half_life)
+    title = "least squares row by row, with forgetting"
+    return Estimator("recursive", title, GroupWeights(), rework=Forgetting(life))
+
+
 MAKERS: dict[str, Callable[..., Estimator]] = {
     "ols": _ols,
     "wls": _wls,
@@ -244,5 +262,7 @@ MAKERS: dict[str, Callable[..., Estimator]] = {
     "robust": _robust,
     "tls": _tls,
     "gtls": _gtls,
+    "iv": _iv,
+    "recursive": _recursive,
 }
 ESTIMATORS: dict[str, Estimator] = {name: make() for name, make in MAKERS.items()}

@@ -1,0 +1,138 @@
+"""Instrumental variables: noise of W that is not in Z does not bias.
+
+Z^T (Y - W chi) = 0        [Z W Y] = Q R:   chi = R_ZW^-1 R_ZY      (R_ZZ cancels; no products Z^T W)
+
+Z is the regressor of another trajectory: the one that was asked for, or the measured one through a
+heavier low-pass. Least squares in W_hat = Z R_ZZ^-1 R_ZW, the part of W that Z explains, and
+Y* = Y - W chi + W_hat chi have the same solution and the residuals Y - W chi.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, NoResultError
+from dynid.estimator.ols import column_scale, least_squares
+from dynid.estimator.rework import Reworked, mapped_columns
+from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, group_factors, weighted
+from dynid.notices import Notice
+from dynid.projection.factor import Factor, triangle
+from dynid.projection.projection import System
+
+_SIGNIFICANT = 1e-3
+_WEAKEST = 1e-6  # of a direction of W: less of it in Z tells nothing about it
+_TOLD_APART = 1e-3  # of a variance: directions in which both estimates are the same
+
+
+@dataclass(frozen=True)
+class Instruments:
+    """Rework of `iv`.
+
+    Attributes:
+        kind: `smoothed` or `reference`.
+        cutoff: Of the heavier low-pass, as a part of the one in use.
+        rtol: Largest change of a weight at the end.
+    """
+
+    kind: str = "smoothed"
+    cutoff: float = 0.5
+    rtol: float = 1e-8
+    max_iterations: int = 30
+
+    def __call__(
+        self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
+    ) -> Reworked:
+        """Iterate weights and solution; say where it differs from weighted least squares."""
+        rows = needed(again, "iv", "needs the rows of its instruments")
+        joined = rows.instruments(self.kind, self.cutoff)
+        if len(joined.groups) != len(system.groups):
+            raise InputError(
+                "some efforts have no row where the instruments are known",
+                remedy="use longer runs, or a larger cutoff of the instruments",
+            )
+        plain = fitted(system, weighting, solver)
+        factors, weights, status = group_factors(joined), plain.weights, NOT_CONVERGED
+        for iteration in range(1, self.max_iterations + 1):  # noqa: B007
+            chi, columns = solve_instruments(weighted(factors, weights.values))
+            equations = mapped_columns(joined, columns, system.parameters)
+            new = fitted(equations, weighting, solver)
+            change = np.max(np.abs(new.weights.values - weights.values) / weights.values)
+            if change <= self.rtol:
+                status = CONVERGED
+                break
+            weights = new.weights
+        notices = weights.notices + _differs(system, plain, new, chi)
+        return Reworked(equations, Weights(weights.values, iteration, status, notices), chi)
+
+
+def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "q1 p1"]]:
+    """Solution from the factor of [Z W Y], and the map of its columns to [W_hat Y*].
+
+    Raises:
+        NoResultError: Instruments that say nothing about some combination of parameters.
+    """
+    import scipy.linalg
+
+    p = joined.W.shape[1] // 2
+    scale = column_scale(joined.R)
+    R = triangle(joined.R / scale)
+    if R.shape[0] < 2 * p or np.abs(np.diag(R)[:p]).min() <= 1e-14 * np.abs(np.diag(R)[:p]).max():
+        raise NoResultError("the instruments depend on each other: their trajectory excites too little")
+    R_ZZ, R_ZW, R_ZY = R[:p, :p], R[:p, p : 2 * p], R[:p, -1]
+    least_squares(Factor(joined.W[:, p:], joined.n_rows))  # refuses dependent columns of W
+    _check_strength(R_ZW, triangle(R[:, p : 2 * p]))
+    chi = least_squares(Factor(np.column_stack([R_ZW, R_ZY]), joined.n_rows)).chi
+    first = scipy.linalg.solve_triangular(R_ZZ, R_ZW, check_finite=False)
+    # Back to the units of the columns.
+    chi = chi / scale[p : 2 * p] * scale[-1]
+    first = first / scale[:p, None] * scale[None, p : 2 * p]
+    columns = np.zeros((2 * p + 1, p + 1))
+    columns[:p, :p] = first
+    columns[:p, p], columns[p : 2 * p, p], columns[-1, p] = first @ chi, -chi, 1.0
+    return chi, columns
+
+
+def _check_strength(R_ZW: Float[Array, "p p"], R_W: Float[Array, "p p"]) -> None:
+    """Every direction of W must be seen by Z."""
+    import scipy.linalg
+
+    part = scipy.linalg.solve_triangular(R_W, R_ZW.T, trans="T", check_finite=False)
+    if scipy.linalg.svdvals(part, check_finite=False)[-1] < _WEAKEST:
+        raise NoResultError("the instruments say nothing about some combination of the parameters")
+
+
+def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"]) -> tuple[Notice, ...]:
+    """Hausman's test: without noise in W both estimate the same, and wls with the smaller variance."""
+    from scipy.special import chdtrc
+
+    inflation = max(group.inflation for group in system.groups)
+    size = np.where(new.sigma > 0, new.sigma, 1.0)
+    covariances = []
+    for one in (plain, new):
+        n = sum(factor.n_rows for factor in one.factors)
+        root = one.fit.root / size[:, None]
+        covariances.append(inflation * one.fit.residual_norm**2 / max(1, n - len(chi)) * (root @ root.T))
+    values, vectors = np.linalg.eigh(covariances[1] - covariances[0])
+    use = values > _TOLD_APART * inflation
+    if not use.any() or not np.all(new.sigma > 0):
+        return ()
+    d = (chi - plain.chi) / size
+    H = float(np.sum((vectors[:, use].T @ d) ** 2 / values[use]))
+    far = np.abs(chi - plain.chi) / plain.sigma
+    if chdtrc(float(use.sum()), H) > _SIGNIFICANT or far.max() < 1.0:
+        return ()
+    name = system.parameters[int(np.argmax(far))].name
+    return (
+        Notice(
+            "iv-differs",
+            f"instruments move {name} by {far.max():.1f} sigma of weighted least squares: noise of the"
+            " positions reaches W, or the low-pass on them cuts motion",
+            "compare with other filter.cutoff, and prefer the one at which both agree",
+        ),
+    )

@@ -1,0 +1,149 @@
+"""Recursive least squares as a square-root information filter, with forgetting.
+
+R_t = triangle of [ sqrt(f) R_(t-1) ; [W Y]_t ],      f = 2^(-seconds / half_life)
+
+Without forgetting R_t is the triangle of all rows: the batch answer, whatever the order. The
+squared last diagonal entry is the residual sum of squares; what an update adds to it is
+e^T (I + W P W^T)^-1 e, the whitened innovation, so that the test for a change costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, NoResultError
+from dynid.estimator.ols import LeastSquares, least_squares
+from dynid.estimator.solution import check_factor
+from dynid.projection.factor import Factor, factor_rows, triangle
+
+_FEWEST_DOF = 20.0  # before that nothing is known about the size of ordinary innovations
+_RATIO = 4.0  # innovations of twice the usual deviation: errors of the model stay below it
+
+
+@dataclass(frozen=True)
+class Innovation:
+    """How well an update was predicted.
+
+    Attributes:
+        ratio: Mean squared whitened innovation over the residual variance so far; about one.
+        p: Probability of a larger ratio if nothing has changed.
+        changed: Whether the parameters are no longer those of before.
+        seconds: Time since the first update.
+    """
+
+    ratio: float
+    p: float
+    changed: bool
+    seconds: float
+
+
+class RecursiveEstimator:
+    """Parameters as the rows come in.
+
+    Rows of groups with different deviations are to be divided by them first.
+
+    Args:
+        n_parameters: Columns of W.
+        half_life: Seconds after which a row counts half; None: never forgets.
+        alarm: Probability below which an innovation is not chance.
+        consecutive: So many such updates in a row are a change.
+        inflation: How many correlated rows are worth one (see `Group.inflation`).
+    """
+
+    def __init__(
+        self,
+        n_parameters: int,
+        *,
+        half_life: float | None = None,
+        alarm: float = 1e-6,
+        consecutive: int = 2,
+        inflation: float = 1.0,
+    ) -> None:
+        if half_life is not None and not half_life > 0:
+            raise InputError(f"a half-life of {half_life} s is not positive", remedy="give seconds, or None")
+        self.half_life, self.alarm, self.consecutive, self.inflation = (
+            half_life,
+            alarm,
+            consecutive,
+            inflation,
+        )
+        self.seconds = 0.0
+        self._R = np.zeros((n_parameters + 1, n_parameters + 1))
+        self._rows = 0.0
+        self._strange = 0
+
+    @property
+    def n_rows(self) -> float:
+        """Rows so far, each counted with what is left of it."""
+        return self._rows
+
+    @property
+    def factor(self) -> Factor:
+        """The triangle of all rows so far, as they count now."""
+        return Factor(self._R.copy(), max(1, round(self._rows)))
+
+    def solution(self) -> LeastSquares:
+        """The estimate now; refused while the rows do not determine it."""
+        if self._rows < len(self._R) - 1:
+            raise NoResultError(f"{self._rows:.0f} rows do not determine {len(self._R) - 1} parameters yet")
+        return least_squares(self.factor)
+
+    @property
+    def chi(self) -> Float[Array, "p"]:
+        """The parameters now, shape (p,), SI."""
+        return self.solution().chi
+
+    @property
+    def covariance(self) -> Float[Array, "p p"]:
+        """C_chi of white noise now, shape (p, p), SI."""
+        root = self.solution().root
+        return np.asarray(self.inflation * self._variance() * (root @ root.T))
+
+    def update(self, rows: Factor, seconds: float = 0.0) -> Innovation:
+        """Take in the rows of the last `seconds`, after forgetting as much of the older ones.
+
+        Args:
+            rows: Their factor over all parameters.
+            seconds: Time since the last update.
+        """
+        check_factor(rows, len(self._R) - 1, "update")
+        kept = 1.0 if self.half_life is None else 2.0 ** (-seconds / self.half_life)
+        before = self._variance(), self._rows - len(self._R) + 1
+        old = np.sqrt(kept) * self._R
+        R = np.zeros_like(self._R)
+        merged = triangle(np.vstack([old, rows.R]))
+        R[: len(merged)] = merged
+        gained = max(0.0, R[-1, -1] ** 2 - old[-1, -1] ** 2)
+        self._R, self._rows = R, kept * self._rows + rows.n_rows
+        self.seconds += seconds
+        return self._judge(gained, rows.n_rows, *before)
+
+    def update_rows(self, W: Float[Array, "n p"], Y: Float[Array, "n"], seconds: float = 0.0) -> Innovation:
+        """Take in dense rows; see `update`."""
+        return self.update(factor_rows(W, Y), seconds)
+
+    def forget(self, part: float = 1.0) -> None:
+        """Let `part` of all information go, as after a change: new rows then decide quickly."""
+        if not 0.0 <= part <= 1.0:
+            raise InputError(f"{part} of the information cannot be forgotten", remedy="give 0 to 1")
+        self._R *= np.sqrt(1.0 - part)
+        self._rows *= 1.0 - part
+        self._strange = 0
+
+    def _variance(self) -> float:
+        dof = self._rows - len(self._R) + 1
+        return float(self._R[-1, -1] ** 2 / dof) if dof > 0 else 0.0
+
+    def _judge(self, gained: float, n: int, variance: float, dof: float) -> Innovation:
+        from scipy.special import fdtrc
+
+        if dof < _FEWEST_DOF * self.inflation or variance <= 0.0:
+            return Innovation(1.0, 1.0, False, self.seconds)
+        ratio = gained / n / variance
+        p = float(fdtrc(max(1.0, n / self.inflation), max(1.0, dof / self.inflation), ratio))
+        self._strange = self._strange + 1 if p < self.alarm and ratio > _RATIO else 0
+        return Innovation(ratio, p, self._strange >= self.consecutive, self.seconds)
