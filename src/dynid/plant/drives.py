@@ -52,7 +52,9 @@ class Drives:
         self._terms = [
             (coordinates.index(one.joint), truth[one.name], one.expression) for one in mechanism.terms
         ]
-        self._mechanism = mechanism
+        self._places = tuple(
+            {name: i for i, name in enumerate(names)} for names in (mechanism.positions, coordinates)
+        )
         for term in mechanism.terms:
             if any(kind == "ddq" for kind, _ in term.expression.signals):
                 raise InputError(
@@ -78,13 +80,12 @@ class Drives:
 
     def terms(self, q: Float[Array, "q"], dq: Float[Array, "v"]) -> Float[Array, "v"]:
         """Efforts of the extra columns against each coordinate."""
-        robot = self._mechanism
+        at_q, at_v = self._places
+        values = {"q": q, "dq": dq}
 
-        def signal(kind: str, name: str) -> Float[Array, "1"]:
-            place = robot.positions.index(name) if kind == "q" else robot.coordinates.index(name)
-            return (q if kind == "q" else dq)[place : place + 1]
-
+        # A lambda, since a checked function would be compiled anew at every stage of the tests.
+        signal = lambda kind, name: values[kind][(at_q if kind == "q" else at_v)[name]]  # noqa: E731
         out = np.zeros(len(dq))
         for row, value, expression in self._terms:
-            out[row] += value * np.asarray(expression.evaluate({}, signal)).ravel()[0]
+            out[row] += value * float(expression.evaluate({}, signal))
         return out

@@ -125,11 +125,7 @@ class ClosureBuilder:
 
     def _hold(self, kind: Any, first: Any, second: Any) -> None:
         site = self.mj.mjtObj.mjOBJ_SITE
-        made = self.spec.add_equality(
-            type=kind, objtype=site, name1=first.name, name2=second.name, **self.how
-        )
-        if kind == self.mj.mjtEq.mjEQ_WELD:
-            made.data[10] = _APART  # m of displacement that weigh as much as one rad of turn
+        self.spec.add_equality(type=kind, objtype=site, name1=first.name, name2=second.name, **self.how)
 
     def _keep(self, tendon: Any, length: float) -> None:
         """Hold a tendon's length [m or rad]."""

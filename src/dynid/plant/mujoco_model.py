@@ -25,7 +25,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.plant.equalities import ClosureBuilder, Helper, quaternion
 from dynid.plant.settings import DEFAULT_STEP, STIFF, Softness
 
-TINY = 1e-6  # of the robot's mass and largest inertia: what a body without any gets, to be simulated
+TINY = 1e-8  # of the robot's mass and largest inertia: what a body without any gets, to be simulated
 _PHYSICAL_RTOL = 1e-9
 
 
@@ -88,10 +88,11 @@ def mujoco_model(
         model = spec.compile()
     except ValueError as error:
         raise InputError(f"MuJoCo refuses robot '{mechanism.name}': {error}", file=mechanism.file) from error
+    at_q, at_v = builder.places(model)
+    model.dof_armature[at_v] = [builder.truth.get(f"Ia_{name}", 0.0) for name in mechanism.coordinates]
     _lighten(mj, model, [*builder.light, *closures.light(builder.tiny)])
     for tendon, length in closures.lengths:
         model.tendon_length0[tendon.id] = length  # MuJoCo counts from here, not from zero
-    at_q, at_v = builder.places(model)
     return PlantModel(
         mechanism, builder.truth, model, at_q, at_v, payloads, tuple(builder.invented), closures.helpers
     )
@@ -153,8 +154,7 @@ class _Builder:
         self._fill(body, joint.child, joint.body, moving=joint.kind is not JointKind.FIXED)
 
     def _joint(self, body: Any, name: str, kind: Any, axis: Float[Array, "3"]) -> Any:
-        rotor = self.truth.get(f"Ia_{name}", 0.0)
-        return body.add_joint(name=name, type=kind, axis=axis, armature=rotor)
+        return body.add_joint(name=name, type=kind, axis=axis)
 
     def _mount(self, name: str) -> None:
         """A payload is one more body without a joint."""
@@ -199,13 +199,12 @@ class _Builder:
 
 
 def _lighten(mj: Any, model: Any, bodies: list[tuple[Any, float, Float[Array, "3"]]]) -> None:
-    """Give bodies their tiny inertias, but leave the scale of every equality as it was.
+    """Give bodies their tiny inertias, but leave the scale of every equality as it is before.
 
     MuJoCo softens an equality in proportion to how easily its bodies move when nothing holds them;
     a body without inertia moves so easily that its loops would hold nothing.
     """
-    if not bodies:
-        return
+    mj.mj_setConst(model, mj.MjData(model))
     scales = [np.array(x) for x in (model.body_invweight0, model.dof_invweight0, model.tendon_invweight0)]
     for body, mass, moments in bodies:
         model.body_mass[body.id], model.body_inertia[body.id] = mass, moments

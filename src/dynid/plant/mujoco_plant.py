@@ -34,7 +34,7 @@ class PlantRun:
         t: Time, shape (n,), in [s].
         q, dq, ddq: All tree coordinates, as MuJoCo has them, shapes (n, n_q), (n, n_v), (n, n_v).
         tau: Efforts that the motors apply, shape (n, a), in [N m] or [N].
-        energy: Kinetic and potential, shape (n,), in [J].
+        energy: Potential and kinetic, shape (n, 2), in [J].
         gap: Largest opening of the loops, shape (n,), in [m] or [rad].
         width: Speed scale of dry friction by owner, per s: see `Drives`.
         step: Of the integration, in [s].
@@ -45,7 +45,7 @@ class PlantRun:
     dq: Float[Array, "n v"]
     ddq: Float[Array, "n v"]
     tau: Float[Array, "n a"]
-    energy: Float[Array, "n"]
+    energy: Float[Array, "n 2"]
     gap: Float[Array, "n"]
     width: Mapping[str, float]
     step: float
@@ -105,6 +105,34 @@ def simulate_mujoco(
         payloads=payloads,
         tension=tension,
     )
+    return plant_log(
+        mechanism,
+        run,
+        encoder_resolution=encoder_resolution,
+        torque_sigma=torque_sigma,
+        seed=seed,
+        velocity=velocity,
+        acceleration=acceleration,
+        tau_coloured=tau_coloured,
+        payloads=payloads,
+        name=name,
+    )
+
+
+def plant_log(
+    mechanism: Mechanism,
+    run: PlantRun,
+    *,
+    encoder_resolution: Per = 0.0,
+    torque_sigma: Per = 0.0,
+    seed: int = 0,
+    velocity: bool = False,
+    acceleration: bool = False,
+    tau_coloured: float | None = None,
+    payloads: tuple[str, ...] = (),
+    name: str = "mujoco",
+) -> Log:
+    """What a recorder writes down of a run; arguments as for `simulate_mujoco`."""
     at_q, at_v = measured_places(mechanism)
     noise = effort_noise(np.random.default_rng(seed), len(run.t), run.tau.shape[1], tau_coloured)
     log = log_from_arrays(
@@ -192,16 +220,16 @@ def _recorded(plant: Stepper, rate: float, n: int, n_steps: int) -> PlantRun:
     built, data = plant.built, plant.data
     q, dq = np.empty((n, len(built.at_q))), np.empty((n, len(built.at_v)))
     ddq, tau = np.empty_like(dq), np.empty((n, len(plant.tau)))
-    energy, gap = np.empty(n), np.zeros(n)
+    energy, gap = np.empty((n, 2)), np.zeros(n)
     for k in range(n):
         stage = 2 * n_steps * (k % _BLOCK)
         if stage == 0:
             plant.prepare(k / rate, n_steps * _BLOCK)
         plant.evaluate(stage)
         q[k], dq[k], ddq[k] = data.qpos[built.at_q], data.qvel[built.at_v], data.qacc[built.at_v]
-        tau[k], energy[k] = plant.tau, data.energy.sum()
+        tau[k], energy[k] = plant.tau, data.energy
         gap[k] = np.abs(data.efc_pos).max(initial=0.0)
-        if not np.isfinite(energy[k]):
+        if not np.isfinite(energy[k]).all():
             raise NoResultError(
                 f"the plant of robot '{built.mechanism.name}' flew apart at {k / rate:.4g} s;"
                 " smaller steps may help"

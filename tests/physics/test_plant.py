@@ -1,0 +1,163 @@
+"""MuJoCo moves the robots: what dynid says about their logs is said about another program's motion.
+
+Runs are short, with steps of 0.2 ms: the figures of the documentation come from the same code.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dynid.identification
+from dynid.excitation.closed import closed_states, places
+from dynid.excitation.design import random_motion
+from dynid.excitation.simulate import inverse_efforts, parameter_vector
+from dynid.experiment import Experiment
+from dynid.identification import identify_logs
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.load import load_robot
+from dynid.plant.mujoco_plant import PlantRun, measured_places, plant_log, release, run_plant
+from dynid.plant.settings import MUJOCO_DEFAULT, STIFF, Softness
+from dynid.regressor.regressor import tree_matrix
+from dynid.robots.demo_file import Demo, demo_file, read_demo
+
+pytest.importorskip("mujoco")
+
+CLOSED = ("dualv", "orthoglide", "stewart")
+# First harmonic [Hz], and how long it runs [s]: one period, and as fast as the limits allow.
+MOTIONS = {"dualv": (1.0, 1.0), "orthoglide": (1.0, 1.0), "stewart": (0.8, 1.25)}
+RATE = 500.0
+STEP = 2e-4
+
+
+@cache
+def robot_of(name: str):
+    return load_robot(name)
+
+
+@cache
+def demo_of(name: str) -> Demo:
+    return read_demo(demo_file(name), robot_of(name))
+
+
+@cache
+def run_of(
+    name: str,
+    softness: Softness = STIFF,
+    step: float = STEP,
+    duration: float | None = None,
+    payloads: tuple[str, ...] = (),
+) -> PlantRun:
+    frequency, whole = MOTIONS[name]
+    motion = random_motion(robot_of(name), 1, harmonics=5, frequency=frequency, draws=1)
+    return run_plant(
+        robot_of(name),
+        demo_of(name).truth,
+        motion,
+        rate=RATE,
+        duration=whole if duration is None else duration,
+        step=step,
+        softness=softness,
+        payloads=payloads,
+        tension=demo_of(name).tension,
+    )
+
+
+def effort_error(name: str, run: PlantRun, payloads: tuple[str, ...] = ()) -> float:
+    """Relative error of J_a^T tau with the true parameters, from the measured joints alone.
+
+    The plant's own q, dq and ddq of the measured joints go through dynid's closure; near a reversal
+    the plant's dry friction is no sign function, so these samples do not count.
+    """
+    robot = robot_of(name)
+    at_q, at_v = measured_places(robot)
+    states = closed_states(
+        robot, places(robot, robot.measured_positions), run.q[:, at_q], run.dq[:, at_v], run.ddq[:, at_v]
+    )
+    chi = parameter_vector(robot, demo_of(name).truth)
+    efforts = tree_matrix(robot, states.q, states.dq, states.ddq, mounted=payloads) @ chi
+    explained = np.einsum("nvd,nv->nd", states.N, efforts)
+    applied = np.einsum("nvd,nv->nd", states.N, run.tau @ robot.actuator_map)
+    # tanh(8) is 1 but for 2e-7.
+    moving = np.all(
+        np.abs(run.dq[:, places(robot, list(run.width))]) > 8.0 * np.array([*run.width.values()]), 1
+    )
+    assert moving.mean() > 0.5
+    return float(np.linalg.norm((explained - applied)[moving]) / np.linalg.norm(applied[moving]))
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_true_parameters_explain_the_efforts(name: str) -> None:
+    run = run_of(name)
+    # Measured: 5e-7 (dualv), 8e-8 (orthoglide), 2e-6 (stewart): the softness of the loops.
+    assert effort_error(name, run) < 1e-5
+    assert run.gap.max() < 5e-7  # m or rad: open by (1 - d) a T^2, measured 1e-8 to 6e-8
+
+
+def test_a_mounted_payload_is_explained_too() -> None:
+    run = run_of("dualv", duration=0.3, payloads=("payload",))
+    assert effort_error("dualv", run, ("payload",)) < 1e-5  # as without
+    assert effort_error("dualv", run) > 0.1  # 5.4 kg on a robot of 14 kg
+
+
+def test_default_softness_is_no_reference() -> None:
+    # 1.1 % where the stiff loops leave 5e-7: MuJoCo's defaults let them open by 0.7 mm.
+    run = run_of("dualv", MUJOCO_DEFAULT, duration=0.5)
+    assert effort_error("dualv", run) > 5e-3
+    assert run.gap.max() > 1e-4
+
+
+def test_loops_too_stiff_for_their_steps_cost_accuracy() -> None:
+    # A stage of Runge-Kutta leaves the loops by (h v)^2 / 8 L; springs with T = 2 h answer by
+    # accelerations that do not fade with h. The error falls with (h / T)^4: measured 3e-4, 2e-5, 1e-6.
+    errors = [
+        effort_error("dualv", run_of("dualv", Softness(steps=k), duration=0.25)) for k in (2.0, 4.0, 8.0)
+    ]
+    assert errors[0] > 8.0 * errors[1] > 64.0 * errors[2]
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_identification_recovers_what_the_plant_is_made_of(name: str, monkeypatch) -> None:
+    # Symbols in groupings take most of the time, and nothing here reads them.
+    monkeypatch.setattr(dynid.identification, "grouping_symbols", lambda *_, **__: {})
+    robot, truth = robot_of(name), demo_of(name).truth
+    log = plant_log(robot, run_of(name))
+    assert log.dq is None  # dynid filters and differentiates the positions itself
+    estimate = identify_logs(robot, [log], (), Experiment(robot=name), truth=truth)
+    known = {one.name: one for one in estimate.parameters}
+    firm = [one for one in known.values() if one.sigma_rel_percent < 1.0]
+    errors = {one.name: abs(one.value / estimate.truth[one.name] - 1.0) for one in firm}
+    # About a second of motion: measured are 27, 15 and 50 firm ones, the worst off by 0.1, 0.1 and 0.8 %,
+    # the median by 3e-5, 2e-6 and 3e-4; the orthoglide's rotors hide most of its 43.
+    assert len(firm) >= {"dualv": 25, "orthoglide": 14, "stewart": 45}[name]
+    assert max(errors.values()) < 0.01, errors
+    assert np.median(list(errors.values())) < 1e-3
+    # All others lie where sigma says; what is left of noise-free rows is no Gaussian sample.
+    off = [abs(one.value - estimate.truth[one.name]) / one.sigma for one in known.values()]
+    assert max(off) < 6.0
+    assert estimate.fit.residual_percent < 0.01
+
+
+def test_a_serial_arm_obeys_the_tree_dynamics() -> None:
+    robot, demo = robot_of("serial6"), demo_of("serial6")
+    motion = random_motion(robot, 2, harmonics=5, frequency=0.5, draws=1)
+    run = run_plant(robot, demo.truth, motion, rate=200.0, duration=0.5, step=1e-3)
+    efforts = inverse_efforts(robot, demo.truth, run.q, run.dq, run.ddq)
+    assert np.allclose(efforts, run.tau, rtol=0.0, atol=1e-11 * np.abs(run.tau).max())  # rounding
+    # The efforts foreseen are dynid's own: if MuJoCo agrees, the arm follows but for RK4's error.
+    assert np.abs(run.q - motion.q(run.t)).max() < 1e-9
+
+
+@pytest.mark.parametrize(("name", "drift"), [("serial6", 1e-12), ("dualv", 1e-9), ("orthoglide", 1e-6)])
+def test_an_unforced_plant_keeps_its_energy(name: str, drift: float) -> None:
+    robot = robot_of(name)
+    lossy = ("Fv", "Fs", "Off")
+    truth = {key: 0.0 if key.split("_")[0] in lossy else x for key, x in demo_of(name).truth.items()}
+    assembly = assembly_of(robot)
+    N = assembly.tangent(assembly.closure.values(assembly.start[None]).A)[0]
+    run = release(robot, truth, assembly.start, 0.5 * N.sum(axis=1), rate=100.0, duration=0.2, step=STEP)
+    lost = np.ptp(run.energy.sum(axis=1)) / run.energy[:, 1].max()
+    # Measured: 7e-15, 4e-11 and 5e-8 of the kinetic energy: the dampers of the loops take a little.
+    assert lost < drift
