@@ -26,6 +26,7 @@ from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Vari
 _SMALLEST_EIGENVALUE = 1e-7
 # Bounds bodies of which no prior tells the size, in units of the mass and length assumed.
 _LARGEST_UNTOLD = 1e4
+_UNTOLD = 1e-12  # of the largest singular value: below, the data say nothing
 _HARDLY = 100.0  # a spread at which a prior has no say
 _TRULY_UNBOUNDED = 1e-6  # growth per unit size that is no rounding
 
@@ -83,7 +84,7 @@ def physical_distance(space: StandardSpace, data: DataTerm) -> float | None:
 def consistent_program(variables: Variables, options: Consistency) -> Program:
     """The whole problem."""
     program = Program(variables.n)
-    program.minimise_norm(np.arange(variables.n_x), variables.A, -variables.b)
+    _data(program, variables)
     _signs(program, variables)
     _equalities(program, variables)
     _bounds(program, variables, options)
@@ -163,6 +164,20 @@ def _check_names(space: StandardSpace, options: Consistency) -> None:
                     f"{what}: no body or payload '{name}' has inertial parameters" + nearest(name, names),
                     remedy="name a body, a mounted payload" + (", or total" if what == "mass" else ""),
                 )
+
+
+def _data(program: Program, variables: Variables) -> None:
+    """1/2 |A x - b|^2 = 1/2 |d|^2 with V^T x - d / s = Q^T b / s, where A = Q s V^T.
+
+    Rows of V^T are orthonormal: exact data (large s) and weak ones stand side by side.
+    """
+    Q, s, Vt = np.linalg.svd(variables.A, full_matrices=False)
+    told = s > _UNTOLD * s.max(initial=0.0)
+    Q, s, Vt = Q[:, told], s[told], Vt[told]
+    d = program.variables(len(s))
+    columns = np.concatenate([np.arange(variables.n_x), d])
+    program.require("zero", columns, np.hstack([Vt, -np.diag(1.0 / s)]), -(Q.T @ variables.b) / s)
+    program.minimise_norm(d, np.eye(len(s)), np.zeros(len(s)))
 
 
 def _signs(program: Program, variables: Variables) -> None:

@@ -23,8 +23,8 @@ from dynid.notices import Notice
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
 
-# Exact data have no deviation; a millionth of the measured size stands for it.
-_SMALLEST_PART = 1e-6
+# Exact data have no deviation; a billionth of the measured size stands for it.
+_SMALLEST_PART = 1e-9
 _UNMOVED = 1e-6  # deviations: the solver's own accuracy
 _COSTLY_PERCENT = 8.0
 NO_SET_REMEDY = "give priors or `mass` (a cap in kg), and check known values, ties and bounds"

@@ -43,7 +43,8 @@ def data_share(variables: Variables, options: Consistency) -> Float[Array, "p"]:
 def at_bound(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
     """Parameters at zero, of those that cannot be negative and that some row feels."""
     felt = np.linalg.norm(variables.A, axis=0) > 0
-    return tuple(variables.name(int(k)) for k in variables.signed if felt[k] and x[k] < _ZERO)
+    small = variables.scale * x[: variables.n_x] < _ZERO * variables.deviation
+    return tuple(variables.name(int(k)) for k in variables.signed if felt[k] and small[k])
 
 
 def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Standard parameters as scaled variables: chi = T (scale x) + c, and the bodies they make.
 
-Inertial variables are scaled by the mass and size of their body, the others by one deviation; so
+Inertial variables are scaled by the mass and size of their body, the others by their linear estimate; so
 data, bodies and bounds all speak in numbers of order one.
 """
 
@@ -113,6 +113,7 @@ class Variables:
 
     Attributes:
         scale: Size of each x, shape (t,), SI.
+        deviation: Of each x if the others were known, shape (t,), SI; one where no row feels it.
         A, b: The data term |A x - b| in deviations, shapes (v, t) and (v,).
         every: Pencil of each body by name; `pencils` has tied bodies once.
     """
@@ -120,9 +121,11 @@ class Variables:
     def __init__(self, space: StandardSpace, data: DataTerm) -> None:
         self.space, self.data = space, data
         self.n_x = space.T.shape[1]
-        self.scale = self._scales()
-        self.A = data.U @ data.G @ space.T * self.scale
         self.b = data.U @ (data.chi - data.G @ space.c)
+        rows = data.U @ data.G @ space.T
+        self.deviation = _inverse(np.linalg.norm(rows, axis=0))
+        self.scale = self._scales(rows)
+        self.A = rows * self.scale
         missing = [sum(i < 0 for i in body.columns) for body in space.bodies]
         starts = self.n_x + np.concatenate([[0], np.cumsum(missing)]).astype(int)
         self.n = int(starts[-1])
@@ -151,16 +154,17 @@ class Variables:
         """Standard parameters, SI."""
         return np.asarray(self.space.T @ (self.scale * x[: self.n_x]) + self.space.c)
 
-    def _scales(self) -> Float[Array, "t"]:
+    def _scales(self, rows: Float[Array, "v t"]) -> Float[Array, "t"]:
+        """Size of the body for inertias; of the linear estimate, or one deviation, for the rest."""
         unit = np.zeros(len(self.space.parameters))
         for body in self.space.bodies[::-1]:
             for i, size in zip(body.columns, body.unit, strict=True):
                 if i >= 0:
                     unit[i] = size
-        seen = np.linalg.norm(self.data.U @ self.data.G, axis=0)
-        told = np.divide(1.0, seen, out=np.ones_like(seen), where=seen > 0)
-        first = np.argmax(self.space.T != 0, axis=0)
-        return np.asarray(np.where(unit > 0, unit, told)[first])
+        unit = unit[np.argmax(self.space.T != 0, axis=0)]
+        start = np.linalg.lstsq(rows * self.deviation, self.b, rcond=None)[0]
+        estimate = self.deviation * np.maximum(1.0, np.abs(start))
+        return np.asarray(np.where(unit > 0, unit, estimate))
 
     def _pencil(self, body: RigidBody, start: int) -> Pencil:
         u, u0 = np.zeros((10, self.n)), np.zeros(10)
@@ -175,3 +179,7 @@ class Variables:
         pencil = Pencil(body, columns, u[:, columns], u0)
         there = [bool(np.any(pencil.F[:, i, i] != 0) or pencil.g[i, i] != 0) for i in _WHOLE]
         return replace(pencil, faces=tuple(i for i in _WHOLE if there[i]))
+
+
+def _inverse(sizes: Float[Array, "t"]) -> Float[Array, "t"]:
+    return np.asarray(np.divide(1.0, sizes, out=np.ones_like(sizes), where=sizes > 0))
