@@ -140,18 +140,20 @@ def test_static_bodies_with_shapes_have_mass_and_markers_have_none(load):
     assert robot.bodies["marker"].parameters == robot.bodies["ghost"].parameters == ()
 
 
-def test_values_of_joints_are_not_used_and_said(load):
+def test_values_of_joints_are_priors_of_their_drive_terms(load):
+    values = "armature='0.01' damping='0.2' frictionloss='0' stiffness='0.3'"
+    ball = body("c", "<joint name='ball' type='ball' damping='0.4'/>")
     robot = load(
         model(
-            body(
-                joint="<joint name='j' armature='0.01' damping='0.2' frictionloss='0'/>", extra="gravcomp='1'"
-            ),
+            body(joint=f"<joint name='j' {values}/>", extra="gravcomp='1'"),
+            ball,
             rest="<tendon><fixed name='t'><joint joint='j' coef='1'/></fixed></tendon>",
         )
     )
-    assert codes(robot) == ["unused-joint-values", "unused-gravcomp", "ignored-tendon"]
-    assert "armature 0.01 of j; damping 0.2 of j" in robot.notices[0].text
-    assert "frictionloss" not in robot.notices[0].text
+    turning = dict.fromkeys(("Fv_ball_wx", "Fv_ball_wy", "Fv_ball_wz"), 0.4)
+    assert robot.prior == {"Ia_j": 0.01, "Fv_j": 0.2, "Fs_j": 0.0, **turning}
+    assert codes(robot) == ["unused-values", "unused-gravcomp", "ignored-tendon"]
+    assert "stiffness 0.3 of j" in robot.notices[0].text
 
 
 def test_limits(load):
@@ -235,7 +237,8 @@ def test_four_bar_is_closed_where_it_is_written(load):
     assert robot.measured == ("motor",)
     assert robot.drive == {"motor": ("Ia", "Fv", "Fs", "Off")}
     assert robot.limits["drive"] == {"tau": 3}
-    assert codes(robot) == ["unused-joint-values"]
+    assert robot.prior == {"Fv_motor": 0.1}
+    assert codes(robot) == []
     assert assembly_of(robot).dof == 1
 
 

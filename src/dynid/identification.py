@@ -218,7 +218,8 @@ def _known_values(data: BaseSystem, truth: Mapping[str, float]) -> dict[str, flo
 
 def _priors(mechanism: Mechanism) -> dict[str, float]:
     owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
-    return {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
+    inertial = {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
+    return {**inertial, **mechanism.prior}
 
 
 def _choices(job: Job) -> dict[str, str]:

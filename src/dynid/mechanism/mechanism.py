@@ -105,6 +105,7 @@ class Mechanism:
         loops: Closures of the tree; `couplings` are closures too, but linear.
         start: Position coordinates of a pose near which the loops are first closed (others zero).
         known: Further parameters by full name (e.g. Ia_motor1) taken as true.
+        prior: Further parameters by full name, printed beside the estimates as those of bodies are.
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
@@ -122,6 +123,7 @@ class Mechanism:
     start: Mapping[str, float] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
     known: Mapping[str, float] = field(default_factory=dict)
+    prior: Mapping[str, float] = field(default_factory=dict)
     ties: Mapping[str, Tie] = field(default_factory=dict)
     payloads: Mapping[str, Payload] = field(default_factory=dict)
     order: tuple[str, ...] = ()

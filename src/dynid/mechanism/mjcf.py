@@ -23,7 +23,7 @@ from dynid.mechanism.xml_elements import Element
 from dynid.notices import Notice
 from dynid.strict_yaml import BYTE_LIMIT, PathLike
 
-_UNUSED = ("armature", "damping", "frictionloss", "stiffness")
+_PRIORS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
 
 
 def load_mjcf(
@@ -73,7 +73,24 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
         gravity=_gravity(model.root),
         actuators=tuple(motors.actuators),
         start=_start(model, tree, scope) if equalities.loops else {},
+        prior=_drive_priors(tree),
     )
+
+
+def _drive_priors(tree: Tree) -> dict[str, float]:
+    """Armature, damping and friction loss of joints, where they are given, as Ia, Fv and Fs.
+
+    What MuJoCo takes for zero because nobody wrote it is no statement about the robot.
+    """
+    priors = {}
+    for joint in tree.joints:
+        element = tree.elements.get(joint.name)
+        for symbol, key in _PRIORS.items():
+            # More than one number is a polynomial, which no single parameter is.
+            numbers = element.numbers(key, f"joint '{joint.name}'", range(1, 10)) if element else None
+            if numbers and len(numbers) == 1:
+                priors |= {f"{symbol}_{name}": numbers[0][0] for name in joint.coordinates}
+    return priors
 
 
 def _gravity(root: Element) -> tuple[float, ...]:
@@ -106,17 +123,17 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     """What MuJoCo would add to the efforts and is no part of the description here."""
     found: list[str] = []
     for name, element in tree.elements.items():
-        given = [key for key in _UNUSED if _counts(element, key, f"joint '{name}'")]
-        found += [f"{key} {element.attributes[key]} of {name}" for key in given]
+        if _counts(element, "stiffness", f"joint '{name}'"):
+            found.append(f"stiffness {element.attributes['stiffness']} of {name}")
     for element in map(model.defaults.applied, entries(model.root, "actuator")):
         name = element.attributes.get("name", element.tag)
-        given = [key for key in _UNUSED[:2] if _counts(element, key, f"actuator '{name}'")]
+        given = [key for key in ("armature", "damping") if _counts(element, key, f"actuator '{name}'")]
         found += [f"{key} {element.attributes[key]} of actuator {name}" for key in given]
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        remedy = "they are yours to identify: 'drive:' chooses Ia, Fv, Fs; a spring is a column of 'terms:'"
-        notices.append(Notice("unused-joint-values", f"values at joints are not used: {shown}", remedy))
+        remedy = "a spring can be a column of 'terms:', what a motor adds is in Ia and Fv of its joint"
+        notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
     ]

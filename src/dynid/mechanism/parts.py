@@ -27,6 +27,7 @@ class Parts:
         gravity: In the base frame, in [m/s^2].
         actuators: Those that the source names; without any, defaults apply.
         start: Positions near which the source's loops close.
+        prior: Drive parameters of the source by full name.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Parts:
     gravity: tuple[float, ...] = GRAVITY
     actuators: tuple[Actuator, ...] = ()
     start: dict[str, float] = field(default_factory=dict)
+    prior: dict[str, float] = field(default_factory=dict)
 
 
 def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[str, ...]:
@@ -129,6 +131,7 @@ def mechanism_of(
         couplings=parts.couplings,
         loops=parts.loops,
         start=parts.start,
+        prior=parts.prior,
         limits=parts.limits,
         geometry=scope.geometry,
         rebuild=rebuild if scope.geometry else None,

@@ -111,6 +111,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
         start=parts.start,
+        prior=parts.prior,
         model=fields["model"].choice(MODELS) if "model" in fields else "inverse",
         geometry=scope.geometry,
         rebuild=partial(build, document, source) if scope.geometry else None,
