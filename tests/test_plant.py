@@ -86,8 +86,9 @@ def test_every_kind_of_loop_holds_and_does_no_work(fix) -> None:
     q = assembly.start
     N = assembly.tangent(assembly.closure.values(q[None]).A)[0]
     run = release(robot, truth, q, N @ rng.normal(size=N.shape[1]), rate=200.0, duration=0.05)
-    # Open by (1 - d) a T^2, some 1e-9 m; a loop of the wrong kind opens by v t = 0.05 m.
-    assert assembly.gaps(run.q).max() < 1e-6
+    # Open by (1 - d) a T^2, some 1e-9 m; a rod by a T^2, some 1e-6 m, since MuJoCo does not know how its
+    # direction turns. A loop of the wrong kind opens by v t = 0.05 m.
+    assert assembly.gaps(run.q).max() < (1e-5 if fix == "rod" else 1e-6)
     N = assembly.tangent(assembly.closure.values(run.q).A)
     tree = tree_matrix(robot, run.q, run.dq, run.ddq) @ parameter_vector(robot, truth)
     left = np.einsum("nvd,nv->nd", N, tree)
