@@ -22,6 +22,20 @@ def kernel(function: Kernel) -> Kernel:
     return compiled
 
 
+def inner(function: Kernel) -> Kernel:
+    """As `kernel`, for functions that only other kernels call: no door for Python, which takes long
+    to compile."""
+    compiled: Kernel = njit(
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        fastmath={"contract"},
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(unwrap(function))
+    return compiled
+
+
 def inlined(function: Kernel) -> Kernel:
     """As `kernel`, copied into its callers so that loops around it stay vectors."""
     compiled: Kernel = njit(

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inlined, kernel
+from dynid.compiled import inlined, inner, kernel
 from dynid.kinematics.equation_kinds import ALONG, ROD
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
 from dynid.kinematics.lanes import LANES
 
 
-@kernel
+@inner
 def closure_tile(state, loops, equations, linear, q, f, entries, work):
     """F (c * LANES) and Jacobian entries (e * LANES) of the poses in `state`; q is the tile of positions.
 
@@ -64,27 +64,29 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
     first, start = e_first[-1], linear[0]
     for c in range(start.size - 1):
         value = f[(first + c) * LANES : (first + c + 1) * LANES]
-        value[:] = -linear[3][c]
+        for k in range(LANES):
+            value[k] = -linear[3][c]
         for j in range(start[c], start[c + 1]):
             position, factor = linear[1][j], linear[2][j]
-            entries[(n_first[-1] + j) * LANES : (n_first[-1] + j + 1) * LANES] = factor
+            entry = entries[(n_first[-1] + j) * LANES : (n_first[-1] + j + 1) * LANES]
             for k in range(LANES):
+                entry[k] = factor
                 value[k] += factor * q[position * LANES + k]
 
 
-@kernel
+@inner
 def _link(state, link):
     """State of a link; -1 is the base."""
     return state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
 
 
-@kernel
+@inner
 def _dot(x, y, out):
     for k in range(LANES):
         out[k] = x[k] * y[k] + x[LANES + k] * y[LANES + k] + x[2 * LANES + k] * y[2 * LANES + k]
 
 
-@kernel
+@inner
 def _relative(own, b, axis, slides, sign, u):
     """Motion of the origin of b against a for a unit rate of a coordinate."""
     for k in range(LANES):
@@ -103,7 +105,7 @@ def _relative(own, b, axis, slides, sign, u):
             u[2 * LANES + k] = zx * y - zy * x
 
 
-@kernel
+@inner
 def _equation(equations, c, a, b, f, w):
     """Value of one equation and its vector w."""
     kind, axis, length, first, weight, axis_a, axis_b = equations
@@ -127,8 +129,11 @@ def _equation(equations, c, a, b, f, w):
             w[LANES + k] = dy * inverse
             w[2 * LANES + k] = dz * inverse
     else:
-        f[:] = 0.0
-        w[: 3 * LANES] = 0.0
+        for k in range(LANES):
+            f[k] = 0.0
+            w[k] = 0.0
+            w[LANES + k] = 0.0
+            w[2 * LANES + k] = 0.0
         for t in range(first[c], first[c + 1]):
             i, j, factor = axis_a[t], axis_b[t], weight[t]
             for k in range(LANES):
@@ -140,12 +145,13 @@ def _equation(equations, c, a, b, f, w):
                 w[2 * LANES + k] += factor * (gx * ey - gy * ex)
 
 
-@kernel
+@inner
 def bias_tile(state, loops, equations, gamma, work):
     """Acceleration of f at ddq = 0 (c * LANES), from links that move with dq and without gravity."""
     links, places, e_first = loops[0], loops[1], loops[3]
     a, b = work[: LINK * LANES], work[LINK * LANES : 2 * LINK * LANES]
-    gamma[:] = 0.0
+    for k in range(gamma.size):
+        gamma[k] = 0.0
     for loop in range(e_first.size - 1):
         carry(_link(state, links[2 * loop]), a, places[2 * loop])
         carry(_link(state, links[2 * loop + 1]), b, places[2 * loop + 1])
@@ -153,7 +159,7 @@ def bias_tile(state, loops, equations, gamma, work):
             _bias(equations, c, a, b, gamma[c * LANES : (c + 1) * LANES])
 
 
-@kernel
+@inner
 def _bias(equations, c, a, b, gamma):
     """Second time derivative of one equation: products of positions, rates and accelerations.
 
@@ -203,7 +209,7 @@ def _axis_rates(own, axis, k):
     return (x, y, z), (vx, vy, vz), (sx, sy, sz)
 
 
-@kernel
+@inner
 def gather(x, at, out):
     """Samples at .. at + LANES of x (n, columns) as a tile; a short tile repeats the last sample."""
     for lane in range(LANES):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inlined, kernel
+from dynid.compiled import inlined, inner, kernel
 from dynid.kinematics.lanes import LANES
 from dynid.kinematics.trigonometry import cos_sin
 
@@ -18,7 +18,7 @@ LINK = 24
 _P, _V, _W, _A, _DW = 9, 12, 15, 18, 21
 
 
-@kernel
+@inner
 def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state):
     """State of every link for samples at .. at + LANES (short tiles repeat the last sample).
 
@@ -26,7 +26,8 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
     """
     n = q.shape[0]
     base = state[: LINK * LANES]
-    base[:] = 0.0
+    for k in range(LINK * LANES):
+        base[k] = 0.0
     for lane in range(LANES):
         base[lane] = 1.0
         base[4 * LANES + lane] = 1.0
@@ -57,14 +58,15 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
             _orient(own, qs, vs)
 
 
-@kernel
+@inner
 def pose_states(parent, kind, q_start, placement, q, state):
     """R and p of every link for one tile of positions, flat n_q * LANES; rates stay as they are.
 
     state: as of `link_states`.
     """
     base = state[: LINK * LANES]
-    base[: _V * LANES] = 0.0
+    for k in range(_V * LANES):
+        base[k] = 0.0
     for lane in range(LANES):
         base[lane] = 1.0
         base[4 * LANES + lane] = 1.0
@@ -77,7 +79,9 @@ def pose_states(parent, kind, q_start, placement, q, state):
         if kind[i] == 0:
             continue
         n_q = 4 if kind[i] == 3 else 1
-        qs[: n_q * LANES] = q[q_start[i] * LANES : (q_start[i] + n_q) * LANES]
+        at = q_start[i] * LANES
+        for k in range(n_q * LANES):
+            qs[k] = q[at + k]
         if kind[i] == 1:
             _turn_pose(own, qs)
         elif kind[i] == 2:
@@ -86,10 +90,11 @@ def pose_states(parent, kind, q_start, placement, q, state):
             _orient_pose(own, qs)
 
 
-@kernel
+@inner
 def carry_pose(up, own, frame):
     """Where a frame fixed to the parent stands."""
-    f0, f1, f2, f3, f4, f5, f6, f7, f8, px, py, pz = frame
+    f0, f1, f2, f3, f4, f5 = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
+    f6, f7, f8, px, py, pz = frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]
     for k in range(LANES):
         r0, r1, r2 = up[k], up[LANES + k], up[2 * LANES + k]
         r3, r4, r5 = up[3 * LANES + k], up[4 * LANES + k], up[5 * LANES + k]
@@ -108,7 +113,7 @@ def carry_pose(up, own, frame):
         own[11 * LANES + k] = up[11 * LANES + k] + r6 * px + r7 * py + r8 * pz
 
 
-@kernel
+@inner
 def carry(up, own, frame):
     """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
     carry_pose(up, own, frame)
@@ -133,7 +138,7 @@ def carry(up, own, frame):
         own[23 * LANES + k] = bz
 
 
-@kernel
+@inner
 def _turn_pose(own, qs):
     """A revolute joint about the frame's z."""
     cos_sin(qs)
@@ -145,7 +150,7 @@ def _turn_pose(own, qs):
             own[(3 * row + 1) * LANES + k] = c * y - s * x
 
 
-@kernel
+@inner
 def _turn(own, qs, vs):
     """A revolute joint and its rates."""
     _turn_pose(own, qs)
@@ -161,7 +166,7 @@ def _turn(own, qs, vs):
         own[23 * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
 
 
-@kernel
+@inner
 def _slide_pose(own, qs):
     """A prismatic joint along the frame's z."""
     for k in range(LANES):
@@ -170,7 +175,7 @@ def _slide_pose(own, qs):
         own[11 * LANES + k] += own[8 * LANES + k] * qs[k]
 
 
-@kernel
+@inner
 def _slide(own, qs, vs):
     """A prismatic joint and its rates."""
     _slide_pose(own, qs)
@@ -195,7 +200,7 @@ def _slide(own, qs, vs):
         )
 
 
-@kernel
+@inner
 def _orient_pose(own, qs):
     """A spherical joint: unit quaternion."""
     for k in range(LANES):
@@ -210,7 +215,7 @@ def _orient_pose(own, qs):
             own[(3 * row + 2) * LANES + k] = a * f2 + b * f5 + c * f8
 
 
-@kernel
+@inner
 def _orient(own, qs, vs):
     """A spherical joint and its rates: angular velocity and acceleration in the moving frame."""
     _orient_pose(own, qs)
@@ -246,7 +251,7 @@ def unrotate(own, k, x, y, z):
     )
 
 
-@kernel
+@inner
 def body_state(state, link, frame, body):
     """State of a body fixed to `link` at `frame`, its v, w, a, dw turned into body axes."""
     carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)

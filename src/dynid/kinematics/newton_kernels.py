@@ -1,17 +1,17 @@
 """Newton on closures in lanes: poses along trajectories, and rates at poses.
 
 `march` takes LANES stretches of a motion side by side: every lane extrapolates its own past and
-corrects it, so that one step a sample is the rule. `rates` takes consecutive samples.
+corrects it, so that one step a sample is the rule. `tangent_rates` takes consecutive samples.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import kernel
-from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
+from dynid.compiled import inner, kernel
+from dynid.kinematics.closure_kernels import closure_tile, gather
 from dynid.kinematics.elimination import INVERT, SCALE
-from dynid.kinematics.kernels import LINK, link_states, pose_states
+from dynid.kinematics.kernels import LINK, pose_states
 from dynid.kinematics.lanes import LANES
 
 _MOST_STEP = 0.5
@@ -73,35 +73,45 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
                 done[at] = fine
                 for i in range(n_q):
                     out[at, i] = q[i * LANES + lane]
-        good[:] = q
-        past[(step % _PAST) * n_q * LANES : (step % _PAST + 1) * n_q * LANES] = q
+        _copy(q, 0, good, 0, q.size)
+        _copy(q, 0, past, (step % _PAST) * q.size, q.size)
         have = min(have + 1, _PAST)
 
 
-@kernel
+@inner
+def _copy(source, start, target, at, count):
+    """Copy numbers of flat arrays; slices would do the same, but take ten times as long to compile."""
+    for k in range(count):
+        target[at + k] = source[start + k]
+
+
+@inner
+def _clear(target):
+    for k in range(target.size):
+        target[k] = 0.0
+
+
+@inner
 def _predict(past, have, step, good, q):
     """The next pose by the polynomial through the last ones."""
     n = good.size
-    newest = past[((step - 1) % _PAST) * n : ((step - 1) % _PAST + 1) * n]
-    second = past[((step - 2) % _PAST) * n : ((step - 2) % _PAST + 1) * n]
-    third = past[((step - 3) % _PAST) * n : ((step - 3) % _PAST + 1) * n]
-    fourth = past[((step - 4) % _PAST) * n : ((step - 4) % _PAST + 1) * n]
-    if have == 0:
-        q[:] = good
-    elif have == 1:
-        q[:] = newest
+    first, second = ((step - 1) % _PAST) * n, ((step - 2) % _PAST) * n
+    third, fourth = ((step - 3) % _PAST) * n, ((step - 4) % _PAST) * n
+    if have < 2:
+        _copy(good, 0, q, 0, n)
     elif have == 2:
         for i in range(n):
-            q[i] = 2.0 * newest[i] - second[i]
+            q[i] = 2.0 * past[first + i] - past[second + i]
     elif have == 3:
         for i in range(n):
-            q[i] = 3.0 * (newest[i] - second[i]) + third[i]
+            q[i] = 3.0 * (past[first + i] - past[second + i]) + past[third + i]
     else:
         for i in range(n):
-            q[i] = 4.0 * (newest[i] + third[i]) - 6.0 * second[i] - fourth[i]
+            near = 4.0 * (past[first + i] + past[third + i])
+            q[i] = near - 6.0 * past[second + i] - past[fourth + i]
 
 
-@kernel
+@inner
 def _normalise(tree, q):
     """Put extrapolated quaternions back on their sphere."""
     kind, q_start = tree[1], tree[2]
@@ -115,7 +125,7 @@ def _normalise(tree, q):
                 own[2 * LANES + k], own[3 * LANES + k] = y * length, z * length
 
 
-@kernel
+@inner
 def _space(plan, sensors, n_v):
     """Room for one step: step, slots, right sides (own, then one a freedom), miss, small matrix, N."""
     d, r, m = plan[0].size, plan[1].size, sensors[0].size
@@ -129,7 +139,7 @@ def _space(plan, sensors, n_v):
     )
 
 
-@kernel
+@inner
 def _step(plan, sensors, q, target, f, entries, space):
     """The Newton step of every lane: loops closed, measured coordinates met (in least squares)."""
     independent, dependent, rows, _, _, solve, given, _ = plan
@@ -143,21 +153,20 @@ def _step(plan, sensors, q, target, f, entries, space):
             own[i * LANES + k] = -f[rows[i] * LANES + k]
     if sensors[5][0] == 0:  # as many measured as freedoms: the independent coordinates themselves
         for j in range(m):
-            step[sensors[0][j] * LANES : (sensors[0][j] + 1) * LANES] = miss[j * LANES : (j + 1) * LANES]
+            _copy(miss, j * LANES, step, sensors[0][j] * LANES, LANES)
         for g in range(given.shape[0]):
-            i, at, e = given[g]
-            x = step[independent[at] * LANES : (independent[at] + 1) * LANES]
+            i, e, x = given[g, 0], given[g, 2], independent[given[g, 1]]
             for k in range(LANES):
-                own[i * LANES + k] -= entries[e * LANES + k] * x[k]
+                own[i * LANES + k] -= entries[e * LANES + k] * step[x * LANES + k]
         _solve(solve, slots, own)
         for i in range(r):
-            step[dependent[i] * LANES : (dependent[i] + 1) * LANES] = own[i * LANES : (i + 1) * LANES]
+            _copy(own, i * LANES, step, dependent[i] * LANES, LANES)
         return
     _solve(solve, slots, own)
     _tangents(plan, entries, slots, sides[r * LANES :], basis)
-    step[:] = 0.0
+    _clear(step)
     for i in range(r):
-        step[dependent[i] * LANES : (dependent[i] + 1) * LANES] = own[i * LANES : (i + 1) * LANES]
+        _copy(own, i * LANES, step, dependent[i] * LANES, LANES)
     for j in range(m):
         at = sensors[0][j]
         for k in range(LANES):
@@ -166,16 +175,15 @@ def _step(plan, sensors, q, target, f, entries, space):
     _add_along(basis, d, x, step)
 
 
-@kernel
+@inner
 def _factor(plan, entries, slots):
     """Fill the slots and run down the elimination."""
     load, factor = plan[3], plan[4]
-    slots[:] = 0.0
+    _clear(slots)
     for j in range(load.shape[0]):
-        s, e = load[j]
-        slots[s * LANES : (s + 1) * LANES] = entries[e * LANES : (e + 1) * LANES]
+        _copy(entries, load[j, 1] * LANES, slots, load[j, 0] * LANES, LANES)
     for o in range(factor.shape[0]):
-        code, i, j, k = factor[o]
+        code, i, j, k = factor[o, 0], factor[o, 1], factor[o, 2], factor[o, 3]
         target = slots[i * LANES : (i + 1) * LANES]
         if code == INVERT:
             for lane in range(LANES):
@@ -190,11 +198,11 @@ def _factor(plan, entries, slots):
                 target[lane] -= x[lane] * y[lane]
 
 
-@kernel
+@inner
 def _solve(solve, slots, side):
     """Forward and backward substitution of one right side."""
     for o in range(solve.shape[0]):
-        code, i, s, j = solve[o]
+        code, i, s, j = solve[o, 0], solve[o, 1], solve[o, 2], solve[o, 3]
         target, number = side[i * LANES : (i + 1) * LANES], slots[s * LANES : (s + 1) * LANES]
         if code == SCALE:
             for lane in range(LANES):
@@ -205,27 +213,27 @@ def _solve(solve, slots, side):
                 target[lane] -= number[lane] * x[lane]
 
 
-@kernel
+@inner
 def _tangents(plan, entries, slots, sides, basis):
     """N (v d, LANES) in the independent coordinates: their own unit, the others -A_p^-1 A_i."""
     independent, dependent, _, _, _, solve, given, _ = plan
     d, r = independent.size, dependent.size
-    basis[:] = 0.0
-    sides[:] = 0.0
+    _clear(basis)
+    _clear(sides)
     for g in range(given.shape[0]):
-        i, at, e = given[g]
+        i, at, e = given[g, 0], given[g, 1], given[g, 2]
         for k in range(LANES):
             sides[(at * r + i) * LANES + k] = -entries[e * LANES + k]
     for at in range(d):
         column = sides[at * r * LANES : (at + 1) * r * LANES]
         _solve(solve, slots, column)
-        basis[(independent[at] * d + at) * LANES : (independent[at] * d + at + 1) * LANES] = 1.0
+        for k in range(LANES):
+            basis[(independent[at] * d + at) * LANES + k] = 1.0
         for i in range(r):
-            start = (dependent[i] * d + at) * LANES
-            basis[start : start + LANES] = column[i * LANES : (i + 1) * LANES]
+            _copy(column, i * LANES, basis, (dependent[i] * d + at) * LANES, LANES)
 
 
-@kernel
+@inner
 def _nearest(sensors, basis, d, miss, small):
     """The x (d) with N x nearest to `miss` at the measured coordinates, by Cholesky of d x d.
 
@@ -233,7 +241,7 @@ def _nearest(sensors, basis, d, miss, small):
     """
     at, weight = sensors[0], sensors[3]
     M, x = small[: d * d * LANES], small[d * d * LANES :]
-    small[:] = 0.0
+    _clear(small)
     for j in range(at.size):
         w = weight[j] * weight[j]
         for a in range(d):
@@ -258,7 +266,7 @@ def _nearest(sensors, basis, d, miss, small):
     return x
 
 
-@kernel
+@inner
 def _back(M, d, x):
     """Solve L L^T x = x in place."""
     for a in range(d):
@@ -275,7 +283,7 @@ def _back(M, d, x):
             x[a * LANES + k] /= M[(a * d + a) * LANES + k]
 
 
-@kernel
+@inner
 def _add_along(basis, d, x, step):
     """Step += N x."""
     for v in range(step.size // LANES):
@@ -284,7 +292,7 @@ def _add_along(basis, d, x, step):
                 step[v * LANES + k] += basis[(v * d + a) * LANES + k] * x[a * LANES + k]
 
 
-@kernel
+@inner
 def _miss(sensors, q, target, miss):
     """How far the measured coordinates are from their wanted values, in velocity coordinates.
 
@@ -297,7 +305,7 @@ def _miss(sensors, q, target, miss):
         for k in range(LANES):
             miss[j * LANES + k] = target[column[j] * LANES + k] - q[at_q[j] * LANES + k]
     for b in range(quaternions.shape[0]):
-        p, c, j = quaternions[b]
+        p, c, j = quaternions[b, 0], quaternions[b, 1], quaternions[b, 2]
         for k in range(LANES):
             w, x, y, z = (
                 q[p * LANES + k],
@@ -320,10 +328,10 @@ def _miss(sensors, q, target, miss):
             miss[(j + 2) * LANES + k] = part * i2
 
 
-@kernel
+@inner
 def _limit(step, n_v, size):
     """Shorten steps beyond the largest; size is their length before that."""
-    size[:] = 0.0
+    _clear(size)
     for v in range(n_v):
         for k in range(LANES):
             size[k] += step[v * LANES + k] * step[v * LANES + k]
@@ -334,7 +342,7 @@ def _limit(step, n_v, size):
             step[v * LANES + k] *= min(1.0, _MOST_STEP / max(size[k], _MOST_STEP))
 
 
-@kernel
+@inner
 def _move(tree, step, q):
     """Positions after the step; quaternions turn and stay on their sphere."""
     kind, q_start, v_start = tree[1], tree[2], tree[3]
@@ -347,7 +355,7 @@ def _move(tree, step, q):
                 q[p * LANES + k] += step[v * LANES + k]
 
 
-@kernel
+@inner
 def _turn(q, turn):
     """Quaternion times that of a rotation vector in the moving frame."""
     for k in range(LANES):
@@ -367,81 +375,67 @@ def _turn(q, turn):
 
 
 @kernel
-def rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition, left):
-    """Velocities, accelerations and tangent directions at closed poses from measured rates.
+def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, left):
+    """Rates x with A x = -gamma that are nearest to those given: velocities, or accelerations.
 
-    q: poses (n, n_q). first, second: rates of the measured coordinates (n, m). dq, ddq: (n, v).
-    N: (n, v, d) in the independent coordinates. condition: (n,), about the condition number of
-    the measured rows of an orthonormal N. left: (n,), |A dq| over |A| |dq|: what the fixed pivots lost.
+    q: closed poses (n, n_q). given: rates of the measured coordinates (n, m). gamma: what the
+    equations gain by themselves (n, c), zero for velocities. rates: (n, v). N: (n, v, d) in the
+    independent coordinates. condition: (n,), about the condition number of the measured rows of
+    an orthonormal N. left: (n,), |A x + gamma| over the largest |A_ij x_j|: what the fixed pivots lost.
     """
     tree, loops, equations, linear, where = closure
-    parent, kind, q_start, v_start, placement = tree
-    n, n_v, d, r, m = q.shape[0], dq.shape[1], plan[0].size, plan[1].size, sensors[0].size
+    parent, kind, q_start, _, placement = tree
+    n, n_v, d, r, m = q.shape[0], rates.shape[1], plan[0].size, plan[1].size, sensors[0].size
     state = np.empty((parent.size + 1) * LINK * LANES)
     work = np.empty((2 * LINK + 21) * LANES)
-    c = loops[3][-1] + linear[3].size
-    f, entries = np.empty(c * LANES), np.empty(where[0].size * LANES)
-    tile, given = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
-    _, slots, sides, _, small, basis = _space(plan, sensors, n_v)
-    velocity, drift, stiff = np.empty(n_v * LANES), np.empty(n_v * LANES), np.empty(2 * LANES)
-    moving = np.zeros((LANES, n_v))
-    still = np.zeros((LANES, n_v))
-    pose = np.empty((LANES, q.shape[1]))
+    f, entries = np.empty(gamma.shape[1] * LANES), np.empty(where[0].size * LANES)
+    tile, wanted = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
+    x, slots, sides, _, small, basis = _space(plan, sensors, n_v)
+    judged = np.empty(2 * LANES)
     for at in range(0, n, LANES):
         gather(q, at, tile)
         pose_states(parent, kind, q_start, placement, tile, state)
         closure_tile(state, loops, equations, linear, tile, f, entries, work)
         _factor(plan, entries, slots)
         _tangents(plan, entries, slots, sides[r * LANES :], basis)
-        gather(first, at, given)
-        x = _nearest(sensors, basis, d, given, small)
-        velocity[:] = 0.0
-        _add_along(basis, d, x, velocity)
-        _judge(sensors, basis, d, small, entries, where, velocity, stiff, f)
-        for lane in range(LANES):
-            sample = min(at + lane, n - 1)
-            for i in range(n_v):
-                moving[lane, i] = velocity[i * LANES + lane]
-            for i in range(q.shape[1]):
-                pose[lane, i] = q[sample, i]
-        link_states(parent, kind, q_start, v_start, placement, np.zeros(3), pose, moving, still, 0, state)
-        bias_tile(state, loops, equations, f[: loops[3][-1] * LANES], work)
-        f[loops[3][-1] * LANES :] = 0.0
+        gather(gamma, at, f)
         own = sides[: r * LANES]
         for i in range(r):
             for k in range(LANES):
                 own[i * LANES + k] = -f[plan[2][i] * LANES + k]
         _solve(plan[5], slots, own)
-        drift[:] = 0.0
+        _clear(x)
         for i in range(r):
-            drift[plan[1][i] * LANES : (plan[1][i] + 1) * LANES] = own[i * LANES : (i + 1) * LANES]
-        gather(second, at, given)
+            _copy(own, i * LANES, x, plan[1][i] * LANES, LANES)
+        gather(given, at, wanted)
         for j in range(m):
             for k in range(LANES):
-                given[j * LANES + k] -= drift[sensors[0][j] * LANES + k]
-        x = _nearest(sensors, basis, d, given, small)
-        _add_along(basis, d, x, drift)
+                wanted[j * LANES + k] -= x[sensors[0][j] * LANES + k]
+        along = _nearest(sensors, basis, d, wanted, small)
+        _add_along(basis, d, along, x)
+        _judge(basis, d, small, entries, where, x, judged, f)
         for lane in range(min(LANES, n - at)):
-            condition[at + lane], left[at + lane] = stiff[lane], stiff[LANES + lane]
+            condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
             for i in range(n_v):
-                dq[at + lane, i] = velocity[i * LANES + lane]
-                ddq[at + lane, i] = drift[i * LANES + lane]
+                rates[at + lane, i] = x[i * LANES + lane]
                 for a in range(d):
                     N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
 
 
-@kernel
-def _judge(sensors, basis, d, small, entries, where, velocity, stiff, total):
+@inner
+def _judge(basis, d, small, entries, where, velocity, stiff, total):
     """Condition and closure residual of a tile, into stiff; uses the triangle left by `_nearest`.
+
+    total: what the equations gain by themselves; A x is added to it.
 
     With M = N_m^T N_m = L L^T: trace(M^-1 N^T N) = sum of 1 / sigma^2, sigma the singular values of
     the measured rows of an orthonormal N.
     """
     M = small[: d * d * LANES]
     x = np.empty(d * LANES)
-    stiff[:] = 0.0
+    _clear(stiff)
     for v in range(velocity.size // LANES):
-        x[:] = basis[v * d * LANES : (v + 1) * d * LANES]
+        _copy(basis, v * d * LANES, x, 0, d * LANES)
         for a in range(d):
             for b in range(a):
                 for k in range(LANES):
@@ -450,7 +444,6 @@ def _judge(sensors, basis, d, small, entries, where, velocity, stiff, total):
                 x[a * LANES + k] /= M[(a * d + a) * LANES + k]
                 stiff[k] += x[a * LANES + k] * x[a * LANES + k]
     size = np.zeros(LANES)
-    total[:] = 0.0
     for e in range(where[0].size):
         row, column = where[0][e], where[1][e]
         for k in range(LANES):

@@ -98,15 +98,25 @@ class Tracker:
     def rates(
         self, q: Float[Array, "n q"], first: Float[Array, "n m"], second: Float[Array, "n m"]
     ) -> tuple[Array, Array, Array, Array, Array]:
-        """See `newton_kernels.rates`: dq, ddq, N, condition and what the fixed pivots lost."""
-        from dynid.kinematics.newton_kernels import rates
+        """Velocities and accelerations from those measured; see `newton_kernels.tangent_rates`.
+
+        Returns:
+            dq, ddq, N, condition, and what the fixed pivots lost.
+        """
+        still = np.zeros((len(q), self.closure.count))
+        dq, N, condition, left = self._rates(q, first, still)
+        ddq, _, _, lost = self._rates(q, second, self.closure.bias(q, dq))
+        return dq, ddq, N, condition, np.maximum(left, lost)
+
+    def _rates(self, q: Array, given: Array, gamma: Array) -> tuple[Array, Array, Array, Array]:
+        from dynid.kinematics.newton_kernels import tangent_rates
 
         n, n_v = len(q), self.closure.tree.n_v
-        dq, ddq, N = np.empty((n, n_v)), np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
+        rates, N = np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
         condition, left = np.empty(n), np.empty(n)
-        given = (np.ascontiguousarray(x, dtype=float) for x in (q, first, second))
-        rates(self.closure.tables, self._plan, self._sensors, *given, dq, ddq, N, condition, left)
-        return dq, ddq, N, condition, left
+        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, given, gamma))
+        tangent_rates(self.closure.tables, self._plan, self._sensors, *batch, rates, N, condition, left)
+        return rates, N, condition, left
 
     def _join(
         self, wanted: Array, first: Int[Array, "s"], length: int, q: Array, done: Bool[Array, "n"]

@@ -85,8 +85,8 @@ class ClosedKinematics:
     def states(self, start: int, measured: Measured) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..."""
         wanted = measured[0]
-        at = np.searchsorted(self._anchors, start, side="right") - 1
-        stop = np.searchsorted(self._anchors, start + len(wanted), side="left")
+        at = int(np.searchsorted(self._anchors, start, side="right")) - 1
+        stop = int(np.searchsorted(self._anchors, start + len(wanted), side="left"))
         ahead = np.arange(at + 1, max(at + 1, stop))
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self._anchors[ahead] - start]).astype(np.int64)

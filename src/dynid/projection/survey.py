@@ -100,7 +100,7 @@ def _judge(
     kept = np.unique(at[np.searchsorted(at, np.arange(0, at[-1] + 1, _ANCHOR))])
     found.anchors += (first + kept).tolist()
     found.poses += list(states.q[kept])
-    return states.q[at[-1]]
+    return np.asarray(states.q[at[-1]])
 
 
 def _jumps(assembly: Assembly, dt: float, states: States) -> Bool[Array, "m"]:
