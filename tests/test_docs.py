@@ -97,6 +97,9 @@ def test_python_marked_runnable_runs(page: Path, tmp_path: Path, monkeypatch: py
 def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
     """Each block says what it is: a file, or a part that is added to a small one."""
     shutil.copy(str(files("dynid.robots") / "ur5.urdf"), tmp_path / "arm.urdf")
+    for _, text in blocks(page, "xml"):
+        (tmp_path / "robot.xml").write_text(text, encoding="utf-8")
+        load_robot(tmp_path / "robot.xml")
     for i, (mark, text) in enumerate(blocks(page, "yaml")):
         kind, _, part = mark.partition(" ")
         assert kind in ("robot", "experiment"), f"a YAML block of {relative(page)} is not marked"

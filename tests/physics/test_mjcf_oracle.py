@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -163,10 +164,12 @@ def both(tmp_path: Path, text: str):
 
 
 def chi_of(robot: Mechanism) -> np.ndarray:
-    """Priors as the values of all standard parameters; drive terms zero."""
+    """Priors as the values of all standard parameters; drive terms zero where the model has none."""
     return np.array(
         [
-            robot.bodies[one.owner].prior[one.symbol] if one.symbol in SYMBOLS else 0.0
+            robot.bodies[one.owner].prior[one.symbol]
+            if one.symbol in SYMBOLS
+            else robot.prior.get(one.name, 0.0)
             for one in parameter_table(robot)
         ]
     )
@@ -239,6 +242,36 @@ def test_closures_are_mujocos(tmp_path, text) -> None:
     for q in open_:
         residual, _ = efc(model, data, q)
         assert (np.abs(residual).max() > 1e-3) == (np.abs(closure.values(q[None]).f).max() > 1e-3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [FOUR_BAR, SLIDER_CRANK.replace("WELD", ""), SITES, GANTRY],
+    ids=["four_bar", "slider_crank", "sites", "gantry"],
+)
+def test_closed_robots_obey_mujocos_equations(tmp_path, text) -> None:
+    """N^T W chi = N^T B tau with MuJoCo's accelerations and motor forces, gears and rotors included."""
+    drive = 'armature="0.02" damping="0.3"'
+    with_rotors = text.replace("</worldbody>", f"</worldbody><default><joint {drive}/></default>")
+    robot, model, data = both(tmp_path, with_rotors)
+    every = {name: ("Ia", "Fv") for name in robot.coordinates if "plate" not in name}
+    robot = replace(robot, drive=every)  # dampers of passive joints act as well
+    model.opt.tolerance, model.opt.iterations = 1e-15, 500
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT | mujoco.mjtDisableBit.mjDSBL_CONTACT
+    assembly = Assembly(robot)
+    rng = np.random.default_rng(2)
+    q = assembly.walk(rng, 6, reach=0.3)
+    dq, _, N = assembly.random_rates(q, rng)
+    ddq, tau = np.zeros_like(dq), np.zeros((len(q), model.nu))
+    for i in range(len(q)):
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q[i], dq[i], 5.0 * rng.normal(size=model.nu)
+        mujoco.mj_forward(model, data)
+        ddq[i], tau[i] = data.qacc, data.actuator_force
+    joint_efforts = tree_matrix(robot, q, dq, ddq) @ chi_of(robot)
+    left = np.einsum("nvd,nv->nd", N, joint_efforts)
+    right = np.einsum("nvd,nv->nd", N, tau @ robot.actuator_map)
+    # MuJoCo's constraint solver stops at about 1e-8 of the largest effort.
+    np.testing.assert_allclose(left, right, atol=1e-7 * np.abs(joint_efforts).max())
 
 
 def words(values) -> str:
