@@ -114,9 +114,9 @@ def _standard(
     given: Consistency | Mapping[str, Any] | bool | None, estimator: str
 ) -> Consistency | None:
     """Options of the standard set; None when nobody asks for it."""
-    if given is None or given is False:
+    if given is None or given is False or (given is True and estimator == "consistent"):
         return None
-    if estimator == "consistent" and given is not True:
+    if estimator == "consistent":
         raise InputError(
             "the estimator 'consistent' gives the standard set with its own options",
             remedy="write them there: estimator: {name: consistent, ...}",

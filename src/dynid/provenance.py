@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.estimator.consistency import Consistency
 from dynid.experiment import (
     ColumnMap,
     Experiment,
@@ -75,6 +76,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "ties": [asdict(tie) for tie in experiment.ties],
         "essential": None if experiment.essential is None else dict(experiment.essential),
         "keep": None if experiment.keep is None else list(experiment.keep),
+        "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
         "drop_bad_rows": experiment.drop_bad_rows,
@@ -126,6 +128,7 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         columns={name: ColumnMap(**column) for name, column in options.get("columns", {}).items()},
         payloads={name: _payload(name, one) for name, one in options.get("payloads", {}).items()},
         ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
+        standard=options.get("standard"),
         angles=options.get("angles", "xyz"),
         energy=options.get("energy", {}),
         drop_bad_rows=options.get("drop_bad_rows", False),

@@ -107,7 +107,27 @@ def standard_values(
                 f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
                 remedy="use the robot file that the result was made with",
             )
-    return StandardValues(tied.c.copy(), M, np.array([one.value for one in estimate.parameters], float))
+    x = np.array([one.value for one in estimate.parameters], float)
+    return StandardValues(_constant(estimate, parameters, tied.c, M, x), M, x)
+
+
+def _constant(
+    estimate: Estimate,
+    parameters: Sequence[Parameter],
+    c: Float[Array, "p"],
+    M: Float[Array, "p x"],
+    x: Float[Array, "x"],
+) -> Float[Array, "p"]:
+    """Known values; for real bodies what makes c + M x their own parameters.
+
+    The same efforts, but for directions that the result's logs did not move in: there the bodies
+    follow their prior instead of being nothing.
+    """
+    if estimate.estimator != "consistent" or not estimate.standard:
+        return c.copy()
+    bodies = {str(entry["name"]): float(entry["value"]) for entry in estimate.standard}
+    full = np.array([bodies.get(p.name, c[i]) for i, p in enumerate(parameters)])
+    return np.asarray(full - M @ x)
 
 
 def _check_payloads(estimate: Estimate, robot: Mechanism) -> None:
