@@ -74,12 +74,12 @@ def _covariance(
         count = used.astype(float)
         return part @ part.T, count @ count.T, np.where(known, floors[groups], 0.0)
 
-    squares, counts, floor = 0.0, 0.0, 0.0
-    for one in rows.residuals(chi, reduce, filtered=True):
-        squares, counts, floor = squares + one[0], counts + one[1], np.maximum(floor, one[2])
-    mean = np.asarray(squares / np.maximum(counts, 1.0))
-    sigma = np.maximum(np.sqrt(np.diag(mean)), np.where(floor > 0, floor, 1.0))
-    return _positive(mean / np.outer(sigma, sigma)) * np.outer(sigma, sigma)
+    parts = [np.zeros(()), np.zeros(()), np.zeros(())]
+    for squares, counts, floor in rows.residuals(chi, reduce, filtered=True):
+        parts = [parts[0] + squares, parts[1] + counts, np.maximum(parts[2], floor)]
+    mean = parts[0] / np.maximum(parts[1], 1.0)
+    sigma = np.maximum(np.sqrt(np.diag(mean)), np.where(parts[2] > 0, parts[2], 1.0))
+    return np.asarray(_positive(mean / np.outer(sigma, sigma)) * np.outer(sigma, sigma))
 
 
 def _positive(correlation: Float[Array, "k k"]) -> Float[Array, "k k"]:

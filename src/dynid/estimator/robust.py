@@ -159,11 +159,12 @@ def _limits(
     counts = np.zeros((len(floors), _PER_OCTAVE * _OCTAVES))
     for part in rows.residuals(state.chi, _histogram(floors)):
         counts += part
-    n = counts.sum(axis=1)
+    used = np.flatnonzero(counts.any(axis=0))
+    counts, n = counts[:, used], counts.sum(axis=1)
     # Raw samples may outnumber the rows of the factor; the parameters take their part of either.
     paid = np.minimum(state.shares() / np.array([one.n_rows for one in state.factors]), 0.5)
-    scale = np.maximum(_NORMAL_MAD * _medians(counts, floors) / np.sqrt(1.0 - paid), floors)
-    centres = _edges(floors[:, None], np.arange(counts.shape[1]) + 0.5)
+    scale = np.maximum(_NORMAL_MAD * _medians(counts, used, floors) / np.sqrt(1.0 - paid), floors)
+    centres = _edges(floors[:, None], used + 0.5)
     u = centres / scale[:, None]
     mean = np.maximum(np.sum(counts * slope(u.ravel()).reshape(u.shape), axis=1) / np.maximum(n, 1.0), 0.2)
     gain = (1.0 + paid * (1.0 - mean) / mean) / mean
@@ -190,19 +191,21 @@ def _histogram(floors: Float[Array, "g"]) -> Callable[..., Float[Array, "g b"]]:
     return reduce
 
 
-def _edges(floors: Float[Array, "g 1"], bins: Float[Array, "b"]) -> Float[Array, "g b"]:
+def _edges(floors: Float[Array, "g 1"], bins: Float[Array, "*b"]) -> Float[Array, "g b"]:
     """|rho| at positions between bins; the inverse of `_histogram`'s numbering."""
     return np.asarray(floors * 2.0 ** (bins / _PER_OCTAVE - 20.0))
 
 
-def _medians(counts: Float[Array, "g b"], floors: Float[Array, "g"]) -> Float[Array, "g"]:
+def _medians(
+    counts: Float[Array, "g b"], bins: Int[Array, "b"], floors: Float[Array, "g"]
+) -> Float[Array, "g"]:
     """Median of |rho| of each group, interpolated inside its bin."""
     below = np.cumsum(counts, axis=1)
     half = 0.5 * below[:, -1:]
     at = np.argmax(below >= half, axis=1)[:, None]
     inside = np.take_along_axis(counts, at, axis=1)
     part = 1.0 - (np.take_along_axis(below, at, axis=1) - half) / np.maximum(inside, 1.0)
-    return np.asarray(floors * 2.0 ** ((at + part)[:, 0] / _PER_OCTAVE - 20.0))
+    return _edges(floors[:, None], bins[at] + part)[:, 0]
 
 
 def _not_converged(passes: int) -> Notice:

@@ -52,7 +52,7 @@ def total_least_squares(A: Float[Array, "k p1"], D: Float[Array, "d p1"]) -> Tot
     scale = column_scale(A)
     A_s, D_s = A / scale, D / scale
     # The scale of D decides nothing but rounding: with |A v| = |D v| the SVD separates best.
-    size = np.linalg.norm(A_s[:, -1]) / max(np.linalg.norm(D_s), np.finfo(float).tiny)
+    size = float(np.linalg.norm(A_s[:, -1]) / max(np.linalg.norm(D_s), np.finfo(float).tiny))
     found = TotalLeastSquares(np.zeros(A.shape[1] - 1), 0.0)
     for _ in range(2):
         v = _smallest(A_s, size * D_s) / scale
