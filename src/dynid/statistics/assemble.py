@@ -69,8 +69,10 @@ def estimate_parameters(
     fitted = tuple(range(len(solution.chi))) if essential is None else essential.kept
     known = base_system.values_of(priors or {})
     groupings = base_system.groupings(symbols)
-    blocked = base_system.blocked()
-    spread = covariance_of(blocked if essential is None else restrict(blocked, fitted), used, settings)
+    blocked, whole = base_system.blocked(), base_system.system
+    if essential is not None:
+        blocked, whole = restrict(blocked, fitted), restrict(whole, fitted)
+    spread = covariance_of(blocked, used, settings, whole)
     found = uncertainty(used.chi, spread.covariance, spread.dof)
     place = {i: k for k, i in enumerate(fitted)}
     parameters = []

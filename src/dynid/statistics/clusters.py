@@ -70,7 +70,11 @@ class Clusters:
 
 
 def clusters_of(
-    system: System, chi: Float[Array, "p"], weights: Float[Array, "g"], seconds: float
+    system: System,
+    chi: Float[Array, "p"],
+    weights: Float[Array, "g"],
+    seconds: float,
+    whole: System | None = None,
 ) -> Clusters:
     """Cut every run into equal stretches of about `seconds`, never shorter than a block.
 
@@ -79,10 +83,11 @@ def clusters_of(
         chi: The estimate, shape (p,), SI.
         weights: Of the groups, shape (g,).
         seconds: Wanted length in [s]; longer where there would be more than `MOST_CLUSTERS`.
+        whole: The same equations with few blocks, which saves merging many again.
     """
     p = len(chi)
     labels, runs, length = _stretches(system, seconds)
-    root = least_squares(system.factor(weights)).root
+    root = least_squares((whole or system).factor(weights)).root
     n = len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):

@@ -55,7 +55,12 @@ class Spread:
     notices: tuple[Notice, ...] = ()
 
 
-def covariance_of(system: System, solution: Solution, settings: UncertaintySettings | None = None) -> Spread:
+def covariance_of(
+    system: System,
+    solution: Solution,
+    settings: UncertaintySettings | None = None,
+    whole: System | None = None,
+) -> Spread:
     """The covariance of `solution` by the method of `settings`.
 
     Args:
@@ -63,18 +68,23 @@ def covariance_of(system: System, solution: Solution, settings: UncertaintySetti
         solution: Of any estimator: a weighted least-squares solution of these equations, or of
             those it carries along.
         settings: Default the jackknife over blocks of about a second.
+        whole: The same equations with few blocks, which saves merging many again.
     """
     settings = settings or UncertaintySettings()
     system = solution.equations or system
     if settings.method == "classical":
         return _classical(system, solution)
+
+    def cut(seconds: float) -> Clusters:
+        return clusters_of(system, solution.chi, solution.weights, seconds, whole)
+
     if settings.method == "leave-one-out":
-        return _by_runs(system, solution)
-    seconds = settings.block or block_seconds(duration(system))
-    clusters = clusters_of(system, solution.chi, solution.weights, seconds)
+        return _by_runs(solution, cut(np.inf))
+    clusters = cut(settings.block or block_seconds(duration(system)))
     if len(clusters) < 2:
         return _one_block(system, solution, settings)
-    spread = _SPREADS[settings.method](system, solution, clusters, settings)
+    short = cut(0.0) if settings.method in _SHORT else clusters
+    spread = _SPREADS[settings.method](solution, clusters, short, settings)
     return replace(spread, notices=spread.notices + _few(solution.names, spread.dof, clusters))
 
 
@@ -107,7 +117,9 @@ def _one_block(system: System, solution: Solution, settings: UncertaintySettings
     return replace(_classical(system, solution), notices=(told,))
 
 
-def _cluster(system: System, solution: Solution, clusters: Clusters, settings: UncertaintySettings) -> Spread:
+def _cluster(
+    solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings
+) -> Spread:
     blocks = _with_classical(jackknife(clusters), solution)
     words = f"cluster: jackknife (CR3) over {_blocks(clusters)} of all rows together"
     facts = {"method": "cluster", "blocks": len(clusters), "block_seconds": clusters.seconds}
@@ -125,8 +137,7 @@ def _cluster(system: System, solution: Solution, clusters: Clusters, settings: U
     return Spread(covariance, dof, methods, words, facts, _alone(solution.names, blocks.alone))
 
 
-def _hac(system: System, solution: Solution, clusters: Clusters, settings: UncertaintySettings) -> Spread:
-    short = clusters_of(system, solution.chi, solution.weights, 0.0)
+def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings) -> Spread:
     wanted = settings.bandwidth
     lags = chosen_lags(short) if wanted is None else wanted / short.seconds
     found = _with_classical(autocorrelated(short, lags), solution)
@@ -139,9 +150,8 @@ def _hac(system: System, solution: Solution, clusters: Clusters, settings: Uncer
 
 
 def _bootstrap(
-    system: System, solution: Solution, clusters: Clusters, settings: UncertaintySettings
+    solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings
 ) -> Spread:
-    short = clusters_of(system, solution.chi, solution.weights, 0.0)
     width = max(1, round(clusters.seconds / short.seconds))
     covariance, fitted = moving_blocks(short, width, settings.draws, settings.seed)
     if fitted < settings.draws / 2:
@@ -160,12 +170,13 @@ def _bootstrap(
     return Spread(found.covariance, found.dof, methods, words + _freedom_words(found.dof), facts, notices)
 
 
-_Found = Callable[[System, Solution, Clusters, UncertaintySettings], Spread]
+_Found = Callable[[Solution, Clusters, Clusters, UncertaintySettings], Spread]
 _SPREADS: dict[str, _Found] = {"cluster": _cluster, "hac": _hac, "bootstrap": _bootstrap}
+# Methods that look inside blocks.
+_SHORT = ("hac", "bootstrap")
 
 
-def _by_runs(system: System, solution: Solution) -> Spread:
-    clusters = clusters_of(system, solution.chi, solution.weights, np.inf)
+def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     n = len(clusters)
     if n < 2:
         raise InputError(
