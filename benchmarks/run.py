@@ -27,7 +27,14 @@ JOBS = [
     (peers.FOLDER, ["identify_scipy.py"]),
     (peers.FOLDER, ["identify_scipy.py", "--ftype", "fir"]),
     (peers.FOLDER, ["identify_figaroh.py"]),
+    (HERE, ["stewart_dynid.py", "--n", "50000"]),
+    (peers.FOLDER, ["stewart_scipy.py", "--n", "50000", "--repeat", "1"]),
 ]
+WORK = {
+    "regressor": "65 814 samples of a UR5",
+    "identify": "65 814 samples of a UR5",
+    "stewart_fk": "50 000 poses of a Stewart platform",
+}
 
 
 def main() -> None:
@@ -35,7 +42,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--robot", default="ur5")
     options = parser.parse_args()
-    best: dict[str, dict[str, float]] = {"regressor": {}, "identify": {}}
+    best: dict[str, dict[str, float]] = {bench: {} for bench in WORK}
     missing = set()
     for _ in range(options.rounds):
         for folder, job in JOBS:
@@ -64,10 +71,10 @@ def run(folder: Path, command: list[str]) -> dict | None:
 
 
 def show(bench: str, times: dict[str, float]) -> None:
-    print(f"\n{bench}: 65 814 samples, one thread, CPU seconds (best of all rounds), and times dynid's")
+    print(f"\n{bench}: {WORK[bench]}, one thread, CPU seconds (best of all rounds), and times dynid's")
     for label, seconds in sorted(times.items(), key=lambda item: item[1]):
         same = "dynid fresh" if "fresh" in label or "figaroh" in label else "dynid discard"
-        reference = times.get("dynid" if bench == "identify" else same)
+        reference = times.get(same if bench == "regressor" else "dynid")
         ratio = f"{seconds / reference:8.1f} x" if reference else ""
         print(f"  {label:28s} {seconds:9.4f} s {ratio}")
 
