@@ -7,6 +7,7 @@ from dynid.base.base import base_set, tie_regrouped
 from dynid.base.grouping import grouping_text
 from dynid.base.system import base_system
 from dynid.base.ties import tied_columns
+from dynid.base.words import invisible, spoken
 from dynid.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.joint import Joint, JointKind
@@ -143,7 +144,9 @@ def test_what_data_cannot_separate_is_absorbed_and_named():
     _, reduced = seen_by(lambda W: W.__setitem__((slice(None), 4), 0.31 * W[:, 3]))
     assert reduced.names == ("XX_link0_R", "YY_link1_R", "MX_link3_R")
     assert reduced.unseen[0].name == "M_link4"
-    assert reduced.unseen[0].reason == "these data see it only inside MX_link3_R (times 0.31)"
+    assert reduced.unseen[0].reason == (
+        "the mass of link4 is invisible on its own in these data: only its sum MX_link3 + 0.31 M_link4 acts"
+    )
     assert reduced.groupings()[2] == "MX_link3_R = MX_link3 + 0.31 M_link4"
     chi = np.arange(1.0, 7.0)
     truth = reduced.values_of(dict(zip((f"{s}_link{i}" for i, s in enumerate(NAMES)), chi, strict=True)))
@@ -228,3 +231,37 @@ def test_rows_over_some_columns_only():
 )
 def test_grouping_text(coefficients, symbols, text):
     assert grouping_text(coefficients, symbols) == text
+
+
+def test_what_no_motion_shows_is_told_by_the_sums_that_act():
+    _, reduced = seen_by(lambda W: None)
+    told = {one.name: one.reason for one in reduced.invisible()}
+    assert told == {
+        "ZZ_link2": "the moment of inertia ZZ of link2 is invisible on its own: only its sums"
+        " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 act",
+        "MZ_link5": "no motion makes it act on any effort used",
+    }
+
+
+@pytest.mark.parametrize(
+    ("symbol", "kind", "text"),
+    [
+        ("M", "inertial", "the mass of a"),
+        ("MX", "inertial", "the first moment MX of a"),
+        ("XY", "inertial", "the moment of inertia XY of a"),
+        ("Fs+", "drive", "the Coulomb friction+ of a"),
+        ("Ia", "drive", "the rotor inertia of a"),
+        ("Spring", "term", "Spring_a"),
+    ],
+)
+def test_parameters_have_spoken_names(symbol, kind, text):
+    assert spoken(Parameter(f"{symbol}_a", symbol, "a", "", kind)) == text
+
+
+def test_other_sums_are_counted():
+    table = parameters(3)
+    rows = [{f"Q{i}": 1.0, "P1_link1": 2.0, "P2_link2": 1.0} for i in range(5)]
+    assert invisible(table[1], rows).endswith(
+        "only its sums Q0 + 2 P1_link1 + ..., Q1 + 2 P1_link1 + ..., Q2 + 2 P1_link1 + ... and 2 more act"
+    )
+    assert "has no effect" in invisible(table[0], rows)

@@ -30,8 +30,8 @@ from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.projection.projection import System
 from dynid.provenance import provenance
-from dynid.standardise import check_reduction, realise
 from dynid.second_pass import LogPass
+from dynid.standardise import check_reduction, realise
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.statistics.estimate import Estimate
@@ -150,6 +150,7 @@ def identify_logs(
         ),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
+        invisible=parts.invisible,
         choices={**_choices(job), "uncertainty": parts.spread.words, **tied, **real.choices},
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),

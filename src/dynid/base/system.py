@@ -13,8 +13,9 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.base.base import BaseSet, regrouped_name, relations, undecided
-from dynid.base.grouping import Symbols, coefficient_text, grouping_text
+from dynid.base.grouping import Symbols, grouping_text
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
+from dynid.base.words import invisible, listed
 from dynid.errors import InputError
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
@@ -95,6 +96,15 @@ class BaseSystem:
         rows = self.relations()
         return tuple(grouping_text(row, _still_valid(row, structural, symbols or {})) for row in rows)
 
+    def invisible(self) -> tuple[NotIdentifiable, ...]:
+        """Standard parameters that no motion can show on their own, and the sums in which they act."""
+        base, rows = self.base, self.base.relations()
+        without = [
+            NotIdentifiable(name, "no motion makes it act on any effort used") for name in base.eliminated
+        ]
+        grouped = (base.standard[i] for i in base.dependent)
+        return (*(NotIdentifiable(one.name, invisible(one, rows)) for one in grouped), *without)
+
     def values_of(self, standard: Mapping[str, float]) -> dict[str, float | None]:
         """Base values from standard ones (priors, truth); None where one that counts is missing."""
         rows = zip(self.names, self.relations(), strict=True)
@@ -140,7 +150,7 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
     seen = _parameters(base.standard, indices, names)
     whole = len(kept) == len(base.indices)
     final = replace(mapped, parameters=seen) if whole else _mapped(system, base.S[:, kept], base.c, seen)
-    unseen = _unseen(base, rank, names)
+    unseen = _unseen(base, rank, relations(base.standard, indices, G))
     return BaseSystem(
         base=base,
         system=final,
@@ -228,14 +238,12 @@ def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
     return Measured(norm, None)
 
 
-def _unseen(base: BaseSet, rank: ColumnRank, names: Sequence[str]) -> tuple[NotIdentifiable, ...]:
+def _unseen(
+    base: BaseSet, rank: ColumnRank, rows: Sequence[Mapping[str, float]]
+) -> tuple[NotIdentifiable, ...]:
     found = {k: _why_zero(base.standard[base.indices[k]]) for k in rank.zero}
-    for k, coefficients in zip(rank.dependent, rank.K.T, strict=True):
-        inside = [
-            f"{names[i]} (times {coefficient_text(coefficients[i])})"
-            for i in np.flatnonzero(coefficients).tolist()
-        ]
-        found[k] = "these data see it only inside " + _listed(inside)
+    for k in rank.dependent:
+        found[k] = invisible(base.standard[base.indices[k]], rows, " in these data")
     return tuple(NotIdentifiable(base.names[k], found[k]) for k in sorted(found))
 
 
@@ -246,11 +254,6 @@ def _why_zero(parameter: Parameter) -> str:
     return text + f"no motion of {parameter.owner} that calls for it reaches an effort used"
 
 
-def _listed(parts: Sequence[str]) -> str:
-    shown = list(parts[:4]) + ([f"{len(parts) - 4} more"] if len(parts) > 4 else [])
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
-
-
 def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ...]:
     if not unseen:
         return ()
@@ -258,7 +261,7 @@ def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ..
         Notice(
             "not-excited",
             f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not seen: "
-            + _listed([one.name for one in unseen]),
+            + listed([one.name for one in unseen]),
             "add motion of the joints concerned, or read the groupings of the parameters that absorb these",
         ),
     )

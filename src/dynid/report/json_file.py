@@ -46,6 +46,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "estimator": estimate.estimator,
         "parameters": [asdict(p) for p in estimate.parameters],
         "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
+        "invisible": [asdict(item) for item in estimate.invisible],
         "standard": [dict(entry) for entry in estimate.standard],
         "fit": asdict(estimate.fit),
         "validation": [asdict(item) for item in estimate.validation],
@@ -164,6 +165,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         standard=_shaped(document.get("standard", []), tuple[dict[str, Any], ...]),
         uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
+        invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
     )
 
 

@@ -27,6 +27,7 @@ class EstimateParts:
     """What the triangular factors tell an Estimate.
 
     Attributes:
+        invisible: Standard parameters that act only within sums, by structure.
         spread: Covariance of the parameters with a sigma, in the order listed, and its method.
         correlations: The strongest pairs.
         solution: The one behind the parameters.
@@ -34,6 +35,7 @@ class EstimateParts:
 
     parameters: tuple[ParameterEstimate, ...]
     not_identifiable: tuple[NotIdentifiable, ...]
+    invisible: tuple[NotIdentifiable, ...]
     fit: Fit
     spread: Spread
     correlations: tuple[Correlation, ...]
@@ -99,6 +101,7 @@ def estimate_parameters(
     return EstimateParts(
         parameters=tuple(parameters),
         not_identifiable=base_system.unseen,
+        invisible=base_system.invisible(),
         fit=fit_of(base_system, used),
         spread=spread,
         correlations=pairs,

@@ -129,6 +129,7 @@ class Estimate:
     Attributes:
         covariance: Of the parameters with a sigma, in the order listed, SI units.
         uncertainty: How sigma was found: method, blocks and their length, runs.
+        invisible: Standard parameters that no motion can show on their own, and what acts instead.
         correlations: The most correlated pairs of parameters, strongest first.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
         truth: True base values where known (simulated logs), by name; shown side by side.
@@ -150,6 +151,7 @@ class Estimate:
     standard: tuple[Mapping[str, Any], ...] = ()
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     correlations: tuple[Correlation, ...] = ()
+    invisible: tuple[NotIdentifiable, ...] = ()
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""

@@ -10,7 +10,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """A figure of the relative intervals and the full table."""
+    """A figure of the relative intervals, the full table, and the pairs that err together."""
     truth = estimate.truth or {}
     rows = [
         {
@@ -30,5 +30,7 @@ def section(estimate: Estimate) -> Section:
         legend=[(kind.value, MEANING[kind]) for kind in Quality if kind.value in found],
         has_prior=any(p.prior is not None for p in estimate.parameters),
         has_truth=bool(truth),
+        how=estimate.choices.get("uncertainty", ""),
+        pairs=estimate.correlations,
     )
     return Section("parameters", f"Parameters ({len(rows)})", body)

@@ -8,8 +8,8 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Parameters that are not identifiable; left out when there is none."""
-    if not estimate.not_identifiable:
+    """Parameters that these data or any motion leave open; left out when there is none."""
+    if not estimate.not_identifiable and not estimate.invisible:
         return None
-    body = render("unknown.html", items=estimate.not_identifiable)
+    body = render("unknown.html", items=estimate.not_identifiable, invisible=estimate.invisible)
     return Section("unknown", f"Not identifiable ({len(estimate.not_identifiable)})", body)

@@ -1,0 +1,56 @@
+"""What cannot be seen, in words: which combination acts where a parameter alone does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dynid.base.grouping import grouped_terms, signed_term
+from dynid.mechanism.parameters import Parameter
+
+_SPOKEN = {
+    "M": "the mass",
+    "Ia": "the rotor inertia",
+    "Fv": "the viscous friction",
+    "Fs": "the Coulomb friction",
+    "Off": "the offset",
+}
+_MOST_SUMS = 3
+
+
+def spoken(parameter: Parameter) -> str:
+    """`the mass of link2`, `the moment of inertia XX of link2`, `the Coulomb friction of joint3`."""
+    symbol, owner = parameter.symbol, parameter.owner
+    if parameter.kind == "inertial" and symbol != "M":
+        what = "the first moment" if symbol.startswith("M") else "the moment of inertia"
+        return f"{what} {symbol} of {owner}"
+    plain = symbol.rstrip("+-")
+    if plain not in _SPOKEN:
+        return parameter.name
+    return f"{_SPOKEN[plain]}{symbol[len(plain) :]} of {owner}"
+
+
+def invisible(parameter: Parameter, relations: Iterable[Mapping[str, float]], where: str = "") -> str:
+    """Why a grouped parameter has no value of its own, and the sums in which it acts.
+
+    Args:
+        parameter: A standard parameter that is kept by no base parameter.
+        relations: Of the base parameters: standard name -> coefficient, the kept one first.
+        where: What the statement is limited to, e.g. ` in these data`.
+    """
+    sums = [_sum(row, parameter.name) for row in relations if parameter.name in grouped_terms(row)]
+    if not sums:
+        return f"{spoken(parameter)} has no effect on any effort used"
+    act = "its sum {} acts" if len(sums) == 1 else "its sums {} act"
+    return f"{spoken(parameter)} is invisible on its own{where}: only " + act.format(listed(sums, _MOST_SUMS))
+
+
+def _sum(row: Mapping[str, float], name: str) -> str:
+    """`MX_link1 + 0.31 M_link2`, and dots for what else is grouped there."""
+    more = " + ..." if len(grouped_terms(row)) > 1 else ""
+    return next(iter(row)) + signed_term(row[name], name) + more
+
+
+def listed(parts: Sequence[str], most: int = 4) -> str:
+    """`a, b and c`, the rest counted."""
+    shown = list(parts[:most]) + ([f"{len(parts) - most} more"] if len(parts) > most else [])
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
