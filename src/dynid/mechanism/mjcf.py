@@ -82,7 +82,7 @@ def _drive_priors(tree: Tree) -> dict[str, float]:
 
     What MuJoCo takes for zero because nobody wrote it is no statement about the robot.
     """
-    priors = {}
+    priors: dict[str, float] = {}
     for joint in tree.joints:
         element = tree.elements.get(joint.name)
         for symbol, key in _PRIORS.items():

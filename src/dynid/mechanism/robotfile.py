@@ -154,6 +154,8 @@ def _close(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> None:
 
 def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> tuple[Actuator, ...]:
     if "actuators" in fields:
+        replaced = {one.name for one in parts.actuators} - {c for j in parts.joints for c in j.coordinates}
+        parts.limits = {name: own for name, own in parts.limits.items() if name not in replaced}
         return read_actuators(fields["actuators"], scope, parts.joints)
     return source_actuators(parts, root.error)
 
