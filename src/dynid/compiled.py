@@ -16,37 +16,25 @@ Kernel = Callable[..., Any]
 
 def kernel(function: Kernel) -> Kernel:
     """Compile for every argument type it meets, without the interpreter lock, kept on disk."""
-    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(
-        unwrap(function)
-    )
-    return compiled
+    return _compiled(function)
 
 
 def inner(function: Kernel) -> Kernel:
-    """As `kernel`, for functions that only other kernels call: no door for Python, which takes long
-    to compile."""
-    compiled: Kernel = njit(
-        cache=True,
-        nogil=True,
-        error_model="numpy",
-        fastmath={"contract"},
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-    )(unwrap(function))
-    return compiled
+    """As `kernel`, for functions that only kernels call: a door for Python takes long to compile."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def inlined(function: Kernel) -> Kernel:
     """As `kernel`, copied into its callers so that loops around it stay vectors."""
-    compiled: Kernel = njit(
-        cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="always"
-    )(unwrap(function))
-    return compiled
+    return _compiled(function, inline="always")
 
 
 def summing(function: Kernel) -> Kernel:
     """As `kernel`, free to reorder sums: it fills the vector units and changes rounding only."""
-    compiled: Kernel = njit(
-        cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-    )(unwrap(function))
+    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
+
+
+def _compiled(function: Kernel, **special: Any) -> Kernel:
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    compiled: Kernel = njit(**(options | special))(unwrap(function))
     return compiled

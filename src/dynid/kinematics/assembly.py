@@ -18,6 +18,7 @@ from dynid.errors import InputError
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.sensors import Sensors, sensors_of
+from dynid.kinematics.split import Split, least_squares, split
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
 
@@ -43,33 +44,6 @@ class Mobility:
     def n_redundant(self) -> int:
         """Closure equations beyond the rank: over-constraint."""
         return self.n_equations - self.rank
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A factorised closure Jacobian: tangent space, and the smallest step for a change of f.
-
-    With A^T = Q R: step = Q R^-T f; with A = U S V^T: step = V S^-1 U^T f.
-
-    Attributes:
-        N: Orthonormal tangent directions, shape (n, v, d).
-        kept: Equations that the factorisation holds.
-        outer, inner, left: Q and R^T, or V S^-1 and U.
-    """
-
-    N: Float[Array, "n v d"]
-    kept: Int[Array, "k"]
-    outer: Float[Array, "n v r"]
-    inner: Float[Array, "n r r"] | None
-    left: Float[Array, "n c r"] | None
-
-    def step(self, f: Float[Array, "n c"]) -> Float[Array, "n v"]:
-        """The smallest step with A step = f."""
-        if self.inner is not None:
-            weights = _solve(self.inner, f[:, self.kept])
-        else:
-            weights = np.einsum("ncr,nc->nr", np.asarray(self.left), f)
-        return np.asarray(np.einsum("nvr,nr->nv", self.outer, weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +100,7 @@ class Assembly:
 
     def split(self, A: Float[Array, "n c v"]) -> Split:
         """Tangent directions and smallest steps of a batch, from one factorisation of A."""
-        r = self.rank
-        if len(self.kept) == r:
-            Q, R = np.linalg.qr(np.swapaxes(A[:, self.kept], 1, 2), mode="complete")
-            return Split(Q[:, :, r:], self.kept, Q[:, :, :r], np.swapaxes(R[:, :r], 1, 2), None)
-        U, s, Vt = np.linalg.svd(A, full_matrices=True)
-        inverse = 1.0 / np.maximum(s[:, :r], 1e-300)
-        V = np.swapaxes(Vt, 1, 2)
-        return Split(V[:, :, r:], self.kept, V[:, :, :r] * inverse[:, None], None, U[:, :, :r])
+        return split(A, self.kept, self.rank)
 
     def tangent(self, A: Float[Array, "n c v"]) -> Float[Array, "n v d"]:
         """Orthonormal directions N with A N = 0, of the mechanism's own dimension."""
@@ -155,18 +122,23 @@ class Assembly:
             measured: Which coordinates; None leaves the freedoms where they are.
             iterations: At most so many.
         """
-        sensors = None if measured is None else self.sensors(measured)
+        sensors = None if measured is None or wanted is None else self.sensors(measured)
+        # More sensors than freedoms converge step by step, everything else by squares.
+        arrived = 1e-14 if sensors is not None and sensors.count > self.dof else 1e-9
+        q, active = np.array(q), np.arange(len(q))
         for _ in range(iterations):
-            values = self.closure.values(q)
+            values = self.closure.values(q[active])
             parts = self.split(values.A)
             step = -parts.step(values.f)
-            if wanted is not None and sensors is not None:
+            if sensors is not None and wanted is not None:
                 N = parts.N
-                miss = sensors.miss(q, wanted) - step[:, sensors.velocity]
-                step = step + np.einsum("nvd,nd->nv", N, _least_squares(N, miss, sensors))
+                miss = sensors.miss(q[active], wanted[active]) - step[:, sensors.velocity]
+                step = step + np.einsum("nvd,nd->nv", N, least_squares(N, miss, sensors))
             size = np.linalg.norm(step, axis=1, keepdims=True)
-            q = moved(self.mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300)))
-            if np.max(size, initial=0.0) < 1e-14 * max(1.0, float(np.abs(q).max(initial=0.0))):
+            step = step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300))
+            q[active] = moved(self.mechanism, q[active], step)
+            active = active[~(size[:, 0] < arrived)]
+            if not len(active):
                 break
         return q
 
@@ -299,10 +271,10 @@ class Assembly:
     ) -> Rates:
         parts = self.split(self.closure.values(q).A)
         N = parts.N
-        dq = np.einsum("nvd,nd->nv", N, _least_squares(N, rates, sensors))
+        dq = np.einsum("nvd,nd->nv", N, least_squares(N, rates, sensors))
         drift = -parts.step(self.closure.bias(q, dq))
         wanted = second - drift[:, sensors.velocity]
-        ddq = drift + np.einsum("nvd,nd->nv", N, _least_squares(N, wanted, sensors))
+        ddq = drift + np.einsum("nvd,nd->nv", N, least_squares(N, wanted, sensors))
         s = np.linalg.svd(N[:, sensors.velocity], compute_uv=False)
         few = sensors.count < N.shape[2]
         condition = np.full(len(q), np.inf) if few else 1.0 / np.maximum(s[:, -1], 1e-300)
@@ -382,23 +354,6 @@ class Assembly:
         size = np.abs(np.diag(R))
         rank = int((size > _RANK_RTOL * size[0]).sum())
         return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)
-
-
-def _least_squares(N: Float[Array, "n v d"], y: Float[Array, "n m"], sensors: Sensors) -> Float[Array, "n d"]:
-    """X with (N x) nearest to y at the measured coordinates, for every sample."""
-    M = N[:, sensors.velocity]
-    if M.shape[1] == M.shape[2]:
-        return _solve(M, y)
-    M = M * sensors.weight[:, None]
-    return np.asarray(np.einsum("ndm,nm->nd", np.linalg.pinv(M), y * sensors.weight))
-
-
-def _solve(M: Float[Array, "n d d"], y: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """X with M x = y; one singular sample must not stop the others."""
-    try:
-        return np.asarray(np.linalg.solve(M, y[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        return np.asarray(np.einsum("nij,nj->ni", np.linalg.pinv(M), y))
 
 
 def _damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:

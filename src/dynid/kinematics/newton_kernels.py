@@ -10,9 +10,19 @@ import numpy as np
 
 from dynid.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import closure_tile, gather
-from dynid.kinematics.elimination import INVERT, SCALE
 from dynid.kinematics.kernels import LINK, pose_states
 from dynid.kinematics.lanes import LANES
+from dynid.kinematics.step_kernels import (
+    add_along,
+    clear,
+    copy,
+    factorise,
+    nearest,
+    newton_step,
+    room,
+    substitute,
+    tangents,
+)
 
 _MOST_STEP = 0.5
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
@@ -24,7 +34,7 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
     """Poses of LANES stretches, one sample after the other.
 
     closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. sensors: see
-    `_miss`. wanted: measured positions (n, m). first, count: of each lane (LANES,). q0: poses to
+    `step_kernels`. wanted: measured positions (n, m). first, count: of each lane (LANES,). q0: poses to
     begin with (LANES, n_q). limit: Newton steps a sample at most. out: poses (n, n_q), or with
     keep_last (LANES, n_q) the last pose of each lane. done: whether each sample (lane) converged.
     """
@@ -36,7 +46,7 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
     f, entries = np.empty((loops[3][-1] + linear[3].size) * LANES), np.empty(where[0].size * LANES)
     q, good, past = np.empty(n_q * LANES), np.empty(n_q * LANES), np.empty(_PAST * n_q * LANES)
     target = np.empty(wanted.shape[1] * LANES)
-    space, size = _space(plan, sensors, n_v), np.empty(LANES)
+    space, size = room(plan, sensors, n_v), np.empty(LANES)
     gather(q0, 0, good)
     longest = 0
     for lane in range(LANES):
@@ -52,7 +62,7 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
         for _ in range(limit):
             pose_states(parent, kind, q_start, placement, q, state)
             closure_tile(state, loops, equations, linear, q, f, entries, work)
-            _step(plan, sensors, q, target, f, entries, space)
+            newton_step(plan, sensors, q, target, f, entries, space)
             _limit(space[0], n_v, size)
             _move(tree, space[0], q)
             largest = 0.0
@@ -73,22 +83,9 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
                 done[at] = fine
                 for i in range(n_q):
                     out[at, i] = q[i * LANES + lane]
-        _copy(q, 0, good, 0, q.size)
-        _copy(q, 0, past, (step % _PAST) * q.size, q.size)
+        copy(q, 0, good, 0, q.size)
+        copy(q, 0, past, (step % _PAST) * q.size, q.size)
         have = min(have + 1, _PAST)
-
-
-@inner
-def _copy(source, start, target, at, count):
-    """Copy numbers of flat arrays; slices would do the same, but take ten times as long to compile."""
-    for k in range(count):
-        target[at + k] = source[start + k]
-
-
-@inner
-def _clear(target):
-    for k in range(target.size):
-        target[k] = 0.0
 
 
 @inner
@@ -98,7 +95,7 @@ def _predict(past, have, step, good, q):
     first, second = ((step - 1) % _PAST) * n, ((step - 2) % _PAST) * n
     third, fourth = ((step - 3) % _PAST) * n, ((step - 4) % _PAST) * n
     if have < 2:
-        _copy(good, 0, q, 0, n)
+        copy(good, 0, q, 0, n)
     elif have == 2:
         for i in range(n):
             q[i] = 2.0 * past[first + i] - past[second + i]
@@ -126,212 +123,9 @@ def _normalise(tree, q):
 
 
 @inner
-def _space(plan, sensors, n_v):
-    """Room for one step: step, slots, right sides (own, then one a freedom), miss, small matrix, N."""
-    d, r, m = plan[0].size, plan[1].size, sensors[0].size
-    return (
-        np.zeros(n_v * LANES),
-        np.empty(plan[7].size * LANES),
-        np.empty((1 + d) * r * LANES),
-        np.empty(m * LANES),
-        np.empty((d * d + d) * LANES),
-        np.zeros(n_v * (d + 1) * LANES),
-    )
-
-
-@inner
-def _step(plan, sensors, q, target, f, entries, space):
-    """The Newton step of every lane: loops closed, measured coordinates met (in least squares)."""
-    independent, dependent, rows, _, _, solve, given, _ = plan
-    step, slots, sides, miss, small, basis = space
-    d, r, m = independent.size, dependent.size, sensors[0].size
-    _factor(plan, entries, slots)
-    _miss(sensors, q, target, miss)
-    own = sides[: r * LANES]
-    for i in range(r):
-        for k in range(LANES):
-            own[i * LANES + k] = -f[rows[i] * LANES + k]
-    if sensors[5][0] == 0:  # as many measured as freedoms: the independent coordinates themselves
-        for j in range(m):
-            _copy(miss, j * LANES, step, sensors[0][j] * LANES, LANES)
-        for g in range(given.shape[0]):
-            i, e, x = given[g, 0], given[g, 2], independent[given[g, 1]]
-            for k in range(LANES):
-                own[i * LANES + k] -= entries[e * LANES + k] * step[x * LANES + k]
-        _solve(solve, slots, own)
-        for i in range(r):
-            _copy(own, i * LANES, step, dependent[i] * LANES, LANES)
-        return
-    _solve(solve, slots, own)
-    _tangents(plan, entries, slots, sides[r * LANES :], basis)
-    _clear(step)
-    for i in range(r):
-        _copy(own, i * LANES, step, dependent[i] * LANES, LANES)
-    for j in range(m):
-        at = sensors[0][j]
-        for k in range(LANES):
-            miss[j * LANES + k] -= step[at * LANES + k]
-    x = _nearest(sensors, basis, d, miss, small)
-    _add_along(basis, d, x, step)
-
-
-@inner
-def _factor(plan, entries, slots):
-    """Fill the slots and run down the elimination."""
-    load, factor = plan[3], plan[4]
-    _clear(slots)
-    for j in range(load.shape[0]):
-        _copy(entries, load[j, 1] * LANES, slots, load[j, 0] * LANES, LANES)
-    for o in range(factor.shape[0]):
-        code, i, j, k = factor[o, 0], factor[o, 1], factor[o, 2], factor[o, 3]
-        target = slots[i * LANES : (i + 1) * LANES]
-        if code == INVERT:
-            for lane in range(LANES):
-                target[lane] = 1.0 / target[lane]
-        elif code == SCALE:
-            by = slots[j * LANES : (j + 1) * LANES]
-            for lane in range(LANES):
-                target[lane] *= by[lane]
-        else:
-            x, y = slots[j * LANES : (j + 1) * LANES], slots[k * LANES : (k + 1) * LANES]
-            for lane in range(LANES):
-                target[lane] -= x[lane] * y[lane]
-
-
-@inner
-def _solve(solve, slots, side):
-    """Forward and backward substitution of one right side."""
-    for o in range(solve.shape[0]):
-        code, i, s, j = solve[o, 0], solve[o, 1], solve[o, 2], solve[o, 3]
-        target, number = side[i * LANES : (i + 1) * LANES], slots[s * LANES : (s + 1) * LANES]
-        if code == SCALE:
-            for lane in range(LANES):
-                target[lane] *= number[lane]
-        else:
-            x = side[j * LANES : (j + 1) * LANES]
-            for lane in range(LANES):
-                target[lane] -= number[lane] * x[lane]
-
-
-@inner
-def _tangents(plan, entries, slots, sides, basis):
-    """N (v d, LANES) in the independent coordinates: their own unit, the others -A_p^-1 A_i."""
-    independent, dependent, _, _, _, solve, given, _ = plan
-    d, r = independent.size, dependent.size
-    _clear(basis)
-    _clear(sides)
-    for g in range(given.shape[0]):
-        i, at, e = given[g, 0], given[g, 1], given[g, 2]
-        for k in range(LANES):
-            sides[(at * r + i) * LANES + k] = -entries[e * LANES + k]
-    for at in range(d):
-        column = sides[at * r * LANES : (at + 1) * r * LANES]
-        _solve(solve, slots, column)
-        for k in range(LANES):
-            basis[(independent[at] * d + at) * LANES + k] = 1.0
-        for i in range(r):
-            _copy(column, i * LANES, basis, (dependent[i] * d + at) * LANES, LANES)
-
-
-@inner
-def _nearest(sensors, basis, d, miss, small):
-    """The x (d) with N x nearest to `miss` at the measured coordinates, by Cholesky of d x d.
-
-    Leaves the triangle in the first d * d fields of `small`, x in the last d.
-    """
-    at, weight = sensors[0], sensors[3]
-    M, x = small[: d * d * LANES], small[d * d * LANES :]
-    _clear(small)
-    for j in range(at.size):
-        w = weight[j] * weight[j]
-        for a in range(d):
-            own = basis[(at[j] * d + a) * LANES : (at[j] * d + a + 1) * LANES]
-            for k in range(LANES):
-                x[a * LANES + k] += w * own[k] * miss[j * LANES + k]
-            for b in range(a + 1):
-                other = basis[(at[j] * d + b) * LANES : (at[j] * d + b + 1) * LANES]
-                for k in range(LANES):
-                    M[(a * d + b) * LANES + k] += w * own[k] * other[k]
-    for a in range(d):
-        for b in range(a + 1):
-            for c in range(b):
-                for k in range(LANES):
-                    M[(a * d + b) * LANES + k] -= M[(a * d + c) * LANES + k] * M[(b * d + c) * LANES + k]
-            for k in range(LANES):
-                if a == b:
-                    M[(a * d + a) * LANES + k] = np.sqrt(M[(a * d + a) * LANES + k])
-                else:
-                    M[(a * d + b) * LANES + k] /= M[(b * d + b) * LANES + k]
-    _back(M, d, x)
-    return x
-
-
-@inner
-def _back(M, d, x):
-    """Solve L L^T x = x in place."""
-    for a in range(d):
-        for b in range(a):
-            for k in range(LANES):
-                x[a * LANES + k] -= M[(a * d + b) * LANES + k] * x[b * LANES + k]
-        for k in range(LANES):
-            x[a * LANES + k] /= M[(a * d + a) * LANES + k]
-    for a in range(d - 1, -1, -1):
-        for b in range(a + 1, d):
-            for k in range(LANES):
-                x[a * LANES + k] -= M[(b * d + a) * LANES + k] * x[b * LANES + k]
-        for k in range(LANES):
-            x[a * LANES + k] /= M[(a * d + a) * LANES + k]
-
-
-@inner
-def _add_along(basis, d, x, step):
-    """Step += N x."""
-    for v in range(step.size // LANES):
-        for a in range(d):
-            for k in range(LANES):
-                step[v * LANES + k] += basis[(v * d + a) * LANES + k] * x[a * LANES + k]
-
-
-@inner
-def _miss(sensors, q, target, miss):
-    """How far the measured coordinates are from their wanted values, in velocity coordinates.
-
-    sensors: velocity index, position index, wanted column and weight of each measured coordinate;
-    quaternions (position, wanted column, first coordinate); [1] where there are more of them
-    than freedoms. The parts of a quaternion are overwritten by its rotation vector.
-    """
-    at_v, at_q, column, _, quaternions, _ = sensors
-    for j in range(at_v.size):
-        for k in range(LANES):
-            miss[j * LANES + k] = target[column[j] * LANES + k] - q[at_q[j] * LANES + k]
-    for b in range(quaternions.shape[0]):
-        p, c, j = quaternions[b, 0], quaternions[b, 1], quaternions[b, 2]
-        for k in range(LANES):
-            w, x, y, z = (
-                q[p * LANES + k],
-                q[(p + 1) * LANES + k],
-                q[(p + 2) * LANES + k],
-                q[(p + 3) * LANES + k],
-            )
-            tw, tx = target[c * LANES + k], target[(c + 1) * LANES + k]
-            ty, tz = target[(c + 2) * LANES + k], target[(c + 3) * LANES + k]
-            real = w * tw + x * tx + y * ty + z * tz
-            i0 = w * tx - x * tw - y * tz + z * ty
-            i1 = w * ty - y * tw - z * tx + x * tz
-            i2 = w * tz - z * tw - x * ty + y * tx
-            length = np.sqrt(i0 * i0 + i1 * i1 + i2 * i2)
-            side = -1.0 if real < 0.0 else 1.0
-            angle = 2.0 * np.arctan2(length, side * real)
-            part = side * (angle / length if length > 1e-12 else 2.0)
-            miss[j * LANES + k] = part * i0
-            miss[(j + 1) * LANES + k] = part * i1
-            miss[(j + 2) * LANES + k] = part * i2
-
-
-@inner
 def _limit(step, n_v, size):
     """Shorten steps beyond the largest; size is their length before that."""
-    _clear(size)
+    clear(size)
     for v in range(n_v):
         for k in range(LANES):
             size[k] += step[v * LANES + k] * step[v * LANES + k]
@@ -390,29 +184,29 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
     work = np.empty((2 * LINK + 21) * LANES)
     f, entries = np.empty(gamma.shape[1] * LANES), np.empty(where[0].size * LANES)
     tile, wanted = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
-    x, slots, sides, _, small, basis = _space(plan, sensors, n_v)
+    x, slots, sides, _, small, basis = room(plan, sensors, n_v)
     judged = np.empty(2 * LANES)
     for at in range(0, n, LANES):
         gather(q, at, tile)
         pose_states(parent, kind, q_start, placement, tile, state)
         closure_tile(state, loops, equations, linear, tile, f, entries, work)
-        _factor(plan, entries, slots)
-        _tangents(plan, entries, slots, sides[r * LANES :], basis)
+        factorise(plan, entries, slots)
+        tangents(plan, entries, slots, sides[r * LANES :], basis)
         gather(gamma, at, f)
         own = sides[: r * LANES]
         for i in range(r):
             for k in range(LANES):
                 own[i * LANES + k] = -f[plan[2][i] * LANES + k]
-        _solve(plan[5], slots, own)
-        _clear(x)
+        substitute(plan[5], slots, own)
+        clear(x)
         for i in range(r):
-            _copy(own, i * LANES, x, plan[1][i] * LANES, LANES)
+            copy(own, i * LANES, x, plan[1][i] * LANES, LANES)
         gather(given, at, wanted)
         for j in range(m):
             for k in range(LANES):
                 wanted[j * LANES + k] -= x[sensors[0][j] * LANES + k]
-        along = _nearest(sensors, basis, d, wanted, small)
-        _add_along(basis, d, along, x)
+        along = nearest(sensors, basis, d, wanted, small)
+        add_along(basis, d, along, x)
         _judge(basis, d, small, entries, where, x, judged, f)
         for lane in range(min(LANES, n - at)):
             condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
@@ -433,9 +227,9 @@ def _judge(basis, d, small, entries, where, velocity, stiff, total):
     """
     M = small[: d * d * LANES]
     x = np.empty(d * LANES)
-    _clear(stiff)
+    clear(stiff)
     for v in range(velocity.size // LANES):
-        _copy(basis, v * d * LANES, x, 0, d * LANES)
+        copy(basis, v * d * LANES, x, 0, d * LANES)
         for a in range(d):
             for b in range(a):
                 for k in range(LANES):
