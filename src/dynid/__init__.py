@@ -17,12 +17,22 @@ if TYPE_CHECKING:
     from dynid.identification import identify
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
+    from dynid.predict import predict_efforts
     from dynid.report.json_file import read_result
     from dynid.statistics.estimate import Estimate
 
     __version__: str
 
-__all__ = ["Estimate", "Experiment", "Mechanism", "__version__", "identify", "load_robot", "read_result"]
+__all__ = [
+    "Estimate",
+    "Experiment",
+    "Mechanism",
+    "__version__",
+    "identify",
+    "load_robot",
+    "predict_efforts",
+    "read_result",
+]
 
 _HOME = {
     "Estimate": "dynid.statistics.estimate",
@@ -30,6 +40,7 @@ _HOME = {
     "Mechanism": "dynid.mechanism.mechanism",
     "identify": "dynid.identification",
     "load_robot": "dynid.mechanism.load",
+    "predict_efforts": "dynid.predict",
     "read_result": "dynid.report.json_file",
 }
 

@@ -179,6 +179,47 @@ def validate(
     _show_validation(validations, folder)
 
 
+@main.command(short_help="Efforts for a desired trajectory.")
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("trajectory", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="CSV file to write [default: <name of TRAJECTORY>_efforts.csv here].",
+)
+@click.option("--robot", help="Instead of the robot named in the result.")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
+@click.option("--body", metavar="NAME", help="Whose pose TRAJECTORY gives [default: platform].")
+@click.option("--tension", default=0.0, metavar="C", help="Internal tension of a redundant robot, N m or N.")
+def predict(
+    result: Path,
+    trajectory: Path,
+    out: Path | None,
+    robot: str | None,
+    payloads: tuple[str, ...],
+    body: str | None,
+    tension: float,
+) -> None:
+    """Predict efforts and power for a desired trajectory of the joints, or of the pose of a body.
+
+    TRAJECTORY is a file with columns as in logs (t and q_1.. or names, dq_1.. and ddq_1.. where known),
+    or with t and x y z roll pitch yaw (or some of them, or a quaternion).
+    """
+    from dynid.predict import predict_efforts
+    from dynid.report.prediction_file import write_prediction
+    from dynid.report.text import print_prediction
+
+    file = out or Path(f"{trajectory.stem}_efforts.csv")
+    if file.resolve() == trajectory.resolve():
+        raise InputError("would be overwritten by its own efforts", file=file, remedy="choose another --out")
+    prediction = predict_efforts(
+        result, trajectory, robot=robot, payloads=payloads, tension=tension, body=body
+    )
+    write_prediction(prediction, file)
+    print_prediction(prediction)
+    click.echo(f"\nwritten: {_shown(file)}")
+
+
 def _experiment(
     file: Path | None,
     robot: str | None,

@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array

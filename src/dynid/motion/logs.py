@@ -60,7 +60,7 @@ def read_log(
         need_effort: Refuse a log without any effort.
     """
     path, payloads, own = _place(entry)
-    table = _read(path, drop_bad_rows)
+    table = read_table(path, drop_bad_rows)
     known = slots(mechanism)
     chosen = match(tuple(table.columns), known, {**(columns or {}), **own}, path)
     gathered = gather(table, mechanism, known, chosen, angles, path)
@@ -158,7 +158,8 @@ def _place(
     return Path(entry.file), tuple(entry.payloads), dict(entry.columns or {})
 
 
-def _read(path: Path, drop_bad_rows: bool) -> Table:
+def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
+    """The columns of a log file as they stand in it; its ending chooses the reader."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(

@@ -40,7 +40,7 @@ def parameters_csv(estimate: Estimate) -> str:
         numbers = [plain(x) for x in (p.value, p.sigma, p.sigma_rel_percent, low, high)]
         essential = "true" if p.essential else "false"
         known = [plain(p.prior), plain(truth.get(p.name))]
-        writer.writerow([_harmless(p.name), p.unit, *numbers, essential, *known, _harmless(p.grouping)])
+        writer.writerow([harmless(p.name), p.unit, *numbers, essential, *known, harmless(p.grouping)])
     return text.getvalue()
 
 
@@ -54,9 +54,9 @@ def signals_csv(signals: Sequence[Signals]) -> str:
     names = list(dict.fromkeys(name for table in tables for name in table))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["log", "use", "t", *map(_harmless, names)])
+    writer.writerow(["log", "use", "t", *map(harmless, names)])
     for one, table in zip(signals, tables, strict=True):
-        head = [_harmless(one.log), "validate" if one.validation else "identify"]
+        head = [harmless(one.log), "validate" if one.validation else "identify"]
         absent = np.full(len(one.t), np.nan)
         columns = [one.t, *(table.get(name, absent) for name in names)]
         for row in np.column_stack(columns).tolist():
@@ -84,5 +84,6 @@ def _cell(x: float) -> str:
     return f"{x:.10g}" if np.isfinite(x) else ""
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from dynid.notices import Notice
 from dynid.report.console import standard_console
-from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, value_text
+from dynid.report.numbers import (
+    interval_text,
+    number,
+    percent,
+    plural,
+    sigma_text,
+    unit_text,
+    value_text,
+)
 from dynid.report.quality import Quality, coverage, holds_truth, owner_of, quality, verdict
 from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
 
@@ -16,6 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from dynid.predict import EffortPrediction
 
 _MOST_ROWS = 40  # more parameters than this are summed up by owner, with the worst ones
 _MOST_GROUPS = 16
@@ -68,6 +78,25 @@ def print_validation(
     _titled(out, title, table)
     if not all(item.independent for item in validations):
         out.print(_text("NO: this log was also used for identification, its figures prove nothing", "yellow"))
+
+
+def print_prediction(prediction: EffortPrediction, *, console: Console | None = None) -> None:
+    """Print peak, rms and uncertainty of predicted efforts, after what there is to know about them."""
+    import numpy as np
+
+    out = console or standard_console()
+    _print_warnings(out, prediction.notices)
+    rows = [
+        (name, unit, prediction.tau[:, i], prediction.sigma[:, i])
+        for i, (name, unit) in enumerate(zip(prediction.names, prediction.units, strict=True))
+    ]
+    rows.append(("power", "W", prediction.power, prediction.sigma_power))
+    table = _table("effort", "unit", "peak", "rms", "sigma, median", "sigma, largest")
+    for name, unit, values, sigma in rows:
+        rms = float(np.sqrt(np.mean(values**2)))
+        figures = (float(np.abs(values).max()), rms, float(np.median(sigma)), float(sigma.max()))
+        table.add_row(*map(_text, (name, unit_text(unit), *(number(x, 3) for x in figures))))
+    _titled(out, f"Efforts of {prediction.robot} at {len(prediction.t)} samples", table)
 
 
 def _print_warnings(out: Console, warnings: Sequence[Notice]) -> None:

@@ -1,0 +1,165 @@
+"""A robot guided by the pose of one of its bodies: a massless chain leads the body through space.
+
+base - x - y - z - roll - pitch - yaw - (weld) - body: sliders and hinges for the coordinates that are
+given, fixed turns and offsets of the start pose for those that are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.frame import ROUNDING, Frame, identity_frame, rotation, snap_angle
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.loop import DIRECTIONS, Loop
+from dynid.mechanism.mechanism import BASE, Body, Mechanism
+from dynid.motion.attitude import CONVENTIONS
+
+POSE = ("x", "y", "z", "roll", "pitch", "yaw")
+QUATERNION = ("qw", "qx", "qy", "qz")
+_TURNS = {"xyz": ("roll", "pitch", "yaw"), "zyx": ("yaw", "pitch", "roll")}
+_AXIS = {"x": 0, "y": 1, "z": 2, "roll": 0, "pitch": 1, "yaw": 2}
+
+
+def posed_robot(mechanism: Mechanism, body: str, given: Sequence[str], angles: str = "xyz") -> Mechanism:
+    """The same robot and parameters, its `measured` coordinates those of the pose of `body`.
+
+    Args:
+        mechanism: The robot.
+        body: Whose frame is guided.
+        given: Which of `POSE` are given; they must move the robot in all its freedoms.
+        angles: R = Rx Ry Rz for `xyz`, Rz Ry Rx for `zyx`.
+    """
+    if body not in mechanism.bodies:
+        raise InputError(
+            f"no body '{body}' in robot '{mechanism.name}'" + nearest(body, mechanism.bodies),
+            file=mechanism.file,
+            remedy="name the body whose pose the trajectory gives (--body)",
+        )
+    if angles not in _TURNS:
+        raise InputError(f"unknown angle convention '{angles}'" + nearest(angles, CONVENTIONS))
+    start, pose = _start(mechanism, body, angles)
+    joints, tail = _chain(mechanism, body, given, pose, angles)
+    guided = Loop(f"{body} pose", DIRECTIONS, joints[-1].child, tail, body, identity_frame())
+    at_start = {f"{body}_{name}": pose[name] for name in given}
+    robot = replace(
+        mechanism,
+        joints=(*mechanism.joints, *joints),
+        bodies={**mechanism.bodies, **{one.child: Body(one.child, ()) for one in joints}},
+        loops=(*mechanism.loops, guided),
+        measured=tuple(f"{body}_{name}" for name in POSE if name in given),
+        start={**start, **at_start},
+        rebuild=None,
+    )
+    _check_freedoms(mechanism, robot, body, given)
+    return robot
+
+
+def pose_angles(pose: Mapping[str, Float[Array, "n"]], angles: str = "xyz") -> dict[str, Float[Array, "n"]]:
+    """The coordinates of a pose in the order of `POSE`, quaternions turned into continuous angles."""
+    found = {name: np.asarray(values, float) for name, values in pose.items() if name in POSE}
+    quaternion = [name for name in QUATERNION if name in pose]
+    if quaternion and len(quaternion) < len(QUATERNION):
+        raise InputError(
+            f"a quaternion needs {', '.join(QUATERNION)}; given are {', '.join(quaternion)}",
+            remedy="give all four, or roll, pitch and yaw",
+        )
+    if quaternion:
+        R = _matrices(np.column_stack([np.asarray(pose[name], float) for name in QUATERNION]))
+        for name, turn in zip(_TURNS["xyz"], np.unwrap(_turns(R, angles), axis=0).T, strict=True):
+            found[name] = turn
+    return {name: found[name] for name in POSE if name in found}
+
+
+def _start(mechanism: Mechanism, body: str, angles: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Start positions of all tree joints, and the pose of the body there."""
+    if mechanism.loops:
+        q = assembly_of(mechanism).start
+    else:
+        unturned = {f"{joint.name}_qw": 1.0 for joint in mechanism.joints if joint.has_quaternion}
+        known = {**unturned, **mechanism.start}
+        q = np.array([known.get(name, 0.0) for name in mechanism.positions])
+    still = np.zeros((1, len(mechanism.coordinates)))
+    motion = body_motion(tree_of(mechanism), q[None], still, still)
+    index = [joint.child for joint in mechanism.joints].index(body)
+    turns = [snap_angle(float(turn)) for turn in _turns(motion.R[0, index][None], angles)[0]]
+    # The start pose is closed to rounding; what is not given must not tilt a plane by as much.
+    origin = np.where(np.abs(motion.p[0, index]) < ROUNDING, 0.0, motion.p[0, index])
+    pose = dict(zip(POSE, [*origin.tolist(), *turns], strict=True))
+    return dict(zip(mechanism.positions, q.tolist(), strict=True)), pose
+
+
+def _chain(
+    mechanism: Mechanism, body: str, given: Sequence[str], pose: Mapping[str, float], angles: str
+) -> tuple[list[Joint], Frame]:
+    """Joints of the given coordinates, and what is fixed behind the last of them."""
+    joints: list[Joint] = []
+    fixed, parent = identity_frame(), BASE
+    for name in (*POSE[:3], *_TURNS[angles]):
+        axis = np.eye(3)[_AXIS[name]]
+        slides = name in POSE[:3]
+        if name not in given:
+            step = Frame(np.eye(3), axis * pose[name]) if slides else None
+            fixed = fixed @ (step or Frame(rotation(_AXIS[name], pose[name]), np.zeros(3)))
+            continue
+        label = f"{body}_{name}"
+        if any(label in (one.name, one.child) for one in mechanism.joints):
+            raise InputError(f"the robot has a joint or body '{label}' already", file=mechanism.file)
+        kind = JointKind.PRISMATIC if slides else JointKind.REVOLUTE
+        joints.append(Joint(label, kind, parent, label, fixed, (axis,)))
+        fixed, parent = identity_frame(), label
+    if not joints:
+        raise InputError(f"no coordinate of the pose of '{body}' is given", remedy=f"give {', '.join(POSE)}")
+    return joints, fixed
+
+
+def _check_freedoms(mechanism: Mechanism, robot: Mechanism, body: str, given: Sequence[str]) -> None:
+    """The guide must neither lock the robot nor leave part of it free."""
+    loops = bool(mechanism.loops)
+    freedoms = assembly_of(mechanism).dof if loops else len(coordinate_map(mechanism).independent)
+    left = assembly_of(robot).dof
+    if left < freedoms:
+        raise InputError(
+            f"{', '.join(given)} of '{body}' do not describe its motion: the robot has {freedoms} degrees of"
+            f" freedom, and {left} of them keep the other coordinates of the pose where they are",
+            file=mechanism.file,
+            remedy=f"give more of {', '.join(POSE)}",
+        )
+
+
+def _matrices(quaternion: Float[Array, "n 4"]) -> Float[Array, "n 3 3"]:
+    """Rotation matrices of quaternions (w, x, y, z), not necessarily of unit length."""
+    w, x, y, z = (quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)).T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), 2, 0)
+
+
+def _turns(R: Float[Array, "n 3 3"], angles: str) -> Float[Array, "n 3"]:
+    """Roll, pitch, yaw of rotation matrices, pitch within a quarter turn."""
+    if angles == "xyz":
+        return np.column_stack(
+            [
+                np.arctan2(-R[:, 1, 2], R[:, 2, 2]),
+                np.arcsin(np.clip(R[:, 0, 2], -1.0, 1.0)),
+                np.arctan2(-R[:, 0, 1], R[:, 0, 0]),
+            ]
+        )
+    return np.column_stack(
+        [
+            np.arctan2(R[:, 2, 1], R[:, 2, 2]),
+            np.arcsin(np.clip(-R[:, 2, 0], -1.0, 1.0)),
+            np.arctan2(R[:, 1, 0], R[:, 0, 0]),
+        ]
+    )

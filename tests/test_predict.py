@@ -1,0 +1,496 @@
+"""Efforts for desired trajectories: those of the truth, with honest sigma, and refused where none exist."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dynid
+from dynid.base.system import NotIdentifiable, base_system
+from dynid.cli import main
+from dynid.errors import InputError
+from dynid.excitation.design import random_motion
+from dynid.excitation.simulate import inverse_efforts, simulate_log
+from dynid.experiment import Experiment, FilterSettings, MaskSettings, TieChoice
+from dynid.info import structural_base, variant
+from dynid.job import build_system, prepare
+from dynid.kinematics.tension import tension_directions
+from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Actuator
+from dynid.mechanism.parameters import parameter_table
+from dynid.motion.csv_file import read_csv
+from dynid.motion.logs import log_from_arrays
+from dynid.posed import POSE, pose_angles, posed_robot
+from dynid.predict import PoseTrajectory, predict_efforts
+from dynid.projection.model import MODELS
+from dynid.report.output import write_results
+from dynid.report.prediction_file import prediction_csv
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.statistics.effort_prediction import covariance_root
+from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
+from tests.test_simulate import pinocchio_efforts
+
+ROBOTS = ("serial6", "orthoglide", "dualv")
+
+
+@cache
+def robot_of(name: str):
+    robot = load_robot(name)
+    return robot, dict(read_demo(demo_file(name), robot).truth)
+
+
+@cache
+def exact(name: str, payloads: tuple[str, ...] = (), ties: tuple[str, ...] = ()) -> Estimate:
+    """An estimate that knows the base parameters exactly, and nothing else."""
+    robot, truth = robot_of(name)
+    mounted, model = variant(robot, payloads=payloads), MODELS["inverse"]
+    parameters = parameter_table(mounted)
+    rows = None if robot.loops else model.directions(mounted)
+    loads = ((), payloads) if payloads else ((),)
+    base = structural_base(mounted, model, parameters, rows, loads=loads, ties=ties)
+    chi = np.array([truth[p.name] for p in parameters])
+    return estimate(name, base.names, base.units, base.G @ chi)
+
+
+def estimate(name: str, names, units, x, covariance=None) -> Estimate:
+    covariance = np.zeros((len(x), len(x))) if covariance is None else covariance
+    sigma = np.sqrt(np.diag(covariance))
+    found = tuple(
+        ParameterEstimate(*one, None, None)
+        for one in zip(names, units, map(float, x), map(float, sigma), strict=True)
+    )
+    fit = Fit(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
+    return Estimate(name, "inverse", "ols", found, (), fit, covariance)
+
+
+@cache
+def motion_of(name: str, seed: int = 7):
+    """Times and exact states of the measured joints, without the ends, where all stand still."""
+    motion = random_motion(robot_of(name)[0], seed, harmonics=5, frequency=0.3, draws=1)
+    t = np.arange(0.05, 1.05, 0.002)
+    return motion, t, motion.q(t), motion.dq(t), motion.ddq(t)
+
+
+def trajectory(name: str, seed: int = 7):
+    _, t, q, dq, ddq = motion_of(name, seed)
+    return log_from_arrays(robot_of(name)[0], t, q, None, dq=dq, ddq=ddq)
+
+
+def true_efforts(name: str, payloads: tuple[str, ...] = (), seed: int = 7):
+    robot, truth = robot_of(name)
+    mounted = variant(robot, payloads=payloads)
+    chi = {p.name: truth[p.name] for p in parameter_table(mounted)}
+    return inverse_efforts(mounted, chi, *motion_of(name, seed)[2:], mounted=payloads)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_base_parameters_alone_give_the_efforts_of_the_truth(name: str) -> None:
+    robot, _ = robot_of(name)
+    known = exact(name)
+    # Some standard parameters act only through others: the base values are not the true standard ones.
+    assert any(one.name.endswith("_R") for one in known.parameters)
+    found, expected = predict_efforts(known, trajectory(name), robot=robot), true_efforts(name)
+    assert found.tau.shape == expected.shape
+    # Rounding of the grouping relations, scaled by the efforts.
+    assert np.abs(found.tau - expected).max() < 1e-9 * np.abs(expected).max()
+    assert found.sigma.max() == 0.0
+    assert found.notices == ()
+
+
+def test_efforts_of_an_arm_are_those_of_pinocchio() -> None:
+    robot, truth = robot_of("serial6")
+    found = predict_efforts(exact("serial6"), trajectory("serial6"), robot=robot)
+    expected = pinocchio_efforts(robot, truth, *motion_of("serial6")[2:])
+    assert np.abs(found.tau - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of grouping
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_power_is_effort_times_velocity(name: str) -> None:
+    robot, _ = robot_of(name)
+    motion, t, *_ = motion_of(name)
+    found = predict_efforts(exact(name), trajectory(name), robot=robot)
+    dq = motion.states(t).dq if robot.loops else motion.dq(t)
+    power = np.sum(found.tau * (dq @ robot.actuator_map.T), axis=1)
+    # A row of its own, dq^T W: rounding alone.
+    np.testing.assert_allclose(found.power, power, rtol=0, atol=1e-10 * np.abs(power).max())
+
+
+def test_a_mounted_payload_counts() -> None:
+    robot, _ = robot_of("dualv")
+    known = exact("dualv", ("payload",))
+    loaded = predict_efforts(known, trajectory("dualv"), robot=robot, payloads=("payload",))
+    empty = predict_efforts(known, trajectory("dualv"), robot=robot)
+    for found, expected in ((loaded, true_efforts("dualv", ("payload",))), (empty, true_efforts("dualv"))):
+        assert np.abs(found.tau - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of grouping
+    with pytest.raises(InputError, match="does not know it"):
+        predict_efforts(exact("dualv"), trajectory("dualv"), robot=robot, payloads=("payload",))
+
+
+def test_tension_strains_and_moves_nothing() -> None:
+    robot, _ = robot_of("dualv")
+    least = predict_efforts(exact("dualv"), trajectory("dualv"), robot=robot)
+    strained = predict_efforts(exact("dualv"), trajectory("dualv"), robot=robot, tension=5.0)
+    extra = strained.tau - least.tau
+    # Rounding of efforts of some 50 N m.
+    np.testing.assert_allclose(np.linalg.norm(extra, axis=1), 5.0, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(np.sum(extra * least.tau, axis=1), 0.0, atol=1e-8)
+    np.testing.assert_allclose(strained.power, least.power, rtol=0, atol=1e-9)
+    motion, t, *_ = motion_of("dualv")
+    Z = tension_directions(robot, motion.states(t).N)[:, :, 0]
+    np.testing.assert_allclose(extra, 5.0 * Z, rtol=0, atol=1e-8)  # the same sign, fixed by the first pose
+    with pytest.raises(InputError, match="nothing can be strained"):
+        predict_efforts(exact("orthoglide"), trajectory("orthoglide"), robot="orthoglide", tension=1.0)
+    with pytest.raises(InputError, match="does not fit"):
+        predict_efforts(exact("dualv"), trajectory("dualv"), robot=robot, tension=[1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("dualv", ("x", "y", "yaw")),
+        ("dualv", POSE),
+        ("orthoglide", ("x", "y", "z")),
+        ("stewart", POSE),
+    ],
+)
+def test_a_pose_needs_the_efforts_of_its_joints(name: str, given) -> None:
+    """Bodies with and without coordinates of their own, planar, translating and free ones."""
+    robot, _ = robot_of(name)
+    pose = pose_of(name)
+    found = predict_efforts(
+        exact(name), PoseTrajectory(motion_of(name)[1], {k: pose[k] for k in given}), robot=robot
+    )
+    expected = true_efforts(name)
+    error = np.abs(found.tau - expected) / np.abs(expected).max()
+    # Rates come from a quintic spline through samples 2 ms apart: best away from the ends.
+    assert error[20:-20].max() < 1e-6
+    assert error.max() < 1e-4
+
+
+def pose_of(name: str) -> dict[str, np.ndarray]:
+    """Of the platform along the motion, by the tree's own kinematics."""
+    robot = robot_of(name)[0]
+    motion, t, *_ = motion_of(name)
+    states = motion.states(t)
+    bodies = body_motion(tree_of(robot), states.q, states.dq, states.ddq)
+    i = [joint.child for joint in robot.joints].index("platform")
+    quaternion = quaternions(bodies.R[:, i])
+    values = dict(
+        zip(("x", "y", "z", "qw", "qx", "qy", "qz"), [*bodies.p[:, i].T, *quaternion.T], strict=True)
+    )
+    return pose_angles(values)
+
+
+def quaternions(R):
+    """By SciPy: w, x, y, z."""
+    from scipy.spatial.transform import Rotation
+
+    return np.roll(Rotation.from_matrix(R).as_quat(), 1, axis=1)
+
+
+@pytest.mark.parametrize("angles", ["xyz", "zyx"])
+def test_angles_of_quaternions_are_those_of_scipy(angles: str) -> None:
+    from scipy.spatial.transform import Rotation
+
+    turns = Rotation.random(40, rng=np.random.default_rng(2))
+    wanted = turns.as_euler("XYZ" if angles == "xyz" else "ZYX")
+    wanted = wanted if angles == "xyz" else wanted[:, ::-1]
+    for one, expected in zip(turns.as_quat(), wanted, strict=True):
+        values = dict(zip(("qx", "qy", "qz", "qw"), one[:, None], strict=True))
+        found = pose_angles(values, angles)
+        # Half the digits are lost near a pitch of a quarter turn.
+        np.testing.assert_allclose([found[k][0] for k in POSE[3:]], expected, atol=1e-6)
+
+
+def test_half_a_pose_is_refused() -> None:
+    robot, _ = robot_of("dualv")
+    t = np.linspace(0.0, 1.0, 100)
+    with pytest.raises(InputError, match="do not describe its motion"):
+        predict_efforts(exact("dualv"), PoseTrajectory(t, {"x": 0 * t, "y": 0 * t}), robot=robot)
+    with pytest.raises(InputError, match="did you mean 'platform'"):
+        posed_robot(robot, "plattform", ("x", "y", "yaw"))
+    with pytest.raises(InputError, match="all four"):
+        pose_angles({"qw": t, "qx": t})
+
+
+def test_leaving_the_reachable_set_is_refused_with_sample_and_loop() -> None:
+    robot, _ = robot_of("dualv")
+    t = np.linspace(0.0, 1.0, 201)
+    out = PoseTrajectory(t, {"x": 0.9 * t, "y": 0 * t, "yaw": 0 * t})
+    with pytest.raises(InputError, match=r"sample \d+.*t = .* s.*'(wrist|platform)"):
+        predict_efforts(exact("dualv"), out, robot=robot)
+    # A few samples that do not fit are enough: a controller needs them all.
+    _, t, q, *_ = motion_of("dualv")
+    q = q.copy()
+    q[:, 0] += 0.6 * np.exp(-(((np.arange(len(t)) - 200.0) / 3.0) ** 2))
+    with pytest.raises(InputError, match=r"sample (19\d|200).*'motor"):
+        predict_efforts(exact("dualv"), log_from_arrays(robot, t, q, None), robot=robot)
+
+
+ELBOW = """
+name: elbow
+gravity: [0, -9.81, 0]
+joints:
+  - {name: shoulder, kind: revolute, parent: base, child: upper}
+  - {name: elbow, kind: revolute, parent: upper, child: fore, xyz: [1, 0, 0]}
+  - {name: slide, kind: prismatic, parent: base, child: cart, xyz: [0.5, 0, 0], axis: [1, 0, 0]}
+loops:
+  - {name: tip, kind: revolute, a: {body: fore, xyz: [1, 0, 0]}, b: {body: cart, xyz: [0, 0, 0]}}
+measured: [shoulder]
+actuators: [slide]
+start: {shoulder: 0.4, elbow: -0.8, slide: 1.3}
+"""
+
+
+def test_crossing_a_singular_pose_is_refused_even_between_samples(tmp_path) -> None:
+    """A crank whose slider drives: stretched, no force of the slider turns the shoulder."""
+    file = tmp_path / "elbow.yaml"
+    file.write_text(ELBOW)
+    robot = load_robot(file)
+    known = estimate("elbow", ["M_fore"], ["kg"], [1.0])
+    t = np.linspace(0.0, 1.0, 100)  # an even number: no sample at the stretched pose itself
+    stays = log_from_arrays(robot, t, (0.4 - 0.2 * t)[:, None], None)
+    assert np.isfinite(predict_efforts(known, stays, robot=robot).tau).all()
+    crosses = log_from_arrays(robot, t, (0.4 - 0.8 * t)[:, None], None)
+    with pytest.raises(InputError, match=r"sample 49 .*crosses a singular pose"):
+        predict_efforts(known, crosses, robot=robot)
+
+
+def test_a_basis_that_turns_over_is_no_singular_pose() -> None:
+    from dynid.statistics.reachable import _crossings
+
+    angle = np.linspace(-0.5, 0.5, 20)  # never zero itself
+    J = np.zeros((20, 2, 2))
+    J[:, 0, 0], J[:, 1, 1] = 1.0, np.sin(angle)
+    N = np.repeat(np.eye(4)[None, :, :2], 20, axis=0)
+    flip = np.where(np.arange(20) % 2, -1.0, 1.0)[:, None]
+    J[:, :, 0] *= flip
+    N[:, :, 0] *= flip
+    assert _crossings(J, N).tolist() == [9]
+
+
+def test_an_underactuated_robot_is_refused() -> None:
+    robot, _ = robot_of("serial6")
+    passive = replace(robot, actuators=robot.actuators[:-1])
+    with pytest.raises(InputError, match="drive 5 of its 6 freedoms"):
+        predict_efforts(
+            exact("serial6"), log_from_arrays(passive, *motion_of("serial6")[1:3], None), robot=passive
+        )
+
+
+def test_rates_may_be_left_out(tmp_path) -> None:
+    robot, _ = robot_of("scara")
+    _, t, q, dq, _ = motion_of("scara")
+    known, whole = exact("scara"), trajectory("scara")
+    expected = predict_efforts(known, whole, robot=robot).tau
+    size = np.abs(expected).max(axis=0)
+    for log in (log_from_arrays(robot, t, q, None), log_from_arrays(robot, t, q, None, dq=dq)):
+        found = predict_efforts(known, log, robot=robot).tau
+        # Quintic spline at 2 ms; the ends are not cut, and are worst.
+        assert (np.abs(found - expected) / size)[20:-20].max() < 1e-6
+        assert (np.abs(found - expected) / size).max() < 1e-3
+    with pytest.raises(InputError, match="off the derivative"):
+        predict_efforts(known, replace(whole, dq=57.3 * dq), robot=robot)
+
+
+def test_dry_friction_does_not_flicker_at_rest() -> None:
+    robot, truth = robot_of("orthoglide")
+    t = np.arange(0.0, 2.0, 0.002)
+    # The first slider rests while the others move: its speed is rounding.
+    q = np.array([-0.31025, -0.31025, -0.31025]) + 0.03 * np.outer(np.sin(3.0 * t), [0.0, 1.0, 0.7])
+    found = predict_efforts(exact("orthoglide"), log_from_arrays(robot, t, q, None), robot=robot)
+    jumps = np.abs(np.diff(found.tau[:, 0])).max()
+    assert jumps < 0.1 * truth["Fs_slide1"]
+    assert [notice.code for notice in found.notices] == ["friction-at-rest"]
+    assert "slide1" in found.notices[0].text
+
+
+def test_unidentified_and_removed_parameters_are_told() -> None:
+    robot, _ = robot_of("scara")
+    known = exact("scara")
+    first, *others = known.parameters
+    lacking = replace(
+        known,
+        parameters=tuple(others),
+        covariance=np.zeros((len(others), len(others))),
+        not_identifiable=(NotIdentifiable(first.name, "its joint does not move"),),
+    )
+    (notice,) = predict_efforts(lacking, trajectory("scara"), robot=robot).notices
+    assert notice.code == "not-identified"
+    assert first.name in notice.text
+    gone = replace(first, value=0.0, sigma=None, essential=False)
+    reduced = replace(lacking, parameters=(gone, *others), not_identifiable=())
+    assert [one.code for one in predict_efforts(reduced, trajectory("scara"), robot=robot).notices] == [
+        "essential-bias"
+    ]
+
+
+def test_ties_hold_for_all_members() -> None:
+    robot, truth = robot_of("orthoglide")
+    parameters = parameter_table(variant(robot))
+    similar = {p.name: truth[p.name] for p in parameters}
+    for p in parameters:
+        body = p.owner.rstrip("123")
+        if p.kind == "inertial" and body in ("fork", "bar", "end", "twin"):
+            similar[p.name] = truth[f"{p.symbol}_{body}1"]
+    base = structural_base(variant(robot), MODELS["inverse"], parameters, None, ties=("legs",))
+    x = base.G @ np.array([similar[p.name] for p in parameters])
+    known = estimate("orthoglide", base.names, base.units, x)
+    known = replace(known, provenance={"options": {"ties": [vars(TieChoice("legs"))]}})
+    found = predict_efforts(known, trajectory("orthoglide"), robot=robot)
+    expected = inverse_efforts(variant(robot), similar, *motion_of("orthoglide")[2:])
+    assert len(x) == 23
+    assert np.abs(found.tau - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of grouping
+
+
+def test_sigma_covers_the_scatter_of_the_prediction() -> None:
+    """Monte-Carlo on the factor: fresh noise, fresh estimate, the same trajectory predicted each time."""
+    robot, truth = robot_of("scara")
+    noise, draws = 0.05, 60
+    motion = random_motion(robot, 2, harmonics=5, frequency=0.2, draws=1)
+    log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
+    settings = Experiment(
+        robot=robot,
+        estimator="ols",
+        filter=FilterSettings(kind="none", velocity="measured", decimate=1),
+        mask=MaskSettings(speed=0.0, rest=0.0),
+    )
+    job = prepare(robot, [replace(log, ddq=motion.ddq(log.t))], settings)
+    base = structural_base(job.mechanism, job.model, job.parameters, job.directions)
+    data = base_system(build_system(job), base)
+    R = data.system.factor().W
+    expected = true_efforts("scara")
+    x_true = base.G @ np.array([truth[p.name] for p in job.parameters])
+    rng, z = np.random.default_rng(9), []
+    few = replace(trajectory("scara"), segments=((0, 60),))
+    root = np.linalg.inv(np.linalg.qr(R)[1])
+    for _ in range(draws):
+        x = x_true + noise * root @ rng.normal(size=len(x_true))
+        fitted = estimate("scara", data.names, base.units, x, noise**2 * root @ root.T)
+        found = predict_efforts(fitted, few, robot=robot)
+        z.append((found.tau - expected[:60]) / found.sigma)
+    z = np.array(z)
+    # 60 independent draws: the deviation of an rms is 9 % for one effort at one sample; 60 neighbouring
+    # samples add little, four efforts halve it.
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(1.0, abs=0.15)
+    np.testing.assert_allclose(np.sqrt(np.mean(z**2, axis=(0, 1))), 1.0, atol=0.3)
+    assert np.mean(np.abs(z) < 1.96) == pytest.approx(0.95, abs=0.05)
+
+
+def test_sigma_is_that_of_brute_force() -> None:
+    """Efforts are linear in the values: one column at a time, and the covariance in between."""
+    robot, _ = robot_of("scara")
+    known = exact("scara")
+    rng = np.random.default_rng(3)
+    n = len(known.parameters)
+    A = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-6, 0, size=(n, 1))
+    fitted = replace(
+        known,
+        covariance=A @ A.T,
+        parameters=tuple(
+            replace(p, sigma=float(np.linalg.norm(A[k]))) for k, p in enumerate(known.parameters)
+        ),
+    )
+    few = replace(trajectory("scara"), segments=((0, 40),))
+    found = predict_efforts(fitted, few, robot=robot)
+    columns, powers = [], []
+    for k in range(n):
+        unit = tuple(replace(p, value=float(i == k)) for i, p in enumerate(known.parameters))
+        one = predict_efforts(replace(known, parameters=unit), few, robot=robot)
+        columns.append(one.tau)
+        powers.append(one.power)
+    D = np.array(columns)
+    sigma = np.linalg.norm(np.einsum("knm,kr->nmr", D, A), axis=2)
+    np.testing.assert_allclose(found.sigma, sigma, rtol=1e-7)  # the root of a covariance has half its digits
+    sigma_power = np.linalg.norm(np.array(powers).T @ A, axis=1)
+    np.testing.assert_allclose(found.sigma_power, sigma_power, rtol=1e-7)
+    L = covariance_root(A @ A.T)
+    np.testing.assert_allclose(L @ L.T, A @ A.T, rtol=0, atol=1e-12 * np.abs(A @ A.T).max())
+
+
+def test_command_writes_a_file_with_units(tmp_path, monkeypatch) -> None:
+    robot, _ = robot_of("dualv")
+    monkeypatch.chdir(tmp_path)
+    write_results(replace(exact("dualv"), provenance={"options": {"robot": "dualv"}}), tmp_path / "result")
+    t, pose = motion_of("dualv")[1], pose_of("dualv")
+    rows = np.column_stack([t, pose["x"], pose["y"], pose["yaw"]])
+    np.savetxt("wish.csv", rows, delimiter=",", header="t,x,y,yaw", comments="", fmt="%.17g")
+    done = CliRunner().invoke(
+        main, ["predict", "result", "wish.csv", "--tension", "3"], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    assert "wish_efforts.csv" in done.output
+    first, header = (tmp_path / "wish_efforts.csv").read_text().splitlines()[:2]
+    assert first.startswith("# ")
+    assert "tau_motor1 [N m]" in first
+    assert header.split(",")[:2] == ["t", "tau_motor1"]
+    table = read_csv(tmp_path / "wish_efforts.csv").columns
+    direct = predict_efforts(exact("dualv"), "wish.csv", robot=robot, tension=3.0)
+    np.testing.assert_allclose(table["tau_motor3"], direct.tau[:, 2], rtol=0, atol=1e-9)  # 12 digits written
+    np.testing.assert_allclose(table["c_1"], 3.0)
+    before = (tmp_path / "wish.csv").read_text()
+    refused = CliRunner().invoke(main, ["predict", "result", "wish.csv", "--out", "wish.csv"])
+    assert refused.exit_code == 2
+    assert (tmp_path / "wish.csv").read_text() == before
+
+
+def test_joint_names_and_holes_of_a_file(tmp_path) -> None:
+    robot, _ = robot_of("scara")
+    known = exact("scara")
+    _, t, q, *_ = motion_of("scara")
+    file = tmp_path / "joints.csv"
+    names = [f"q_{name}" for name in robot.measured]
+    np.savetxt(
+        file, np.column_stack([t, q]), delimiter=",", header=",".join(["t", *names]), comments="", fmt="%.17g"
+    )
+    found = predict_efforts(known, file, robot=robot)
+    again = predict_efforts(known, log_from_arrays(robot, t, q, None), robot=robot)
+    np.testing.assert_array_equal(found.tau, again.tau)
+    q = q.copy()
+    q[100, 1] = np.nan
+    np.savetxt(file, np.column_stack([t, q]), delimiter=",", header=",".join(["t", *names]), comments="")
+    with pytest.raises(InputError, match="has holes"):
+        predict_efforts(known, file, robot=robot)
+    np.savetxt(file, np.column_stack([t, t]), delimiter=",", header="t,other", comments="")
+    with pytest.raises(InputError, match="no column for the position"):
+        predict_efforts(known, file, robot=robot)
+
+
+def test_redundant_tree_shares_its_load() -> None:
+    robot, _ = robot_of("scara")
+    first = robot.coordinates[0]
+    doubled = replace(robot, actuators=(*robot.actuators, Actuator("twin", {first: 1.0})))
+    found = predict_efforts(exact("scara"), trajectory("scara"), robot=doubled)
+    expected = true_efforts("scara")
+    # Two motors of one joint, least norm: half each.
+    np.testing.assert_allclose(
+        found.tau[:, 0], 0.5 * expected[:, 0], rtol=0, atol=1e-9 * np.abs(expected).max()
+    )
+    np.testing.assert_allclose(found.tau[:, -1], found.tau[:, 0], rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+def test_it_is_part_of_the_library() -> None:
+    assert dynid.predict_efforts is predict_efforts
+    prediction = predict_efforts(exact("scara"), trajectory("scara"), robot=robot_of("scara")[0])
+    assert prediction_csv(prediction).count("\n") == len(prediction.t) + 2
+
+
+def test_an_estimator_feeds_it_directly() -> None:
+    """From noise-free data to the true efforts of another motion, nothing written in between."""
+    robot, truth = robot_of("scara")
+    motion = random_motion(robot, 5, harmonics=5, frequency=0.2, draws=1)
+    log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
+    settings = {
+        "estimator": "ols",
+        "filter": FilterSettings(kind="none", velocity="measured", decimate=1, rows=49.0),
+        "mask": MaskSettings(speed=0.0, rest=0.0),
+    }
+    found = dynid.identify(robot, replace(log, ddq=motion.ddq(log.t)), **settings)
+    expected = true_efforts("scara")
+    predicted = predict_efforts(found, trajectory("scara"), robot=robot).tau
+    assert np.abs(predicted - expected).max() < 1e-6 * np.abs(expected).max()  # noise-free; jumps of friction
