@@ -101,9 +101,11 @@ def predictions() -> None:
         if parts is None:
             cases = [(logs[:1], logs[1:], "A", "B"), (logs[1:], logs[:1], "B", "A")]
         else:
+            first, rest = piece(logs[0], 0, 0.25, "first"), piece(logs[0], 0.25, 1, "rest")
+            last, before = piece(logs[0], 0.75, 1, "last"), piece(logs[0], 0, 0.75, "before")
             cases = [
-                ([piece(logs[0], 0, 0.25, "first")], [piece(logs[0], 0.25, 1, "rest")], "1st quarter", "the rest"),
-                ([piece(logs[0], 0.75, 1, "last")], [piece(logs[0], 0, 0.75, "rest")], "4th quarter", "the rest"),
+                ([first], [rest], "1st quarter", "the rest"),
+                ([last], [before], "4th quarter", "the rest"),
             ]
         for used, unseen, what, rest in cases:
             errors = [held_out(experiment, used, unseen, *choice) for choice in CHOICES]

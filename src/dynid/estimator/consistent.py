@@ -188,7 +188,7 @@ def _signs(program: Program, variables: Variables) -> None:
 def _equalities(program: Program, variables: Variables, *, homogeneous: bool = False) -> None:
     """Ties after regrouping; and beside a row of P that is zero nothing else can stand."""
     space = variables.space
-    if space.E.size:
+    if space.E is not None and len(space.E):
         rows = space.E @ space.T * variables.scale
         size = np.maximum(np.linalg.norm(rows, axis=1), np.finfo(float).tiny)
         right = space.E @ space.c / size * (0.0 if homogeneous else 1.0)

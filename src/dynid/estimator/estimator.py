@@ -204,11 +204,7 @@ def _robust(function: str = "tukey", tuning: float | None = None) -> Estimator:
 
 
 def _consistent(
-    prior: str = "entropic",
-    spread: float = 3.0,
-    margin: float = 0.0,
-    mass: float | Mapping[str, float] | None = None,
-    com: Mapping[str, Any] | None = None,
+    prior: Any = "entropic", spread: Any = 3.0, margin: Any = 0.0, mass: Any = None, com: Any = None
 ) -> Estimator:
     options = {"prior": prior, "spread": spread, "margin": margin, "mass": mass, "com": com}
     title = "weighted least squares over real bodies, near their prior"

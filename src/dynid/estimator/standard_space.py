@@ -6,7 +6,7 @@ data, bodies and bounds all speak in numbers of order one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,7 +54,7 @@ class StandardSpace:
     T: Float[Array, "p t"]
     c: Float[Array, "p"]
     bodies: tuple[RigidBody, ...]
-    E: Float[Array, "e p"] = field(default_factory=lambda: np.zeros((0, 0)))
+    E: Float[Array, "e p"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
