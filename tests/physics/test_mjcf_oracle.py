@@ -110,7 +110,7 @@ SLIDER_CRANK = f"""
 
 SITES = f"""
 <mujoco model="sites">
-  <default><site pos="0.2 0 0"/></default>
+  <default><site pos="0.2 0 0" axisangle="1 1 0 40"/></default>
   <worldbody>
     <site name="floor" pos="0 0.1 1.2" euler="0 0 30"/>
     <body name="plate" pos="0 0 1" euler="-90 -40 10"> <freejoint/> {HEAVY}

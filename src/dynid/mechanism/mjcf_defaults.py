@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dynid.errors import nearest
 from dynid.mechanism.mjcf_file import sections
-from dynid.mechanism.mjcf_vocabulary import ACTUATORS
+from dynid.mechanism.mjcf_vocabulary import ACTUATORS, ORIENTATIONS
 from dynid.mechanism.xml_elements import Element
 
 MAIN = "main"
@@ -52,10 +52,13 @@ class Defaults:
             kind: Which element of a class counts, where it is not the element's own tag.
         """
         name = element.attributes.get("class", childclass or self._main)
+        values = dict(self._values(element, name, kind or _kind(element.tag)))
+        if any(key in element.attributes for key in ORIENTATIONS):  # there are five ways to say one thing
+            values = {key: value for key, value in values.items() if key not in ORIENTATIONS}
         return Element(
             element.file,
             element.tag,
-            {**self._values(element, name, kind or _kind(element.tag)), **element.attributes},
+            {**values, **element.attributes},
             element.line,
             element.children,
             element.included,

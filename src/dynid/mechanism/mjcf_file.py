@@ -130,7 +130,7 @@ def _included(include: Element, folder: Path) -> Path:
     name = include.text("file")
     tried = [Path(os.path.realpath(at / name)) for at in (Path(include.file).parent, folder)]
     for path in tried:
-        if path.is_relative_to(folder) and path.is_file():
+        if path.is_relative_to(folder) and os.path.isfile(path):  # also of names too long to exist
             return path
     if not any(path.is_relative_to(folder) for path in tried):
         raise include.error(f"include path '{name}' leaves the model's folder", "keep included files there")
