@@ -19,7 +19,9 @@ from dynid.motion.motion import Motion
 from dynid.notices import Notice
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
-SINGULAR = 1e6  # condition number of what the measured coordinates see of the motion
+# Condition number of what the measured coordinates see of the motion: beyond it encoder noise of 1e-5
+# rad or m moves unmeasured joints by more than 1e-2.
+SINGULAR = 1e3
 # rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
 MISFIT = 0.02
 
@@ -151,8 +153,7 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
 
 def _weights(mechanism: Mechanism, positions: tuple[str, ...]) -> list[float] | None:
     """Relative trust in each measured position from the deviations that the description gives."""
-    joint = {name: one.name for one in mechanism.joints for name in one.positions}
-    sigmas = [mechanism.measured_sigma.get(joint.get(name, name)) for name in positions]
+    sigmas = [mechanism.measured_sigma.get(name) for name in positions]
     known = [sigma for sigma in sigmas if sigma is not None]
     if not known:
         return None

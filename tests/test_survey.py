@@ -1,0 +1,113 @@
+"""The first pass over a log of a closed robot: what it counts, tells and refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.load import load_robot
+from dynid.motion.logs import log_from_arrays
+from dynid.motion.motion import Motion
+from dynid.motion.plan import plan_motions
+from dynid.motion.settings import FilterSettings, MaskSettings
+from dynid.projection.kinematics import ClosedKinematics, States, kinematics_along
+from dynid.projection.survey import _jumps
+
+SLIDER_CRANK = """
+name: slider-crank
+gravity: [0, -9.81, 0]
+joints:
+  - {name: crank, kind: revolute, parent: base, child: crank_arm}
+  - {name: elbow, kind: revolute, parent: crank_arm, child: rod, xyz: [0.1, 0, 0]}
+  - {name: slide, kind: prismatic, parent: base, child: piston, axis: [1, 0, 0]}
+loops:
+  - {name: pin, kind: revolute, axis: [0, 0, 1], a: {body: rod, xyz: [0.25, 0, 0]}, b: {body: piston}}
+start: {crank: 1.2, elbow: -1.6, slide: 0.27}
+actuators: [slide]
+"""
+
+
+def robot_of(tmp_path, text: str = SLIDER_CRANK):
+    file = tmp_path / "robot.yaml"
+    file.write_text(text)
+    return load_robot(file)
+
+
+def motion_along(robot, q, dt=1e-3):
+    t = dt * np.arange(len(q))
+    log = log_from_arrays(robot, t, q, np.zeros((len(q), len(robot.actuators))))
+    # Positions are exact: the filter must not blur them.
+    plan = plan_motions([log], robot, FilterSettings(cutoff=None, kind="none"), MaskSettings())
+    return Motion(log, plan[0])
+
+
+def test_poses_are_the_same_wherever_a_block_begins(tmp_path) -> None:
+    robot = robot_of(tmp_path)
+    t = np.arange(3000) * 1e-3
+    slide = 0.25 + 0.05 * np.sin(2 * np.pi * t)[:, None]
+    motion = motion_along(robot, slide)
+    kinematics = kinematics_along(robot, motion)
+    assert isinstance(kinematics, ClosedKinematics)
+    low, high = motion.usable()[0]
+    whole = kinematics.states(low, motion.states(low, high))
+    for start, stop in ((low + 1, low + 2), (low + 255, low + 700), (low + 999, high)):
+        part = kinematics.states(start, motion.states(start, stop))
+        # Newton ends within rounding of the same pose; rates lose a digit.
+        np.testing.assert_allclose(part.q, whole.q[start - low : stop - low], atol=1e-12)
+        np.testing.assert_allclose(part.dq, whole.dq[start - low : stop - low], atol=1e-9)
+    assert kinematics.notices == ()
+    assert "loops closed to" in kinematics.choices["closure"]
+
+
+def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:
+    robot = robot_of(tmp_path)
+    t = np.linspace(-1.0, 1.0, 2001)
+    # The piston reaches its dead centre (0.35 m) at t = 0; for a moment it claims to be beyond it.
+    slide = 0.35 - 0.05 * t**2
+    slide[1300:1305] = 0.3501
+    motion = motion_along(robot, slide[:, None])
+    kinematics = kinematics_along(robot, motion)
+    told = {notice.code: notice.text for notice in kinematics.notices}
+    assert "5 poses (0.25 %" in told["not-assembled"]
+    assert "singular and left out" in told["singular-poses"]
+    low, high = motion.usable()[0]
+    states = kinematics.states(low, motion.states(low, high))
+    at = np.arange(low, high)
+    assert not states.fine[np.isin(at, np.arange(1300, 1305))].any()
+    assert not states.fine[np.abs(t[at]) < 1e-4].any()  # crank within 1e-3 rad of the dead centre
+    assert states.fine[np.abs(t[at]) > 0.1].sum() > 1700
+
+
+def test_a_log_on_another_branch_is_flagged(tmp_path) -> None:
+    robot = robot_of(tmp_path)
+    assembly = assembly_of(robot)
+    sensors = sensors_of(robot, ("slide",))
+    q = assembly.track(0.27 + 0.01 * np.sin(np.linspace(0, 6, 100))[:, None], sensors)
+    mirrored = q * np.array([-1.0, -1.0, 1.0])  # the crank below instead of above
+    assert assembly.gaps(mirrored).max() < 1e-12
+    both = np.concatenate([q[:50], mirrored[50:]])
+    still, fine = np.zeros((100, 3)), np.ones(100, dtype=bool)
+    states = States(both, still, still, np.zeros((100, 3, 1)), fine)
+    assert np.flatnonzero(_jumps(assembly, 1e-3, states)).tolist() == [49]
+
+
+def test_a_log_that_does_not_close_is_refused_with_sample_loop_and_gap(tmp_path) -> None:
+    robot = robot_of(tmp_path)
+    with pytest.raises(InputError, match=r"at sample \d+ \(t = .* s\) 'pin' is off by 0\.\d+ m or rad"):
+        kinematics_along(robot, motion_along(robot, np.full((500, 1), 0.6)))
+
+
+def test_too_few_or_dependent_sensors_are_refused_with_what_can_still_move(tmp_path) -> None:
+    loose = SLIDER_CRANK.replace(
+        "{name: slide,", "{name: turn, kind: revolute, parent: base, child: plate}\n  - {name: slide,"
+    )
+    loose = loose.replace("kind: prismatic, parent: base", "kind: prismatic, parent: plate")
+    robot = robot_of(tmp_path, loose)
+    with pytest.raises(
+        InputError, match=r"1 measured coordinates cannot tell .* 2 degrees of freedom; while"
+    ) as found:
+        kinematics_along(robot, motion_along(robot, np.full((500, 1), 0.27)))
+    assert "measure" in str(found.value.remedy)
