@@ -3,7 +3,8 @@
 The same motion of the SCARA is recorded many times, each time with new torque noise: white, or
 AR(1), e_k = c e_(k-1) + sqrt(1 - c^2) w_k, which has the same deviation but remembers. For each
 record the base parameters and their intervals are computed, and the intervals that hold the
-true value are counted. A classical interval promises 95 %.
+true value are counted. All promise 95 %: the classical ones take the noise as white, the default
+ones (`cluster`) compare blocks of time.
 
 Run:  python examples/coloured_noise.py
 """
@@ -21,16 +22,21 @@ from dynid.experiment import FilterSettings
 from dynid.identification import build_system, prepare
 from dynid.info import structural_base
 from dynid.robots.demo import built_in_experiment
+from dynid.statistics.covariance import covariance_of
+from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.uncertainty import uncertainty
 
 RATE = 500.0  # Hz
 DURATION = 8.0  # s
 TORQUE_SIGMA = np.array([0.5, 0.3, 1.0, 0.02])  # N m, N m, N, N m
+METHODS = ("classical", "cluster", "hac", "bootstrap")
 CUTOFF = 15.0  # Hz: far above the motion (3 Hz), so that filtering adds no error of its own
 
 
-def coverage(correlation: float | None, draws: int = 40, robot: str = "scara") -> tuple[float, int]:
-    """Part of the 95 % intervals that hold the truth, and how many intervals there were.
+def coverage(
+    correlation: float | None, draws: int = 40, robot: str = "scara"
+) -> tuple[dict[str, float], int]:
+    """Part of the 95 % intervals that hold the truth by each method, and how many there were.
 
     Args:
         correlation: Of the torque noise from one sample to the next; None: white.
@@ -41,7 +47,7 @@ def coverage(correlation: float | None, draws: int = 40, robot: str = "scara") -
     experiment = Experiment(robot=known.mechanism, filter=FilterSettings(cutoff=CUTOFF))
     estimator = estimator_named("wls")
     base = None
-    held = total = 0
+    held, total = dict.fromkeys(METHODS, 0), 0
     for seed in range(draws):
         log = simulate_log(
             known.mechanism,
@@ -60,20 +66,23 @@ def coverage(correlation: float | None, draws: int = 40, robot: str = "scara") -
         solution = estimator(data.system)
         truth = data.values_of(known.truth)
         true_values = np.array([truth[name] for name in data.names], dtype=float)
-        low, high = uncertainty(solution.chi, solution.covariance, solution.dof).ci95.T
-        held += int(np.sum((low <= true_values) & (true_values <= high)))
+        for method in METHODS:
+            spread = covariance_of(data.blocked(), solution, UncertaintySettings(method))
+            low, high = uncertainty(solution.chi, spread.covariance, spread.dof).ci95.T
+            held[method] += int(np.sum((low <= true_values) & (true_values <= high)))
         total += len(true_values)
-    return held / total, total
+    return {method: count / total for method, count in held.items()}, total
 
 
 def main() -> None:
     """Print the coverage for noise of growing memory."""
-    print(f"{'noise':<24}{'time constant':>14}{'95 % intervals that hold the truth':>38}")
+    print(f"{'noise':<20}{'time constant':>14}" + "".join(f"{method:>12}" for method in METHODS))
     for correlation in (None, 0.9, 0.98, 0.995):
-        part, total = coverage(correlation)
+        parts, total = coverage(correlation)
         name = "white" if correlation is None else f"AR(1), c = {correlation:g}"
         memory = "-" if correlation is None else f"{-1e3 / (RATE * np.log(correlation)):.0f} ms"
-        print(f"{name:<24}{memory:>14}{100 * part:>30.1f} % of {total}")
+        print(f"{name:<20}{memory:>14}" + "".join(f"{100 * part:>10.1f} %" for part in parts.values()))
+    print(f"95 % intervals that hold the truth, {total} in each row")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from dynid.experiment import (
     LogEntry,
     MaskSettings,
     TieChoice,
+    UncertaintySettings,
     from_plain,
     read_experiment,
 )
@@ -33,6 +34,7 @@ efforts: [1, 2, joint_5]
 filter: {cutoff: 60, decimate: 20, rows: 40, kind: fir, order: 2, derivative: central5, velocity: measured}
 mask: {speed: 0.02, around: 10, rest: 5e-2}
 estimator: wls
+uncertainty: {method: bootstrap, block: 1/2, draws: 400, seed: 3}
 ties: [legs, {name: proximals, apply: regrouped}]
 essential: {ratio: 10}
 keep: [M_platform, "Ia_*"]
@@ -121,6 +123,8 @@ def test_made_in_python():
         ("robot: r\nlogs: [{fille: a}]", "did you mean 'file'", "line 2"),
         ("robot: r\nlogs: [a]\nfilter: {cutof: 3}", "did you mean 'cutoff'", "line 3, filter.cutof"),
         ("robot: r\nlogs: [a]\nfilter: {cutoff: 0}", "not positive", "line 3, filter"),
+        ("robot: r\nlogs: [a]\nuncertainty: hca", "did you mean 'hac'", "line 3, uncertainty"),
+        ("robot: r\nlogs: [a]\nuncertainty: {method: hac, block: 1}", "has no block", "line 3, uncertainty"),
         ("robot: r\nlogs: [a]\nfilter: {decimate: 2.5}", "whole number", "line 3, filter.decimate"),
         ("robot: r\nlogs: [a]\nfilter: {kind: bessel}", "not known", "line 3"),
         ("robot: r\nlogs: [a]\nmask: {speed: -1}", "negative", "line 3"),
@@ -152,3 +156,13 @@ def test_plain_mappings_and_names_are_taken_as_in_a_file():
         from_plain({"modle": "inverse"})
     with pytest.raises(InputError, match="essential has no 'ration'"):
         Experiment(robot="serial6", essential={"ration": 10})
+
+
+def test_uncertainty_by_name_or_with_options(read):
+    assert read(FULL).uncertainty == UncertaintySettings("bootstrap", block=0.5, draws=400, seed=3)
+    assert read("robot: r\nlogs: [a]\nuncertainty: classical").uncertainty.method == "classical"
+    assert read("robot: r\nlogs: [a]").uncertainty == UncertaintySettings("cluster")
+    for plain in ("hac", {"method": "hac"}):
+        assert from_plain({"uncertainty": plain})["uncertainty"] == UncertaintySettings("hac")
+    with pytest.raises(InputError, match="did you mean 'block'"):
+        from_plain({"uncertainty": {"method": "cluster", "blok": 1.0}})

@@ -254,8 +254,7 @@ def _few(names: Sequence[str], dof: Float[Array, "p"], clusters: Clusters) -> tu
     return (
         Notice(
             "few-blocks",
-            f"{len(clusters)} blocks of {clusters.seconds:.2g} s carry these data, and the deviations of"
-            f" {np.sum(few)} parameters ({_named(names, few)}) rest on fewer than two of them: their"
+            f"sigma of {_named(names, few)} rests on fewer than two of the {_blocks(clusters)}: the"
             " intervals are wide and yet not sure",
             "use a longer log, or several",
         ),
