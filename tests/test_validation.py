@@ -92,6 +92,18 @@ def test_a_payload_the_result_does_not_know_is_refused(robot):
         identify_logs(robot, [log(robot, 1)], [log(robot, 2, ["block"])])
 
 
+def test_a_payload_that_was_always_mounted_cannot_be_taken_off(robot):
+    """Its mass is inside its carrier's parameters: predicting without it would be wrong in silence."""
+    estimate = identify_logs(robot, [log(robot, 1, ["block"])])
+    assert not any(one.name.endswith("_block") for one in estimate.parameters)
+    (loaded,), _ = validate_result(estimate, [log(robot, 2, ["block"])], robot)
+    assert loaded.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m
+    with pytest.raises(InputError, match="mounted in every log"):
+        validate_result(estimate, [log(robot, 2)], robot)
+    with pytest.raises(InputError, match="log 2"):
+        identify_logs(robot, [log(robot, 1, ["block"])], [log(robot, 2)])
+
+
 def test_payloads_of_the_experiment_are_remembered(robot, tmp_path):
     from dynid.report.json_file import read_result
     from dynid.report.output import write_results

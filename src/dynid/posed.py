@@ -129,7 +129,7 @@ def _check_freedoms(mechanism: Mechanism, robot: Mechanism, body: str, given: Se
     if left < freedoms:
         raise InputError(
             f"{', '.join(given)} of '{body}' do not describe its motion: the robot has {freedoms} degrees of"
-            f" freedom, and {left} of them keep the other coordinates of the pose where they are",
+            f" freedom, and {left} are left when the other coordinates of the pose stay where they are",
             file=mechanism.file,
             remedy=f"give more of {', '.join(POSE)}",
         )

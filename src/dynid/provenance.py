@@ -44,7 +44,12 @@ def provenance(
         "inputs": [
             *_robot_input(mechanism),
             *(
-                {"file": log.file or log.name, "sha256": log.sha256, "use": use}
+                {
+                    "file": log.file or log.name,
+                    "sha256": log.sha256,
+                    "use": use,
+                    "payloads": list(log.payloads),
+                }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
                 for log in group
             ),
@@ -101,6 +106,12 @@ def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
             file=mechanism.file,
             remedy="identify again, or name the file with --robot to use it all the same",
         )
+
+
+def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Payloads mounted in each log that a result was identified from; none where it does not say."""
+    inputs = recorded.get("inputs", ())
+    return [tuple(one["payloads"]) for one in inputs if one.get("use") == IDENTIFIED and "payloads" in one]
 
 
 def _payload_document(payload: Payload) -> dict[str, Any]:

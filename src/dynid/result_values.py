@@ -9,7 +9,7 @@ the parameters grouped into it are zero, for they act through it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,11 +23,11 @@ from dynid.info import known_columns, structural_base, tie_groups
 from dynid.job import with_payloads
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.model import Model
 from dynid.projection.projection import Directions
-from dynid.provenance import check_robot, experiment_of
+from dynid.provenance import check_robot, experiment_of, recorded_loads
 from dynid.statistics.estimate import Estimate
 
 
@@ -78,7 +78,7 @@ def standard_values(
     experiment: Experiment,
     model: Model,
     directions: Directions | None,
-    payloads: Sequence[str],
+    payloads: Mapping[str, Payload],
 ) -> StandardValues:
     """Where the values of a result stand among the standard parameters.
 
@@ -96,7 +96,9 @@ def standard_values(
     groups = _tied(robot, parameters, experiment, model, directions)
     tied = tying(parameters, groups, known_columns(robot, parameters))
     members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
-    _check_payloads(estimate, robot)
+    loads = recorded_loads(estimate.provenance)
+    _check_payloads(estimate, robot, loads)
+    refuse_unloaded(loads, payloads, robot.payloads, estimate.robot)
     M = np.zeros((len(parameters), len(estimate.parameters)))
     for k, one in enumerate(estimate.parameters):
         name = one.name if one.name in index else one.name.removesuffix("_R")
@@ -130,10 +132,36 @@ def _constant(
     return np.asarray(full - M @ x)
 
 
-def _check_payloads(estimate: Estimate, robot: Mechanism) -> None:
+def refuse_unloaded(
+    loads: Sequence[Sequence[str]], payloads: Mapping[str, Payload], mounted: Collection[str], place: str
+) -> None:
+    """Refuse to predict without a payload that every log of the fit has carried.
+
+    What was not known of it is inside the parameters of its carrier, and cannot be taken off again.
+
+    Args:
+        loads: Payloads of each log that was identified from.
+        payloads: All that the description knows.
+        mounted: In what is to be predicted.
+        place: What that is, for the message.
+    """
+    always = set.intersection(*(set(load) for load in loads)) if loads else set()
+    for name in sorted(always - set(mounted)):
+        if name in payloads and len(payloads[name].known) == len(SYMBOLS):
+            continue
+        raise InputError(
+            f"payload '{name}' was mounted in every log of the fit: its mass is inside the parameters of its"
+            " carrier, and efforts without it are not known",
+            place=place,
+            remedy=f"mount it here too (payload: {name}), or identify from a log without it as well",
+        )
+
+
+def _check_payloads(estimate: Estimate, robot: Mechanism, loads: Sequence[Sequence[str]]) -> None:
     """Refuse a mounted payload of which the result knows nothing."""
     for name, payload in robot.payloads.items():
         found = any(one.name.removesuffix("_R").endswith(f"_{name}") for one in estimate.parameters)
+        found = found or any(name in load for load in loads)  # inside its carrier's, if always mounted
         if not found and len(payload.known) < len(SYMBOLS):
             raise InputError(
                 f"payload '{name}' is mounted, but the result does not know it",

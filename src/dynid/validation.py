@@ -19,7 +19,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import plan_motions
 from dynid.projection.model import RowSource
 from dynid.provenance import VALIDATED
-from dynid.result_values import saved, standard_values
+from dynid.result_values import refuse_unloaded, saved, standard_values
 from dynid.statistics.estimate import Estimate, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
@@ -54,7 +54,7 @@ def validate_result(
             experiment,
             job.model,
             job.directions,
-            tuple(mechanism.payloads),
+            mechanism.payloads,
         ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
@@ -74,6 +74,8 @@ def predict_held_out(
     """
     if not held_out:
         return (), ()
+    for log in held_out:
+        refuse_unloaded(job.loads, job.mechanism.payloads, log.payloads, f"log '{log.name}'")
     plan = job.plans[0]
     asked = replace(
         experiment.filter,

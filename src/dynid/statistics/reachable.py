@@ -20,7 +20,14 @@ _SINGULAR = 1e6  # condition number of J beyond which efforts are not to be beli
 
 def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int, States]]:
     """States of consecutive blocks, each pose reachable and no singular one on the way."""
-    kinematics = kinematics_along(mechanism, motion)
+    try:
+        kinematics = kinematics_along(mechanism, motion)
+    except InputError as error:
+        raise InputError(
+            f"the trajectory leaves what the robot can reach: {error.text}",
+            file=motion.log.file,
+            remedy="move less there, or check units, signs and zeros of the columns, and `start:`",
+        ) from error
     for low, high in motion.usable():
         last: States | None = None
         for start in range(low, high, _BLOCK):
