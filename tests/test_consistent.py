@@ -210,13 +210,13 @@ def test_intervals_cover_an_interior_truth_with_a_prior():
     exact = data_of(truth)
     covariance = np.linalg.inv(exact.U.T @ exact.U)
     covered = 0
-    for _ in range(300):
+    for _ in range(200):
         drawn = truth + np.linalg.solve(exact.U, rng.standard_normal(10))
         found = nearest_consistent(robot, replace(exact, chi=drawn), options)
         ci95 = uncertainty(found.chi, covariance, 10**6).ci95
         covered += int(np.sum((ci95[:, 0] <= truth) & (ci95[:, 1] >= truth)))
-    # 3000 intervals tell 95 % to 0.4 %; shrinking and bounds may raise it, never lower it.
-    assert covered / 3000 >= 0.935
+    # 2000 intervals tell 95 % to 0.5 %; shrinking and bounds may raise it, never lower it.
+    assert covered / 2000 >= 0.935
 
 
 def test_real_bodies_raise_no_alarm_and_impossible_ones_do():

@@ -50,7 +50,7 @@ class Experiment:
         logs, validate: Logs to fit and logs to predict; bare paths become entries.
         model: Identification model; None is the robot's own.
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
-        estimator: Name; or a mapping of name and options, which then become `estimator_options`.
+        estimator: Name (in a file or `identify` also a mapping of name and options).
         estimator_options: Options of this estimator.
         uncertainty: How sigma and intervals are found.
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
@@ -90,10 +90,6 @@ class Experiment:
     file: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.estimator, Mapping):
-            name, options = named_options(self.estimator)
-            object.__setattr__(self, "estimator", name)
-            object.__setattr__(self, "estimator_options", {**options, **self.estimator_options})
         object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
         # Bare paths are welcome where a script or a command line has nothing more to say.
         object.__setattr__(self, "logs", _entries(self.logs))
@@ -110,9 +106,7 @@ class Experiment:
                 )
 
 
-def _standard(
-    given: Consistency | Mapping[str, Any] | bool | None, estimator: str
-) -> Consistency | None:
+def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: str) -> Consistency | None:
     """Options of the standard set; None when nobody asks for it."""
     if given is None or given is False or (given is True and estimator == "consistent"):
         return None
@@ -138,6 +132,9 @@ def named_options(estimator: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of an `Experiment`, where settings may also be mappings and ties names, as in a file."""
     made = dict(options)
+    if isinstance(made.get("estimator"), Mapping):
+        made["estimator"], own = named_options(made["estimator"])
+        made["estimator_options"] = {**own, **made.get("estimator_options", {})}
     if isinstance(made.get("uncertainty"), str):
         made["uncertainty"] = UncertaintySettings(made["uncertainty"])
     settings = {"filter": FilterSettings, "mask": MaskSettings, "uncertainty": UncertaintySettings}

@@ -21,6 +21,7 @@ from dynid.experiment import (
     MaskSettings,
     TieChoice,
     UncertaintySettings,
+    named_options,
 )
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.scope import Scope
@@ -72,6 +73,8 @@ def load_experiment(file: PathLike) -> Experiment:
     if not options["logs"]:
         raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
     options.setdefault("name", Path(file).stem)
+    if isinstance(options.get("estimator"), Mapping):
+        options["estimator"], options["estimator_options"] = named_options(options["estimator"])
     return Experiment(**options, file=str(file))
 
 

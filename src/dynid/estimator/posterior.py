@@ -27,15 +27,15 @@ def pull(pencil: Pencil, options: Consistency) -> float:
 def data_share(variables: Variables, options: Consistency) -> Float[Array, "p"]:
     """1 - v / v0 of each standard parameter, shape (p,): zero for what is known beforehand.
 
-    v0 is its variance by the prior alone (the distance to second order, at the prior), v by prior
-    and data; without a prior, a variance so large that any row beats it.
+    v0 is its variance by the prior alone (the distance to second order, at the prior), v by the
+    data and such a belief in each entry on its own: what an entry owes to others through the shape
+    of the prior is the prior's. Without a prior, a variance so large that any row beats it.
     """
     n, n_x = variables.n, variables.n_x
     prior = triangle(np.vstack([*_prior_roots(variables, options), _VAGUE * np.eye(n)]))
-    data = np.zeros((len(variables.A), n))
-    data[:, :n_x] = variables.A
-    both = triangle(np.vstack([prior, data]))
-    v0, v = (np.sum(np.linalg.inv(R) ** 2, axis=1)[:n_x] for R in (prior, both))
+    v0 = np.sum(np.linalg.inv(prior) ** 2, axis=1)[:n_x]
+    both = triangle(np.vstack([np.diag(1.0 / np.sqrt(v0)), variables.A]))
+    v = np.sum(np.linalg.inv(both) ** 2, axis=1)
     share = np.clip(1.0 - v / v0, 0.0, 1.0)
     return np.asarray((variables.space.T != 0) @ share)
 
