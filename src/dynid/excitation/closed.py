@@ -13,6 +13,7 @@ from dynid.base.rank import independent_columns
 from dynid.errors import InputError
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
+from dynid.excitation.series import Series
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
@@ -59,7 +60,7 @@ class ClosedMotion:
 
     mechanism: Mechanism
     joints: tuple[str, ...]
-    series: FourierMotion
+    series: Series
 
     @property
     def period(self) -> float:
@@ -133,9 +134,9 @@ def random_closed(
         draws: Motions drawn; the best conditioned is taken.
         margin: Share of every limit that stays unused, dimensionless.
     """
-    _check_start(mechanism)
+    check_start(mechanism)
     joints = independent_joints(mechanism)
-    bounds = _bounds(mechanism, joints)
+    bounds = joint_bounds(mechanism, joints)
     rng = np.random.default_rng(seed)
     shape = (harmonics, len(joints))
     candidates = []
@@ -205,7 +206,7 @@ def _regressor(mechanism: Mechanism, states: ClosedStates) -> Float[Array, "r p"
     return np.asarray(rows.reshape(-1, rows.shape[-1]))
 
 
-def _bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
+def joint_bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
     """Limits of the independent joints, no wider than what a walk through the workspace visits."""
     assembly = assembly_of(mechanism)
     walked = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
@@ -224,7 +225,7 @@ def _bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
     return Limits(low, high, speeds, accelerations)
 
 
-def _check_start(mechanism: Mechanism) -> None:
+def check_start(mechanism: Mechanism) -> None:
     """Refuse a start pose outside the limits: every motion is drawn towards it."""
     start = assembly_of(mechanism).start
     for name, own in mechanism.limits.items():
@@ -253,7 +254,7 @@ def _feasible(
         size = _SHRINK**attempt
         centre = start + size * (series.centre - start)
         smaller = FourierMotion(series.frequency, size * series.sine, size * series.cosine, centre)
-        if _can_be_done(assembly, places(mechanism, joints), smaller, t, margin):
+        if can_be_done(assembly, places(mechanism, joints), smaller, t, margin):
             return ClosedMotion(mechanism, joints, smaller)
     raise InputError(
         f"no motion of robot '{mechanism.name}' about its start pose keeps the loops closed, the poses"
@@ -263,9 +264,10 @@ def _feasible(
     )
 
 
-def _can_be_done(
-    assembly: Assembly, picked: Int[Array, "m"], series: FourierMotion, t: Float[Array, "n"], margin: float
+def can_be_done(
+    assembly: Assembly, picked: Int[Array, "m"], series: Series, t: Float[Array, "n"], margin: float
 ) -> bool:
+    """Whether the joints `picked` can move so: loops closed, poses regular, limits of all joints kept."""
     robot = assembly.mechanism
     q = assembly.follow(series.q(t), picked)
     if not np.all(assembly.gaps(q) < _CLOSED):

@@ -13,6 +13,7 @@ from dynid.errors import InputError
 from dynid.excitation.closed import ClosedMotion, random_closed
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
+from dynid.excitation.series import Series
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
@@ -65,7 +66,7 @@ def random_fourier(
         margin: Share of every limit that stays unused, dimensionless.
     """
     _check_series(harmonics, frequency, draws)
-    _check_joints(mechanism)
+    check_joints(mechanism)
     bounds = robot_limits(mechanism) if limits is None else limits
     shape = (harmonics, len(bounds.low))
     rng = np.random.default_rng(seed)
@@ -79,7 +80,7 @@ def random_fourier(
     return min(candidates, key=condition)
 
 
-def regressor_condition(mechanism: Mechanism) -> Callable[[FourierMotion], float]:
+def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
     """A function from a motion to the condition number of its base regressor, columns scaled.
 
     The base columns are chosen once, at random states, in the order that names them everywhere.
@@ -97,7 +98,7 @@ def regressor_condition(mechanism: Mechanism) -> Callable[[FourierMotion], float
     order = considered_order(mechanism, parameter_table(mechanism))
     kept = list(independent_columns(regressor(*states), order).kept)
 
-    def condition(motion: FourierMotion) -> float:
+    def condition(motion: Series) -> float:
         t = np.arange(SAMPLES) / SAMPLES * motion.period
         return scaled_condition(regressor(motion.q(t), motion.dq(t), motion.ddq(t))[:, kept])
 
@@ -131,7 +132,8 @@ def _check_series(harmonics: int, frequency: float, draws: int) -> None:
         raise InputError(f"frequency {frequency} Hz and {draws} draws: both must be positive")
 
 
-def _check_joints(mechanism: Mechanism) -> None:
+def check_joints(mechanism: Mechanism) -> None:
+    """Refuse joints that no series per coordinate can move."""
     turning = [joint.name for joint in mechanism.joints if joint.has_quaternion]
     if turning:
         raise InputError(

@@ -9,7 +9,6 @@ with noise. Friction, rotor inertia and offsets act through their columns of W.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +17,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states, places
 from dynid.excitation.efforts import closed_efforts, internal_tension
+from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -29,20 +29,6 @@ from dynid.regressor.regressor import tree_matrix
 Per = float | Float[Array, "c"]
 _BLOCK = 4096  # samples: the dense regressor of a block stays below some tens of megabytes
 _IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
-
-
-@runtime_checkable
-class Trajectory(Protocol):
-    """Positions and exact rates of the measured coordinates at any time."""
-
-    def q(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
-        """Positions."""
-
-    def dq(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
-        """Their rates."""
-
-    def ddq(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
-        """Their second rates."""
 
 
 def inverse_efforts(

@@ -14,7 +14,8 @@ from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.errors import InputError, NoResultError
-from dynid.excitation.simulate import Per, Trajectory, effort_noise, quantised
+from dynid.excitation.series import Trajectory
+from dynid.excitation.simulate import Per, effort_noise, quantised
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays

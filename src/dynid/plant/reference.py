@@ -17,7 +17,8 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.efforts import closed_efforts, internal_tension
-from dynid.excitation.simulate import Trajectory, closed_motion, inverse_efforts, parameter_vector
+from dynid.excitation.series import Trajectory
+from dynid.excitation.simulate import closed_motion, inverse_efforts, parameter_vector
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 
