@@ -13,6 +13,7 @@ from dynid.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.loop import Loop
+from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
 from dynid.notices import Notice
@@ -86,13 +87,14 @@ def describe(
     groupings = base.groupings(symbols)
     freedoms, mobility = _mobility(robot)
     cut = {loop.name for loop in robot.loops}
+    virtual = virtual_joints(robot)  # sensors are no part of the robot
     return Info(
         name=robot.name,
         dof=freedoms,
-        n_bodies=sum(joint.name not in cut for joint in robot.joints),
-        n_joints=len(robot.joints),
+        n_bodies=sum(joint.name not in cut | virtual for joint in robot.joints),
+        n_joints=len(robot.joints) - len(virtual),
         n_actuators=len(robot.actuators),
-        n_closures=len(robot.loops) + len(robot.couplings),
+        n_closures=len(robot.loops) - len(robot.poses) + len(robot.couplings),
         n_standard=len(parameters),
         n_base=len(base.indices),
         base=tuple(
@@ -147,15 +149,16 @@ def variant(
             rebuild(values), drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies
         )
     if open_loops and mechanism.loops:
-        changes |= {"loops": (), "measured": _free_joints(mechanism)}
+        mechanism = without_poses(mechanism, _free_joints(mechanism))
+        changes |= {"loops": ()}
     changed = replace(mechanism, **changes)  # type: ignore[arg-type]
     return changed if bodies is None else _sub_chain(changed, bodies)
 
 
 def _free_joints(mechanism: Mechanism) -> tuple[str, ...]:
     """All joints that move and are not coupled: what must be measured of an open tree."""
-    coupled = {coupling.joint for coupling in mechanism.couplings}
-    return tuple(joint.name for joint in mechanism.joints if joint.positions and joint.name not in coupled)
+    others = {coupling.joint for coupling in mechanism.couplings} | virtual_joints(mechanism)
+    return tuple(joint.name for joint in mechanism.joints if joint.positions and joint.name not in others)
 
 
 def structural_base(
@@ -255,6 +258,7 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
             raise InputError(
                 f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies)
             )
+    mechanism = without_poses(mechanism, _measured_alone(mechanism))
     wanted = set(bodies)
     joints = tuple(joint for joint in mechanism.joints if joint.child in wanted)
     for joint in joints:
@@ -283,6 +287,11 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
         terms=tuple(term for term in mechanism.terms if term.joint in coordinates),
         payloads={name: p for name, p in mechanism.payloads.items() if p.body in wanted},
     )
+
+
+def _measured_alone(mechanism: Mechanism) -> tuple[str, ...]:
+    """Measured joints without sensors of poses; where those told the pose, all joints that move."""
+    return _free_joints(mechanism) if mechanism.poses else mechanism.measured
 
 
 def _measured_part(mechanism: Mechanism, joints: Collection[str], loops: Sequence[Loop]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Motors of the robot file: actuators, measured joints, drive terms, couplings."""
+"""Motors of the robot file: actuators, drive terms, couplings."""
 
 from __future__ import annotations
 
@@ -60,16 +60,6 @@ def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
             f"motor '{name}' has the name of a joint but another velocity", f"call it motor_{name}"
         )
     return Actuator(name, ratios)
-
-
-def read_measured(entry: Entry, joints: Sequence[Joint]) -> tuple[str, ...]:
-    """`measured:`, names of movable joints in the order of q_1.. of a log."""
-    movable = [joint.name for joint in joints if joint.coordinates]
-    names = entry.texts()
-    for name, item in zip(names, entry.items(), strict=True):
-        if name not in movable:
-            raise item.error(f"unknown joint '{name}'" + nearest(name, movable), "name a movable joint")
-    return names
 
 
 def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]]:

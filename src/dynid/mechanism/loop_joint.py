@@ -19,6 +19,7 @@ from dynid.mechanism.expression import parse
 from dynid.mechanism.frame import identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop
+from dynid.mechanism.measured_reader import measured_joints
 
 _KINDS = {FIXED_BY[kind]: kind for kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)}
 
@@ -77,7 +78,7 @@ def _used(loops: tuple[Loop, ...], fields: Mapping[str, Entry]) -> set[str]:
 def _references(fields: Mapping[str, Entry]) -> Iterator[tuple[str, Entry]]:
     """Every joint that a key names in full, with its place."""
     if "measured" in fields:
-        yield from ((item.text(), item) for item in fields["measured"].items())
+        yield from measured_joints(fields["measured"])
     if "actuators" in fields:
         for item in fields["actuators"].items():
             on = item.mapping().get("on") if item.is_mapping else None

@@ -16,6 +16,7 @@ from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import Joint
 from dynid.mechanism.loop import Loop
+from dynid.mechanism.measured_pose import MeasuredPose
 from dynid.notices import Notice
 
 if TYPE_CHECKING:
@@ -99,8 +100,11 @@ class Mechanism:
         bodies: By name; every child of a joint has an entry, in joint order.
         actuators: In the order of tau_1.. of a log.
         measured: Joint names in the order of q_1.. of a log.
-        measured_sigma: Deviations of the measured joints where the description gives them, in [rad]
-            or [m]: more joints than freedoms are met in least squares weighted by these.
+        measured_sigma: Measured position coordinate -> its deviation where the description gives it,
+            in [rad] or [m] (entries of a quaternion: of the attitude, in [rad]): more coordinates than
+            freedoms are met in least squares weighted by these.
+        poses: Bodies whose pose is measured directly. Their massless chains and welds are among
+            `joints`, `bodies` and `loops`, and what is measured of them among `measured`.
         drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
         loops: Closures of the tree; `couplings` are closures too, but linear.
         start: Position coordinates of a pose near which the loops are first closed (others zero).
@@ -134,6 +138,7 @@ class Mechanism:
     notices: tuple[Notice, ...] = ()
     file: str | None = None
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
+    poses: tuple[MeasuredPose, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)

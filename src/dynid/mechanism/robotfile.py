@@ -17,11 +17,12 @@ from dynid.mechanism.drive_reader import (
     read_actuators,
     read_couplings,
     read_drive,
-    read_measured,
 )
 from dynid.mechanism.joint_reader import read_joints
 from dynid.mechanism.loop_joint import can_be_joint, cut_loops
 from dynid.mechanism.loop_reader import check_cables, read_loops, refuse_closed
+from dynid.mechanism.measured_reader import Measured, read_measured
+from dynid.mechanism.measured_start import chain_starts
 from dynid.mechanism.mechanism import Actuator, Body, Mechanism
 from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
 from dynid.mechanism.rest_reader import (
@@ -97,16 +98,19 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         scope.declare(fields["symbols"])
     parts = _tree(root, fields, scope, source)
     actuators = _actuators(root, fields, scope, parts)
+    measured = _measured(fields, scope, parts, actuators)
     robot = Mechanism(
         name=parts.name,
         gravity=_gravity(fields, scope, parts),
-        joints=tuple(parts.joints),
-        bodies=parts.bodies,
+        joints=(*parts.joints, *measured.chains),
+        bodies=parts.bodies | {one.child: Body(one.child, parameters=()) for one in measured.chains},
         actuators=actuators,
-        measured=_measured(fields, parts, actuators),
+        measured=measured.joints,
+        measured_sigma=measured.sigma,
+        poses=measured.poses,
         drive=_drive(fields, parts, actuators, over_source=source is not None),
         couplings=parts.couplings,
-        loops=parts.loops,
+        loops=(*parts.loops, *measured.welds),
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
@@ -164,10 +168,14 @@ def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:
     return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else parts.gravity)
 
 
-def _measured(fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...]) -> tuple[str, ...]:
+def _measured(
+    fields: Mapping[str, Entry], scope: Scope, parts: Parts, actuators: tuple[Actuator, ...]
+) -> Measured:
     if "measured" in fields:
-        return read_measured(fields["measured"], parts.joints)
-    return default_measured(parts.joints, parts.couplings, actuators, closed=bool(parts.loops))
+        loops = {loop.name for loop in parts.loops}
+        return read_measured(fields["measured"], scope, parts.joints, parts.bodies, loops)
+    closed = bool(parts.loops)
+    return Measured(default_measured(parts.joints, parts.couplings, actuators, closed=closed))
 
 
 def _drive(
@@ -196,6 +204,9 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
         later["order"] = read_order(fields["order"], robot)
     if "start" in fields:
         later["start"] = {**robot.start, **read_start(fields["start"], scope, robot)}
+    if robot.poses:
+        start = later.get("start", robot.start)
+        later["start"] = {**chain_starts(robot, start), **start}
     if "free" in fields:
         valid = {name for joint in robot.joints for name in joint.positions}
         short = {name.rsplit("_", 1)[-1] for name in valid}

@@ -1,4 +1,4 @@
-"""Roll, pitch, yaw of a log as unit quaternions."""
+"""Attitudes of a log: roll, pitch, yaw as unit quaternions, and quaternions that are none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.mechanism.measured_pose import ANGLE_ORDERS
+from dynid.mechanism.mechanism import Mechanism
+from dynid.notices import Notice
 
-CONVENTIONS = ("xyz", "zyx")
+CONVENTIONS = tuple(ANGLE_ORDERS)
+_LOST = 0.1  # length of a quaternion: trackers that lose sight write zeros
+_MOST_OFF = 0.1  # of the typical length from 1: drift and rounding stay far below
 
 
 def quaternion(angles: Float[Array, "n 3"], convention: str) -> Float[Array, "n 4"]:
@@ -25,6 +30,42 @@ def quaternion(angles: Float[Array, "n 3"], convention: str) -> Float[Array, "n 
     turns = [_about(axis, angles[:, axis]) for axis in range(3)]
     first, second, third = turns if convention == "xyz" else turns[::-1]
     return _product(_product(first, second), third)
+
+
+def check_order(mechanism: Mechanism, angles: str, file: object) -> None:
+    """Refuse a log whose single angles have another order than the robot file gives them."""
+    for pose in mechanism.poses:
+        if pose.has_single_angles and pose.angles != angles:
+            single = ", ".join(name for name in pose.of if name not in ("x", "y", "z"))
+            raise InputError(
+                f"the robot file means {single} of the measured pose '{pose.name}' in the order"
+                f" '{pose.angles}', the experiment in the order '{angles}'",
+                file=file,
+                place="angles",
+                remedy="give 'angles' the same value in both",
+            )
+
+
+def check_lengths(q: Float[Array, "n 4"], joint: str, file: object) -> list[Notice]:
+    """Mark lost attitudes (all zero) as NaN, in place; refuse columns that are no unit quaternions.
+
+    The length itself does not matter later, so a slow drift of it is left as it is.
+    """
+    length = np.linalg.norm(q, axis=1)
+    lost = length < _LOST
+    seen = length[length >= _LOST]
+    typical = float(np.median(seen)) if len(seen) else 0.0
+    if abs(typical - 1.0) > _MOST_OFF:
+        raise InputError(
+            f"the quaternion of '{joint}' has the length {typical:.3g} instead of 1",
+            file=file,
+            remedy="check which columns are qw, qx, qy and qz, and their scale",
+        )
+    if not lost.any():
+        return []
+    q[lost] = np.nan
+    text = f"{int(lost.sum())} samples have no attitude of '{joint}': its quaternion is zero there"
+    return [Notice("attitude-lost", text, "look for frames in which the tracker lost sight")]
 
 
 def _about(axis: int, angle: Float[Array, "n"]) -> Float[Array, "n 4"]:

@@ -14,6 +14,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.settings import ColumnMap
 
 ANGLES = ("roll", "pitch", "yaw")
+QUATERNION = ("qw", "qx", "qy", "qz")
+_OF_POSE = ("x", "y", "z", *ANGLES, *QUATERNION)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:
     joints = {joint.name: joint for joint in mechanism.joints}
     names = mechanism.measured_positions
     return {name: names.index(f"{name}_qw") for name in mechanism.measured if joints[name].has_quaternion}
+
+
+def pose_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """Everything measured whose columns are those of a pose: `<name>_x`, `<name>_yaw`, `<name>_qw`, ..."""
+    return tuple(dict.fromkeys([*quaternion_starts(mechanism), *(pose.name for pose in mechanism.poses)]))
 
 
 def slots(mechanism: Mechanism) -> tuple[Slot, ...]:
@@ -114,24 +121,23 @@ def _mapped(
 
 def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     positions = mechanism.measured_positions
-    starts = quaternion_starts(mechanism)
+    poses = pose_names(mechanism)
     yield Slot("t", "t", 0, ("t", "time"), "time")
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")
     for i, name in enumerate(positions):
-        bare = _bare(name, starts)
+        bare = _bare(name, poses)
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare)))
         yield Slot(f"q_{i + 1}", "q", i, spellings, f"the position of '{name}'")
     for quantity, label in (("dq", "velocity"), ("ddq", "acceleration")):
         for i, name in enumerate(positions):
-            if not _of_quaternion_joint(name, starts):
-                spelled = _numbered(quantity, i, name)
-                yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'")
+            spelled = _numbered(quantity, i, name)
+            yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'")
     for i, actuator in enumerate(mechanism.actuators):
         spelled = _numbered("tau", i, actuator.name)
         yield Slot(f"tau_{i + 1}", "tau", i, spelled, f"the effort of '{actuator.name}'")
-    for joint, start in starts.items():
+    for joint, start in quaternion_starts(mechanism).items():
         for angle in ANGLES:
-            spelled = (f"{joint}_{angle}", *((angle,) if len(starts) == 1 else ()))
+            spelled = _bare(f"{joint}_{angle}", poses)
             yield Slot(f"{joint}_{angle}", angle, start, spelled, f"the {angle} of '{joint}'")
 
 
@@ -141,14 +147,10 @@ def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(spelled))
 
 
-def _bare(name: str, starts: Mapping[str, int]) -> tuple[str, ...]:
-    """A quaternion joint's columns may go without `q_`, and without the joint if it is the only one."""
-    joint = _of_quaternion_joint(name, starts)
-    if joint is None:
-        return ()
-    return (name, name.removeprefix(f"{joint}_")) if len(starts) == 1 else (name,)
-
-
-def _of_quaternion_joint(name: str, starts: Mapping[str, int]) -> str | None:
-    suffixes = ("x", "y", "z", "qw", "qx", "qy", "qz")
-    return next((joint for joint in starts for suffix in suffixes if name == f"{joint}_{suffix}"), None)
+def _bare(name: str, poses: Sequence[str]) -> tuple[str, ...]:
+    """Columns of a pose may go without `q_`, and without its name if it is the only one."""
+    for pose in poses:
+        suffix = name.removeprefix(f"{pose}_")
+        if suffix != name and suffix in _OF_POSE:
+            return (name, suffix) if len(poses) == 1 else (name,)
+    return ()

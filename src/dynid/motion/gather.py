@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.attitude import quaternion
+from dynid.motion.attitude import check_lengths, quaternion
 from dynid.motion.columns import ANGLES, Slot, quaternion_starts
 from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap
@@ -62,8 +62,10 @@ def gather(
         if slot.key in chosen
     }
     count = len(values["t"])
-    q = _positions(mechanism, known, values, count, angles, table, file)
     notices: list[Notice] = []
+    q = _positions(mechanism, known, values, chosen, angles, table, file)
+    for joint, start in quaternion_starts(mechanism).items():
+        notices += check_lengths(q[:, start : start + 4], joint, file)
     dq = _rates("dq", known, values, q, notices)
     ddq = _rates("ddq", known, values, q, notices)
     tau, present = _efforts(mechanism, known, values, count, notices)
@@ -92,23 +94,34 @@ def _positions(
     mechanism: Mechanism,
     known: Sequence[Slot],
     values: Mapping[str, Float[Array, "n"]],
-    count: int,
+    chosen: Mapping[str, ColumnMap],
     angles: str,
     table: Table,
     file: object,
 ) -> Float[Array, "n m"]:
     names = mechanism.measured_positions
-    q = np.empty((count, len(names)))
+    q = np.empty((len(values["t"]), len(names)))
     missing = set(range(len(names)))
     for slot in known:
         if slot.quantity == "q" and slot.key in values:
             q[:, slot.index] = values[slot.key]
             missing.discard(slot.index)
     for joint, start in quaternion_starts(mechanism).items():
-        turned = [values[key] for angle in ANGLES if (key := f"{joint}_{angle}") in values]
+        turned = [key for angle in ANGLES if (key := f"{joint}_{angle}") in values]
         entries = range(start, start + 4)
-        if missing.issuperset(entries) and len(turned) == len(ANGLES):
-            q[:, start : start + 4] = quaternion(np.column_stack(turned), angles)
+        if turned and not missing.issuperset(entries):
+            given = [f"q_{i + 1}" for i in entries if i not in missing]
+            shown = [" ".join(chosen[key].name for key in keys) for keys in (turned, given)]
+            raise InputError(
+                f"the attitude of '{joint}' is there twice: as angles ({shown[0]}) and as a quaternion"
+                f" ({shown[1]})",
+                file=file,
+                place="header",
+                remedy="keep one of them: rename or remove the other columns",
+            )
+        if len(turned) == len(ANGLES):
+            attitude = np.column_stack([values[key] for key in turned])
+            q[:, start : start + 4] = quaternion(attitude, angles)
             missing.difference_update(entries)
     if missing:
         lost = ", ".join(f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))

@@ -16,6 +16,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.attitude import check_order
 from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import match, quaternion_starts, slots
 from dynid.motion.csv_file import read_csv
@@ -60,6 +61,7 @@ def read_log(
         need_effort: Refuse a log without any effort.
     """
     path, payloads, own = _place(entry)
+    check_order(mechanism, angles, path)
     table = read_table(path, drop_bad_rows)
     known = slots(mechanism)
     chosen = match(tuple(table.columns), known, {**(columns or {}), **own}, path)
