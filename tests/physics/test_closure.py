@@ -180,3 +180,42 @@ def test_loops_that_leave_no_mobility_are_refused() -> None:
     start = dict(zip(robot.positions, assembly.start.tolist(), strict=True))
     with pytest.raises(InputError, match="leave no mobility"):
         Assembly(replace(robot, loops=(*robot.loops, weld), start=start))
+
+
+@pytest.mark.parametrize("kind", ["weld", "revolute"])
+def test_frames_held_half_a_turn_off_are_not_taken_for_closed(kind: str) -> None:
+    from dynid.mechanism.joint import Joint
+    from dynid.mechanism.mechanism import Body, Mechanism
+
+    # A body that floats, started upside down: the equations of the loop are zero there as well.
+    free, spin = (
+        Joint(n, k, "base", n + "_body") for n, k in (("pose", JointKind.FREE), ("spin", JointKind.FREE))
+    )
+    robot = Mechanism(
+        "floating",
+        np.zeros(3),
+        (free, spin),
+        {joint.child: Body(joint.child) for joint in (free, spin)},
+        (),
+        (),
+        loops=(
+            Loop(
+                "held",
+                FIXED_BY[kind],
+                "base",
+                Frame(np.eye(3), np.zeros(3)),
+                "pose_body",
+                Frame(np.eye(3), np.zeros(3)),
+            ),
+        ),
+        start={"pose_qw": 0.0, "pose_qx": 1.0},
+    )
+    closure = Closure(robot)
+    q = np.zeros((1, len(robot.positions)))
+    q[0, robot.positions.index("pose_qx")] = q[0, robot.positions.index("spin_qw")] = 1.0
+    assert np.abs(closure.values(q).f).max() < 1e-15  # exact zeros
+    assert closure.turned_over(q).all()
+    with pytest.raises(InputError, match="'held' closes only half a turn off"):
+        Assembly(robot)
+    upright = Assembly(replace(robot, start={"pose_qw": 0.8, "pose_qx": 0.6}))
+    assert not upright.closure.turned_over(upright.start[None]).any()

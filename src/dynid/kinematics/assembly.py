@@ -27,6 +27,7 @@ _RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
+_ATTEMPTS = 8
 _LOST = 1e-9  # of |A| |dq|: more than this left by the fixed pivots is done again by QR
 Measured = Sensors | Int[Array, "m"]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
@@ -312,17 +313,25 @@ class Assembly:
         for name, value in robot.start.items():
             q[0, robot.positions.index(name)] = value
         rng = np.random.default_rng(_SEED)
-        for attempt in range(8):
+        for attempt in range(_ATTEMPTS):
             trial = q if attempt == 0 else moved(robot, q, 0.3 * rng.normal(size=(1, self.closure.tree.n_v)))
             found = _damped(self.closure, robot, trial)
-            if np.abs(self.closure.values(found).f).max(initial=0.0) < CLOSED:
+            closed = np.abs(self.closure.values(found).f).max(initial=0.0) < CLOSED
+            if closed and not self.closure.turned_over(found).any():
                 return np.asarray(found[0])
-        f = np.abs(self.closure.values(_damped(self.closure, robot, q)).f[0])
+        raise self._not_assembled(_damped(self.closure, robot, q))
+
+    def _not_assembled(self, q: Float[Array, "1 q"]) -> InputError:
+        """What stays open, or closes only half a turn off, at the best pose found."""
+        f = np.abs(self.closure.values(q).f[0])
         worst = int(np.argmax(f))
-        raise InputError(
-            f"the loops of robot '{robot.name}' cannot be assembled: '{self.closure.names[worst]}' stays open"
-            f" by {f[worst]:.3g} (m or rad)",
-            file=robot.file,
+        name, how = self.closure.names[worst], f"stays open by {f[worst]:.3g} (m or rad)"
+        if f[worst] < CLOSED:
+            name = self.mechanism.loops[int(np.argmax(self.closure.turned_over(q)[0]))].name
+            how = "closes only half a turn off: its frames hold an axis the wrong way round"
+        return InputError(
+            f"the loops of robot '{self.mechanism.name}' cannot be assembled: '{name}' {how}",
+            file=self.mechanism.file,
             remedy="check frames and lengths, or give a nearer pose under `start:`",
         )
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.arrays import Array
 from dynid.kinematics.equation_kinds import ALONG, NORMAL, ROD
@@ -106,6 +106,28 @@ class Closure:
         gamma = np.zeros((len(q), self.count))
         closure_bias(*self.tables[:3], *(np.ascontiguousarray(x, dtype=float) for x in (q, dq)), gamma)
         return gamma
+
+    def turned_over(self, q: Float[Array, "n q"]) -> Bool[Array, "n l"]:
+        """Loops that hold an axis the wrong way round: their equations are zero half a turn off too."""
+        from dataclasses import replace
+
+        from dynid.kinematics.tree import body_motion
+
+        links, frames = _loop_frames(self.tree, self.mechanism)
+        names = tuple(str(i) for i in range(len(links)))
+        placed = np.array(frames).reshape(-1, 12)
+        tree = replace(
+            self.tree, body_link=np.array(links, dtype=np.int64), body_frame=placed, body_names=names
+        )
+        still = np.zeros((len(q), self.tree.n_v))
+        R = body_motion(tree, q, still, still).R
+        wrong = np.zeros((len(q), len(self.mechanism.loops)), dtype=bool)
+        for i, loop in enumerate(self.mechanism.loops):
+            fixed = [_AXES[name] for name in ("rx", "ry", "rz") if name in loop.fix]
+            held = {3: [0, 1, 2], 2: [k for k in range(3) if k not in fixed]}.get(len(fixed), [])
+            agree = np.einsum("nik,nik->nk", R[:, 2 * i][:, :, held], R[:, 2 * i + 1][:, :, held])
+            wrong[:, i] = np.any(agree < 0.0, axis=1)
+        return wrong
 
 
 def moved(mechanism: Mechanism, q: Float[Array, "n q"], step: Float[Array, "n v"]) -> Float[Array, "n q"]:
