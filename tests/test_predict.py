@@ -298,6 +298,45 @@ def test_rates_may_be_left_out(tmp_path) -> None:
         predict_efforts(known, replace(whole, dq=57.3 * dq), robot=robot)
 
 
+def test_positions_with_noise_are_told() -> None:
+    robot, _ = robot_of("scara")
+    _, t, q, *_ = motion_of("scara")
+    noisy = q + 1e-5 * np.random.default_rng(1).normal(size=q.shape)  # 5 rad/s^2 at 2 ms
+    found = predict_efforts(exact("scara"), log_from_arrays(robot, t, noisy, None), robot=robot)
+    assert [notice.code for notice in found.notices] == ["rough-trajectory"]
+
+
+def test_runs_of_a_file_are_taken_one_by_one() -> None:
+    robot, _ = robot_of("dualv")
+    whole = trajectory("dualv")
+    cut = replace(whole, segments=((0, 200), (250, len(whole.t))), dq=None, ddq=None)
+    found, expected = predict_efforts(exact("dualv"), cut, robot=robot), true_efforts("dualv")
+    kept = np.r_[0:200, 250 : len(whole.t)]
+    np.testing.assert_array_equal(found.t, whole.t[kept])
+    inner = np.r_[20:180, 220 : len(kept) - 20]
+    # Spline through samples 2 ms apart, on each side of the cut its own.
+    assert np.abs(found.tau - expected[kept])[inner].max() < 1e-6 * np.abs(expected).max()
+
+
+def test_an_arm_is_led_by_the_pose_of_its_hand() -> None:
+    robot, _ = robot_of("scara")
+    bent = replace(robot, start=dict(zip(robot.positions, [0.3, 0.8, 0.05, 0.2], strict=True)))
+    t = np.arange(0.0, 1.0, 0.002)
+    q = np.array([0.3, 0.8, 0.05, 0.2]) + np.outer(np.sin(4.0 * t), [0.2, 0.3, 0.02, 0.4])
+    still = np.zeros((len(t), 4))
+    bodies = body_motion(tree_of(bent), q, still, still)
+    hand = robot.joints[-1].child
+    i = [joint.child for joint in robot.joints].index(hand)
+    names = ("x", "y", "z", "qw", "qx", "qy", "qz")
+    pose = dict(zip(names, [*bodies.p[:, i].T, *quaternions(bodies.R[:, i]).T], strict=True))
+    led = predict_efforts(exact("scara"), PoseTrajectory(t, pose, hand), robot=bent)
+    expected = predict_efforts(exact("scara"), log_from_arrays(bent, t, q, None), robot=bent)
+    error = np.abs(led.tau - expected.tau) / np.abs(expected.tau).max(axis=0)
+    # Both rates come from splines, of different signals; dry friction jumps where a joint turns round.
+    assert np.median(error) < 1e-7
+    assert np.quantile(error[20:-20], 0.99) < 1e-5
+
+
 def test_dry_friction_does_not_flicker_at_rest() -> None:
     robot, truth = robot_of("orthoglide")
     t = np.arange(0.0, 2.0, 0.002)

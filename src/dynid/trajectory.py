@@ -20,16 +20,21 @@ from dynid.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.columns import match, slots
 from dynid.motion.differentiate import differentiate
+from dynid.motion.filters import low_pass
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import LogEntry
+from dynid.notices import Notice
 from dynid.posed import POSE, QUATERNION, pose_angles, posed_robot
 
 _SPOILED = ("not-finite", "short-segments", "time-missing", "gap")
 _MOST_OFF = 0.2  # of the rates' own size: rates that do not belong to the positions
 _PLATFORM = "platform"
+_FAST = 0.1  # of the sampling rate: a trajectory that is worth its samples has little there
+_MOST_FAST = 0.7  # of the rms of an acceleration: half of its power
+_LONG_ENOUGH = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +139,28 @@ def _with_rates(log: Log) -> Log:
         if log.dq is not None:
             curve = differentiate(rates["dq"][part], log.dt, "spline")
         rates["ddq"][part] = _fitting(log, "ddq", log.ddq, part, curve)
-    return replace(log, **rates)  # type: ignore[arg-type]
+    return replace(log, **rates, notices=(*log.notices, *_rough(log, rates["ddq"])))  # type: ignore[arg-type]
+
+
+def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
+    """Whether accelerations are mostly noise: a recorded log is no desired trajectory."""
+    start, stop = max(log.segments, key=lambda one: one[1] - one[0])
+    if stop - start < _LONG_ENOUGH:
+        return ()
+    part = ddq[start:stop]
+    smooth = low_pass("butterworth", _FAST / log.dt, 4, log.dt)(part)
+    inner = slice(_LONG_ENOUGH // 4, -_LONG_ENOUGH // 4)
+    share = np.linalg.norm((part - smooth)[inner], axis=0) / np.maximum(
+        np.linalg.norm(part[inner], axis=0), np.finfo(float).tiny
+    )
+    names = [name for name, one in zip(log.position_names, share, strict=True) if one > _MOST_FAST]
+    if not names:
+        return ()
+    text = (
+        f"the accelerations of {', '.join(names)} lie mostly above {_FAST / log.dt:.3g} Hz: noise, or corners"
+    )
+    remedy = "smooth the positions, give ddq, or use dynid validate for a recorded log"
+    return (Notice("rough-trajectory", text, remedy),)
 
 
 def _fitting(
