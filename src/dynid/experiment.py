@@ -11,6 +11,7 @@ from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
+from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
 MODELS = ("inverse", "power", "energy", "internal", "wrench")
 ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
 ANGLES = ("xyz", "zyx")
+ENERGY_OPTIONS = ("window", "overlap", "integration")
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class Experiment:
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
         _check_names("essential", self.essential or {}, ("ratio", "sigma_percent"))
+        _check_names("energy", self.energy, ENERGY_OPTIONS)
+        quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
             check_choice("model", self.model, MODELS)
         check_choice("estimator", self.estimator, ESTIMATORS)

@@ -12,6 +12,7 @@ from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.estimator import MAKERS, estimator_named
 from dynid.experiment import (
     ANGLES,
+    ENERGY_OPTIONS,
     ESTIMATORS,
     MODELS,
     ColumnMap,
@@ -26,6 +27,7 @@ from dynid.experiment import (
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.scope import Scope
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
+from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
 from dynid.strict_yaml import PathLike, read_yaml
 
@@ -245,7 +247,7 @@ class _Reader:
         return {name: number}
 
     def energy(self, entry: Entry) -> dict[str, Any]:
-        fields = entry.fields(("window", "overlap"))
+        fields = entry.fields(ENERGY_OPTIONS)
         options: dict[str, Any] = {}
         if "window" in fields:
             options["window"] = self.scope.number(fields["window"])
@@ -253,6 +255,8 @@ class _Reader:
                 raise fields["window"].error("the window is not positive", "give seconds")
         if "overlap" in fields:
             options["overlap"] = fields["overlap"].flag()
+        if "integration" in fields:
+            options["integration"] = fields["integration"].choice(tuple(QUADRATURES))
         return options
 
     def internal(self, entry: Entry) -> dict[str, Any]:

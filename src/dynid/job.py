@@ -7,20 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter, window_filter
 from dynid.conditioning.stream import stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
+from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_named
+from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_named, rows_of
 from dynid.projection.projection import Directions, Group, System, choose_rows
+from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.layout import ABSENT
 
 Progress = Callable[[str, float], None]
@@ -54,15 +58,28 @@ class Job:
         """Payloads mounted in each log."""
         return tuple(log.payloads for log in self.logs)
 
-    def by_efforts(self) -> tuple[RowSource, ...]:
-        """The same logs by the inverse model: what is compared with efforts as logged."""
+    def by_efforts(self, chi: Float[Array, "p"] | None = None) -> tuple[RowSource, ...]:
+        """The same logs by the inverse model: what is compared with efforts as logged.
+
+        Args:
+            chi: Standard parameters, shape (p,), SI: loads of load-dependent friction are then those that
+                these foretell, for a measured effort would tell itself. None: as measured.
+        """
         inverse = MODELS["inverse"]
+        if chi is not None and owners_of(self.mechanism, "Fl"):
+            rows = self.directions if self.model is inverse else self._effort_rows(inverse)
+            motions = (source.motion for source in self.sources)
+            return tuple(rows_of(self.mechanism, self.parameters, rows, motion, chi) for motion in motions)
         if self.model is inverse:
             return self.sources
-        present = np.all([log.effort_present for log in self.logs], axis=0)
-        rows = choose_rows(inverse.directions(self.mechanism), None, present)
+        rows = self._effort_rows(inverse)
         motions = (source.motion for source in self.sources)
         return tuple(inverse.rows(self.mechanism, self.parameters, rows, motion) for motion in motions)
+
+    def _effort_rows(self, inverse: Model) -> Directions:
+        """Rows of the inverse model for every effort that all logs have."""
+        present = np.all([log.effort_present for log in self.logs], axis=0)
+        return choose_rows(inverse.directions(self.mechanism), None, present)
 
     def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], experiment: Experiment) -> Job:
         """The same equations along other logs, which may carry no payload that these logs do not."""
@@ -126,7 +143,8 @@ def join(
 ) -> Job:
     """A job whose every choice has been made."""
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
-    sources = tuple(model.rows(robot, parameters, directions, motion) for motion in motions)
+    options = {"integration": _integration(experiment)} if model.windowed else {}
+    sources = tuple(model.rows(robot, parameters, directions, motion, **options) for motion in motions)
     if model.windowed:
         filters = tuple(_windows(plan, experiment) for plan in plans)
         return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
@@ -141,7 +159,12 @@ def join(
 def _windows(plan: MotionPlan, experiment: Experiment) -> RowFilter:
     """Windows as asked, else as long as two kept rows."""
     window = experiment.energy.get("window") or 2.0 * plan.decimate * plan.dt
-    return window_filter(plan.dt, float(window), bool(experiment.energy.get("overlap", False)))
+    overlap = bool(experiment.energy.get("overlap", False))
+    return window_filter(plan.dt, float(window), overlap, quadrature_named(_integration(experiment)))
+
+
+def _integration(experiment: Experiment) -> str:
+    return str(experiment.energy.get("integration", DEFAULT))
 
 
 def build_system(job: Job, progress: Progress | None = None, threads: int | None = None) -> System:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.projection.quadrature import DEFAULT, QUADRATURES, Quadrature
 
 # Half length in periods of the cutoff: a Hamming window of this length falls from pass to stop
 # within 0.4 of the cutoff, so that 0.8 of the Nyquist frequency aliases below -40 dB.
@@ -23,11 +24,13 @@ class RowFilter:
         kernel: Unit sum, odd length, shape (2 half + 1,), dimensionless.
         decimate: One output every so many samples.
         cutoff: -6 dB frequency in [Hz]; None when rows are taken as they are.
+        within: How a row averages over samples before it is filtered, shape (w,), dimensionless.
     """
 
     kernel: Float[Array, "h"]
     decimate: int
     cutoff: float | None
+    within: Float[Array, "w"] = field(default_factory=lambda: np.ones(1))
 
     @property
     def half(self) -> int:
@@ -42,7 +45,8 @@ class RowFilter:
         columns have variance s^2 / decimate each: neighbours are correlated, and counting rows
         would promise too much.
         """
-        return max(1.0, float(1.0 / (self.decimate * np.sum(self.kernel**2))))
+        whole = np.convolve(self.kernel, self.within)
+        return max(1.0, float(1.0 / (self.decimate * np.sum(whole**2))))
 
 
 def row_filter(
@@ -64,11 +68,22 @@ def row_filter(
     return RowFilter(kernel / kernel.sum(), decimate, cutoff)
 
 
-def window_filter(dt: float, window: float, overlap: bool) -> RowFilter:
-    """Mean over windows of `window` [s]; overlapping ones begin every half window."""
+def window_filter(
+    dt: float, window: float, overlap: bool, rule: Quadrature = QUADRATURES[DEFAULT]
+) -> RowFilter:
+    """Mean over windows of `window` [s]; overlapping ones begin every half window.
+
+    Rows that span one interval are averaged over an odd number of them, so that a window has a
+    middle row; of rows that span two, every second one belongs to a window.
+    """
+    if rule.span == 2:
+        pairs = max(1, round(0.5 * window / dt))
+        kernel = np.zeros(2 * pairs - 1)
+        kernel[::2] = 1.0 / pairs
+        return RowFilter(kernel, pairs if overlap else 2 * pairs, None, rule.weights)
     half = max(1, round(0.5 * window / dt - 0.5))
     width = 2 * half + 1
-    return RowFilter(np.full(width, 1.0 / width), half if overlap else width, None)
+    return RowFilter(np.full(width, 1.0 / width), half if overlap else width, None, rule.weights)
 
 
 def _sinc(frequency: float) -> Float[Array, "h"]:

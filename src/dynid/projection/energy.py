@@ -2,10 +2,10 @@
 
     (h(t2) - h(t1)) chi  +  integral of dq^T friction dt  =  integral of dq^T B tau dt
 
-A row is made for every interval between two samples, and the row filter averages over the
-window: energies telescope, so of a window only its ends count. What must be integrated
-(friction, efforts) is integrated by the cubic through four samples. Rows are divided by the
-window's length: mean power, in watts.
+A row is made for every interval between two samples (or pair of intervals, by Simpson's rule), and the
+row filter averages over the window: energies telescope, so of a window only its ends count. What must be
+integrated (friction, efforts) goes through one rule of `quadrature`. Rows are divided by the window's
+length: mean power, in watts.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
+from dynid.mechanism.friction import STRIBECK_SPEED, load_map, owners_of, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.projection import Directions
+from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.regressor import energy_row
-
-_REACH = 2  # samples beside an interval that its cubic needs
 
 
 def energy_directions(mechanism: Mechanism) -> Directions:
@@ -42,38 +42,52 @@ class EnergyRows:
         parameters: Sequence[Parameter],
         directions: Directions,
         motion: Motion,
+        integration: str = DEFAULT,
     ) -> None:
+        self.quadrature = quadrature_named(integration)
         self.mechanism, self.directions, self.motion = mechanism, directions, motion
         self.dt = motion.log.dt
         self.kinematics = kinematics_along(mechanism, motion)
         self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
+        self._loaded = bool(owners_of(mechanism, "Fl"))
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))
 
     def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges of intervals (each named by its first sample) that have all their neighbours."""
-        return [(a + _REACH, b - _REACH) for a, b in self.motion.usable() if b - a > 4 * _REACH]
+        """Ranges of rows (each named by a sample of its span) that have all their neighbours."""
+        before, after = self.quadrature.before, self.quadrature.after
+        return [(a + before, b - after) for a, b in self.motion.usable() if b - a > before + after]
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (1, n) of consecutive tiles of start .. stop."""
-        first, last = start - _REACH, stop + _REACH
+        rule = self.quadrature
+        first, last = start - rule.before, stop + rule.after
         measured = self.motion.states(first, last)
         moved = self.kinematics.states(first, measured)
-        q, dq, ddq, fine = moved.q, moved.dq, moved.ddq, moved.fine
+        q, dq, ddq = moved.q, moved.dq, moved.ddq
         states = np.concatenate([self._energies(q, dq), self._rotors(dq)], axis=1)
-        packed = np.empty((self.layout.n_entries, stop - start))
-        stored = np.diff(states, axis=0)[_REACH:-1][: stop - start].T / self.dt
-        packed[: len(stored)] = stored
-        powers = np.column_stack([*self._powers(q, dq, ddq), self._effort_power(dq, first, last)])
-        packed[len(stored) :] = _interval_means(powers)[: stop - start].T
-        order = self._order()
-        known = self.motion.weights(first, last, measured[1]).max(axis=1, initial=0.0) * fine
-        weights = np.minimum(known[_REACH:-_REACH], known[_REACH + 1 : 1 - _REACH])[None]
+        loads = self.motion.efforts(first, last) if self._loaded else np.zeros((len(dq), 0))
+        powers = np.column_stack([*self._powers(q, dq, ddq, loads), self._effort_power(dq, first, last)])
+        usable = moved.fine & self.motion.log.valid[first:last]
+        states[~usable], powers[~usable] = 0.0, 0.0
+        computed = np.concatenate([rule.changes(states) / self.dt, rule.means(powers)], axis=1)
+        packed = np.ascontiguousarray(computed.T[self._order()])
+        weights = self._weights(first, last, measured[1], usable)[None]
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
-            yield start + at, packed[order, part], np.ascontiguousarray(weights[:, part])
+            yield start + at, packed[:, part].copy(), np.ascontiguousarray(weights[:, part])
+
+    def _weights(
+        self, first: int, last: int, dq: Float[Array, "n m"], usable: Bool[Array, "n"]
+    ) -> Float[Array, "r"]:
+        """0 for rows that rest on an unusable sample, or whose span touches a rest."""
+        rule, windows = self.quadrature, np.lib.stride_tricks.sliding_window_view
+        moving = self.motion.weights(first, last, dq).max(axis=1, initial=0.0)
+        spanned = moving[rule.before + rule.start : len(moving) - rule.after + rule.stop]
+        known = windows(usable, len(rule.weights)).all(axis=1)
+        return np.asarray(windows(spanned, rule.span + 1).min(axis=1) * known)
 
     def _energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n i"]:
         """Kinetic and potential energy per inertial parameter."""
@@ -85,14 +99,18 @@ class EnergyRows:
         return np.column_stack(found) if found else np.zeros((len(dq), 0))
 
     def _powers(
-        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
+        self,
+        q: Float[Array, "n q"],
+        dq: Float[Array, "n v"],
+        ddq: Float[Array, "n v"],
+        tau: Float[Array, "n a"],
     ) -> Iterator[Float[Array, "n"]]:
         """Power per friction parameter, offset and declared term."""
         for _, parameter in self._others:
             if parameter.kind == "term":
                 yield self._term_power(parameter.name, q, dq, ddq)
             elif parameter.symbol != "Ia":
-                yield _drive_power(parameter.symbol, self._speed(parameter.owner, dq))
+                yield self._drive_power(parameter, dq, tau)
 
     def _term_power(
         self, name: str, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
@@ -111,17 +129,21 @@ class EnergyRows:
                 total += dq[:, robot.coordinates.index(term.joint)] * term.expression.evaluate({}, signal)
         return total
 
+    def _drive_power(
+        self, parameter: Parameter, dq: Float[Array, "n v"], tau: Float[Array, "n a"]
+    ) -> Float[Array, "n"]:
+        """Power of a drive term of value one."""
+        robot, owner = self.mechanism, parameter.owner
+        load = tau @ load_map(robot, (owner,))[0] if parameter.symbol == "Fl" else np.zeros(len(dq))
+        return _drive_power(parameter.symbol, self._speed(owner, dq), load, robot.stribeck.get(owner))
+
     def _effort_power(self, dq: Float[Array, "n v"], first: int, last: int) -> Float[Array, "n"]:
         tau = np.nan_to_num(self.motion.log.tau[first:last])
         return np.asarray(np.sum(tau * (dq @ self.mechanism.actuator_map.T), axis=1))
 
     def _speed(self, owner: str, dq: Float[Array, "n v"]) -> Float[Array, "n"]:
         """Velocity of a coordinate or an actuator."""
-        robot = self.mechanism
-        if owner in robot.coordinates:
-            return dq[:, robot.coordinates.index(owner)]
-        names = [actuator.name for actuator in robot.actuators]
-        return np.asarray(dq @ robot.actuator_map[names.index(owner)])
+        return np.asarray(dq @ speed_map(self.mechanism, (owner,))[0])
 
     def _order(self) -> Int[Array, "e"]:
         """Entries as the layout lists them: computed are stored energies first, then powers."""
@@ -132,8 +154,10 @@ class EnergyRows:
         return np.array([*range(n), *(at[k] for k in range(len(self._others))), n + len(at)])
 
 
-def _drive_power(symbol: str, speed: Float[Array, "n"]) -> Float[Array, "n"]:
-    """Power that a drive term of value one takes at a speed."""
+def _drive_power(
+    symbol: str, speed: Float[Array, "n"], load: Float[Array, "n"], scale: float | None
+) -> Float[Array, "n"]:
+    """Power that a drive term of value one takes at a speed, under a load, with a Stribeck speed."""
     up, down = np.maximum(speed, 0.0), np.minimum(speed, 0.0)
     found = {
         "Fv": speed**2,
@@ -143,14 +167,11 @@ def _drive_power(symbol: str, speed: Float[Array, "n"]) -> Float[Array, "n"]:
         "Fs+": up,
         "Fs-": -down,
         "Off": speed,
+        "Fr": np.abs(speed) ** 1.5,
+        "Fl": np.abs(speed * load),
+        "Fk": np.abs(speed) * np.exp(-((speed / (scale or STRIBECK_SPEED)) ** 2)),
     }
     return found[symbol]
-
-
-def _interval_means(f: Float[Array, "n c"]) -> Float[Array, "m c"]:
-    """Mean over each interval [s, s + 1] of the cubic through samples s - 1 .. s + 2, from s = 2."""
-    means = (13.0 * (f[1:-2] + f[2:-1]) - f[:-3] - f[3:]) / 24.0
-    return np.asarray(means[_REACH - 1 :])
 
 
 def _inertial_columns(

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from jaxtyping import Float
+
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
@@ -61,7 +63,8 @@ class Model:
 
     Attributes:
         directions: All rows the model has for a mechanism.
-        rows: The chosen rows along a motion.
+        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion; those of a
+            windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         windowed: Rows are averaged over windows instead of being low-passed.
     """
@@ -69,17 +72,25 @@ class Model:
     name: str
     title: str
     directions: Callable[[Mechanism], Directions]
-    rows: Callable[[Mechanism, Sequence[Parameter], Directions, Motion], RowSource]
+    rows: Callable[..., RowSource]
     structure: Callable[..., Factor] = structural_factor
     windowed: bool = False
 
 
 def rows_of(
-    mechanism: Mechanism, parameters: Sequence[Parameter], directions: Directions, motion: Motion
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions,
+    motion: Motion,
+    foretold: Float[Array, "p"] | None = None,
 ) -> RowSource:
-    """Rows along a motion: fast where the directions are constant, else pose by pose."""
+    """Rows along a motion: fast where the directions are constant, else pose by pose.
+
+    Args:
+        foretold: Parameters that foretell the loads of load-dependent friction; None: as measured.
+    """
     kind = TreeRows if directions.N is not None else MovingRows
-    return kind(mechanism, parameters, directions, motion)
+    return kind(mechanism, parameters, directions, motion, foretold)
 
 
 MODELS: dict[str, Model] = {
