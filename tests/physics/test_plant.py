@@ -14,12 +14,13 @@ import pytest
 import dynid.identification
 from dynid.excitation.closed import closed_states, places
 from dynid.excitation.design import random_motion
+from dynid.excitation.measured import measured_motion
 from dynid.excitation.simulate import inverse_efforts, parameter_vector
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
-from dynid.plant.mujoco_plant import PlantRun, measured_places, plant_log, release, run_plant
+from dynid.plant.mujoco_plant import PlantRun, plant_log, release, run_plant
 from dynid.plant.settings import MUJOCO_DEFAULT, STIFF, Softness
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import Demo, demo_file, read_demo
@@ -79,10 +80,8 @@ def effort_error(name: str, run: PlantRun, payloads: tuple[str, ...] = ()) -> fl
     the plant's dry friction is no sign function, so these samples do not count.
     """
     robot = robot_of(name)
-    at_q, at_v = measured_places(robot)
-    states = closed_states(
-        robot, places(robot, robot.measured_positions), run.q[:, at_q], run.dq[:, at_v], run.ddq[:, at_v]
-    )
+    seen = measured_motion(robot, run.q, run.dq, run.ddq)
+    states = closed_states(robot, places(robot, robot.measured_positions), *seen)
     chi = parameter_vector(robot, demo_of(name).truth)
     efforts = tree_matrix(robot, states.q, states.dq, states.ddq, mounted=payloads) @ chi
     explained = np.einsum("nvd,nv->nd", states.N, efforts)

@@ -12,9 +12,12 @@ from dynid.arrays import Array
 from dynid.base.rank import independent_columns
 from dynid.errors import InputError
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
+from dynid.excitation.measured import measured_motion
 from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
 from dynid.excitation.series import Series
-from dynid.kinematics.assembly import Assembly, assembly_of
+from dynid.kinematics.assembly import Assembly, Measured, assembly_of
+from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.measured_pose import virtual_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
 from dynid.regressor.regressor import tree_matrix
@@ -86,22 +89,24 @@ class ClosedMotion:
 
     def measured(self, states: ClosedStates) -> tuple[Array, Array, Array]:
         """Positions and rates of the measured joints, each of shape (n, m)."""
-        robot = self.mechanism
-        at_v = places(robot, robot.measured_positions)
-        at_q = [robot.positions.index(name) for name in robot.measured_positions]
-        return states.q[:, at_q], states.dq[:, at_v], states.ddq[:, at_v]
+        return measured_motion(self.mechanism, states.q, states.dq, states.ddq)
 
 
 def closed_states(
     mechanism: Mechanism,
-    picked: Int[Array, "m"],
+    picked: Measured,
     q: Float[Array, "n m"],
     dq: Float[Array, "n m"],
     ddq: Float[Array, "n m"],
 ) -> ClosedStates:
-    """All coordinates from those of the scalar joints `picked`, along a continuous motion."""
+    """All coordinates from positions of some and their derivatives, along a continuous motion.
+
+    Args:
+        picked: Sensors of these positions, or velocity indices of scalar joints.
+    """
     assembly = assembly_of(mechanism)
-    poses = assembly.track(q, picked)
+    sensors = assembly.sensors(picked)
+    poses = assembly.track(q, sensors)
     gaps = assembly.gaps(poses)
     worst = int(np.argmax(gaps))
     if not gaps[worst] < _CLOSED:
@@ -111,7 +116,7 @@ def closed_states(
             file=mechanism.file,
             remedy="move less, or check the loops and `start:`",
         )
-    found = assembly.rates(poses, dq, ddq, picked)
+    found = assembly.rates(poses, *sensors.rates(q, dq, ddq), sensors)
     return ClosedStates(poses, found.dq, found.ddq, found.N)
 
 
@@ -170,13 +175,15 @@ def closed_condition(mechanism: Mechanism) -> Callable[[ClosedMotion], float]:
 
 
 def independent_joints(mechanism: Mechanism) -> tuple[str, ...]:
-    """Scalar joints that move the robot: the measured ones if they are just enough, else those
-    that move most."""
+    """Scalar joints that move the robot: the measured ones if they are just enough, else the driven
+    ones if they are, else those that move most. Chains of measured poses do not count."""
     assembly = assembly_of(mechanism)
-    scalar = [name for name in mechanism.coordinates if name in mechanism.positions]
-    measured = mechanism.measured_positions
-    if len(measured) == assembly.dof and set(measured) <= set(scalar):
-        return tuple(measured)
+    virtual = virtual_coordinates(mechanism)
+    scalar = [name for name in mechanism.coordinates if name in mechanism.positions and name not in virtual]
+    driven = [name for actuator in mechanism.actuators for name in actuator.on]
+    for enough in (mechanism.measured_positions, driven):
+        if len(enough) == assembly.dof and set(enough) <= set(scalar):
+            return tuple(enough)
     q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
     N = assembly.tangent(assembly.closure.values(q).A)
     chosen: list[int] = []
@@ -193,9 +200,9 @@ def places(mechanism: Mechanism, names: Sequence[str]) -> Int[Array, "m"]:
     for name in names:
         if name not in mechanism.coordinates:
             raise InputError(
-                f"'{name}' cannot move or be measured on a closed robot: only scalar joints can",
+                f"'{name}' cannot be moved by a series of its own: only scalar joints can",
                 file=mechanism.file,
-                remedy="measure revolute, prismatic and universal joints",
+                remedy="move revolute, prismatic and universal joints",
             )
     return np.array([mechanism.coordinates.index(name) for name in names], dtype=np.int64)
 
@@ -274,7 +281,7 @@ def can_be_done(
         return False
     found = assembly.rates(q, series.dq(t), series.ddq(t), picked)
     dq, ddq, N = found.dq, found.ddq, np.linalg.qr(found.N)[0]
-    for used in (picked, places(robot, robot.measured_positions)):
+    for used in (picked, sensors_of(robot, robot.measured_positions).velocity):
         s = np.linalg.svd(N[:, used], compute_uv=False)
         if np.any(s[:, 0] > _MOST_CONDITION * s[:, -1]):
             return False

@@ -15,15 +15,17 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
-from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states, places
+from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states
 from dynid.excitation.efforts import closed_efforts, internal_tension
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
+from dynid.projection.load import loaded_rows
 from dynid.regressor.regressor import tree_matrix
 
 Per = float | Float[Array, "c"]
@@ -60,7 +62,8 @@ def inverse_efforts(
     blocks = []
     for i in range(0, len(q), _BLOCK):
         q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)
-        blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted) @ chi)
+        W = tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted)
+        blocks.append(loaded_rows(mechanism, W, chi, directions.effort_map))
     rows = np.concatenate(blocks)
     tau = rows @ np.linalg.pinv(directions.effort_map).T
     left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
@@ -130,9 +133,8 @@ def simulate_log(
     t = np.arange(round(duration * rate) + 1) / rate
     if mechanism.loops:
         (q, dq, ddq), states = closed_motion(mechanism, motion, t)
-        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads)
-        if tension:
-            tau = tau + internal_tension(mechanism, states.N, t, tension)
+        strain = internal_tension(mechanism, states.N, t, tension) if tension else None
+        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads, strain)
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
         tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)
@@ -161,7 +163,7 @@ def closed_motion(
 
 def _assembled(mechanism: Mechanism, q: Array, dq: Array, ddq: Array) -> ClosedStates:
     """All coordinates from the measured ones."""
-    return closed_states(mechanism, places(mechanism, mechanism.measured_positions), q, dq, ddq)
+    return closed_states(mechanism, sensors_of(mechanism, mechanism.measured_positions), q, dq, ddq)
 
 
 def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:

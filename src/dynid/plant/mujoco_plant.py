@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError, NoResultError
+from dynid.errors import NoResultError
+from dynid.excitation.measured import measured_motion
 from dynid.excitation.series import Trajectory
 from dynid.excitation.simulate import Per, effort_noise, quantised
 from dynid.mechanism.mechanism import Mechanism
@@ -134,15 +135,15 @@ def plant_log(
     name: str = "mujoco",
 ) -> Log:
     """What a recorder writes down of a run; arguments as for `simulate_mujoco`."""
-    at_q, at_v = measured_places(mechanism)
+    q, dq, ddq = measured_motion(mechanism, run.q, run.dq, run.ddq)
     noise = effort_noise(np.random.default_rng(seed), len(run.t), run.tau.shape[1], tau_coloured)
     log = log_from_arrays(
         mechanism,
         run.t,
-        quantised(run.q[:, at_q], encoder_resolution),
+        quantised(q, encoder_resolution),
         run.tau + noise * np.asarray(torque_sigma),
-        dq=run.dq[:, at_v] if velocity else None,
-        ddq=run.ddq[:, at_v] if acceleration else None,
+        dq=dq if velocity else None,
+        ddq=ddq if acceleration else None,
         payloads=payloads,
         name=name,
     )
@@ -199,21 +200,6 @@ def release(
     n_steps = substeps(rate, step)
     built = mujoco_model(mechanism, truth, payloads=payloads, step=1.0 / (rate * n_steps), softness=softness)
     return _recorded(Stepper(built, q, dq), rate, round(duration * rate) + 1, n_steps)
-
-
-def measured_places(mechanism: Mechanism) -> tuple[Int[Array, "m"], Int[Array, "m"]]:
-    """Where the measured positions stand among all tree positions, and their rates among all velocities."""
-    names = mechanism.measured_positions
-    for name in names:
-        if name not in mechanism.coordinates:
-            raise InputError(
-                f"'{name}' is a part of a quaternion, which the plant cannot log as a measured joint",
-                file=mechanism.file,
-                remedy="measure revolute, prismatic and universal joints",
-            )
-    at_q = [mechanism.positions.index(name) for name in names]
-    at_v = [mechanism.coordinates.index(name) for name in names]
-    return np.array(at_q, dtype=np.int64), np.array(at_v, dtype=np.int64)
 
 
 def _recorded(plant: Stepper, rate: float, n: int, n_steps: int) -> PlantRun:
