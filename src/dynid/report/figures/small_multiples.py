@@ -84,7 +84,7 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
         line = _line("internal tension c", t, motors.c[rows, k], panel, BLUE, 1.2)
         data.append(line | {"showlegend": k == 0})
         titles.append(_heading_of(f"c {k + 1}" if several else "internal tension c", motors.units[0]))
-    use = "validation" if signals.validation else "used for the fit"
+    use = "not used for the fit" if signals.validation else "used for the fit"
     return figure(
         anchor,
         data,
