@@ -45,7 +45,7 @@ def test_solution_is_a_zero_of_its_estimating_equation(function, tuning):
     scale = 1.4826 * np.median(np.abs(rho)) / np.sqrt(1 - 4 / 400)
     psi, _ = {"huber": huber, "tukey": tukey}[function](tuning)
     score = W.T @ psi(rho / scale)
-    # The scale is told by bins of 0.14 %: that moves a score of size sqrt(400) by about a hundredth.
+    # The scale is told by bins of 0.5 %: that moves a score of size sqrt(400) by about a hundredth.
     assert np.abs(score).max() < 0.05 * np.sqrt(400)
 
 
@@ -71,21 +71,21 @@ def test_gross_errors_do_not_move_it():
 def test_clean_rows_lose_little():
     errors = [
         (solved(ESTIMATORS["robust"], W, Y).chi - CHI_TRUE, solved(ESTIMATORS["ols"], W, Y).chi - CHI_TRUE)
-        for W, Y in (rows(seed, 100) for seed in range(60))
+        for W, Y in (rows(seed, 100) for seed in range(30))
     ]
     robust, plain = (np.sqrt(np.mean(np.square(one))) for one in zip(*errors, strict=True))
-    assert robust / plain == pytest.approx(1 / np.sqrt(0.95), abs=0.04)  # 95 % efficiency; 240 errors
+    assert robust / plain == pytest.approx(1 / np.sqrt(0.95), abs=0.04)  # 95 % efficiency; 120 errors
 
 
-@pytest.mark.parametrize("function", ["huber", "tukey"])
-def test_intervals_cover(function):
+@pytest.mark.parametrize(("function", "draws"), [("tukey", 2000), ("huber", 400)])
+def test_intervals_cover(function, draws):
     tuning = {"huber": 1.345, "tukey": 4.685}[function]
-    # A hundredth of sigma is far below what 8000 intervals can tell.
-    rework = Winsorised(function, tuning, rtol=0.02)
+    # Five hundredths of sigma are far below what 8000 (1600) intervals can tell.
+    rework = Winsorised(function, tuning, rtol=0.05)
     estimator = replace(ESTIMATORS["robust"], weighting=unit_weights, rework=rework)
     rng = np.random.default_rng(5)
     W = rng.standard_normal((60, 4)) * [1.0, 30.0, 0.1, 5.0]
-    covered, draws = 0, 2000
+    covered = 0
     for _ in range(draws):
         solution = solved(estimator, W, W @ CHI_TRUE + 0.3 * rng.standard_normal(60))
         ci95 = uncertainty(solution.chi, solution.covariance, solution.dof).ci95
@@ -122,16 +122,16 @@ def spoilt_log(log, seed):
 
 def test_spikes_and_lost_efforts_no_longer_ruin_an_arm():
     demo = built_in_experiment("serial6", seed=3)
-    bad = tuple(spoilt_log(log, i) for i, log in enumerate(demo.logs))
+    bad = spoilt_log(demo.logs[0], 0)
     errors = {}
-    for name, logs in (("wls", bad), ("robust", bad), ("clean", demo.logs)):
+    for name, log in (("wls", bad), ("robust", bad), ("clean", demo.logs[0])):
         chosen = Experiment(robot="serial6", estimator="wls" if name == "clean" else name)
-        estimate = identify_logs(demo.mechanism, logs, (demo.validation,), chosen, truth=demo.truth)
+        estimate = identify_logs(demo.mechanism, (log,), (demo.validation,), chosen, truth=demo.truth)
         errors[name] = estimate.validation[0].residual_percent
         if name == "robust":
             assert "outliers" in [notice.code for notice in estimate.warnings]
             z = [(one.value - estimate.truth[one.name]) / one.sigma for one in estimate.parameters]
-            # 36 parameters; the sigma of 40 s of correlated rows is itself known to some ten per cent.
+            # 36 parameters; the sigma of 20 s of correlated rows is itself known to some ten per cent.
             assert np.sqrt(np.mean(np.square(z))) < 1.8
     # As good as without any spoilt sample (2.5 % of the samples are gone), where wls is ruined.
     assert errors["robust"] < 1.1 * errors["clean"]

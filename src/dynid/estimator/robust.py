@@ -26,9 +26,11 @@ from dynid.projection.projection import System
 
 _NORMAL_MAD = 1.4826022185056018  # deviation over median |x| of the normal distribution
 EFFICIENT = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency for normal errors
-# Bins of |rho|, so many to a factor of two: the median is told to 0.1 %, whatever the log's length.
-_PER_OCTAVE = 512
-_OCTAVES = 64
+# Bins of |rho|, so many to a factor of two, and interpolation inside: the median is told to a few
+# thousandths, whatever the log's length. They reach from 1e-10 to 1e2 of the measured rms.
+_PER_OCTAVE = 128
+_OCTAVES = 40
+_BELOW = 12.0  # octaves below the smallest deviation
 _REPORTED = 0.001
 
 Function = Callable[[Float[Array, "n"]], Float[Array, "n"]]
@@ -182,7 +184,7 @@ def _histogram(floors: Float[Array, "g"]) -> Callable[..., Float[Array, "g b"]]:
         for row, use, g in zip(rho, valid, groups, strict=True):
             if g >= 0:
                 size = np.abs(row[use]) / floors[g]
-                bins = np.floor(_PER_OCTAVE * (np.log2(np.maximum(size, 2.0**-20)) + 20.0))
+                bins = np.floor(_PER_OCTAVE * (np.log2(np.maximum(size, 2.0**-_BELOW)) + _BELOW))
                 counts[g] += np.bincount(
                     np.minimum(bins, counts.shape[1] - 1).astype(int), minlength=counts.shape[1]
                 )
@@ -193,7 +195,7 @@ def _histogram(floors: Float[Array, "g"]) -> Callable[..., Float[Array, "g b"]]:
 
 def _edges(floors: Float[Array, "g 1"], bins: Float[Array, "*b"]) -> Float[Array, "g b"]:
     """|rho| at positions between bins; the inverse of `_histogram`'s numbering."""
-    return np.asarray(floors * 2.0 ** (bins / _PER_OCTAVE - 20.0))
+    return np.asarray(floors * 2.0 ** (bins / _PER_OCTAVE - _BELOW))
 
 
 def _medians(
