@@ -249,7 +249,7 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
         ("M", "inertial", "the mass of a"),
         ("MX", "inertial", "the first moment MX of a"),
         ("XY", "inertial", "the moment of inertia XY of a"),
-        ("Fs+", "drive", "the Coulomb friction+ of a"),
+        ("Fs+", "drive", "the Coulomb friction of a (forwards)"),
         ("Ia", "drive", "the rotor inertia of a"),
         ("Spring", "term", "Spring_a"),
     ],

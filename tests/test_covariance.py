@@ -216,6 +216,24 @@ def test_a_parameter_told_by_one_block_is_named():
     assert np.all(spread.dof >= 1)
 
 
+def test_a_parameter_of_one_run_keeps_the_spread_of_its_blocks():
+    """A payload mounted in one run of four: without that run there is nothing to compare."""
+    data = Dense(runs=4)
+    groups = []
+    for group in data.system.groups:
+        scale = [np.array([1.0, 1.0, run == 2, 1.0, 1.0]) for run in group.runs]
+        blocks = [replace(b, R=b.R * own) for b, own in zip(group.blocks, scale, strict=True)]
+        groups.append(replace(group, blocks=tuple(blocks)))
+    system = System(data.system.parameters, tuple(groups))
+    solution = solve_weighted(system, Weights(WEIGHTS))
+    spread = covariance_of(system, solution)
+    assert spread.methods[2] == "cluster"
+    assert "leave-one-out" in spread.methods  # the others have four runs to compare
+    assert not spread.notices
+    only = covariance_of(system, solution, UncertaintySettings("leave-one-out"))
+    assert only.notices[0].code == "told-once"
+
+
 def test_short_logs_have_shorter_blocks():
     assert block_seconds(300.0) == 1.0
     assert block_seconds(12.0) == 0.75

@@ -13,6 +13,9 @@ _SPOKEN = {
     "Fv": "the viscous friction",
     "Fs": "the Coulomb friction",
     "Off": "the offset",
+    "Fr": "the root friction",
+    "Fl": "the load friction",
+    "Fk": "the Stribeck friction",
 }
 _MOST_SUMS = 3
 
@@ -26,7 +29,8 @@ def spoken(parameter: Parameter) -> str:
     plain = symbol.rstrip("+-")
     if plain not in _SPOKEN:
         return parameter.name
-    return f"{_SPOKEN[plain]}{symbol[len(plain) :]} of {owner}"
+    way = {"+": " (forwards)", "-": " (backwards)"}.get(symbol[len(plain) :], "")
+    return f"{_SPOKEN[plain]} of {owner}{way}"
 
 
 def invisible(parameter: Parameter, relations: Iterable[Mapping[str, float]], where: str = "") -> str:

@@ -186,7 +186,7 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     found = _with_classical(jackknife(clusters), solution)
     words = f"leave-one-out: jackknife over {n} runs" + _freedom_words(found.dof)
     methods = ("leave-one-out",) * len(solution.chi)
-    notices = _alone(solution.names, found.alone) + _few(solution.names, found.dof, clusters)
+    notices = _alone(solution.names, found.alone, "run") + _few(solution.names, found.dof, clusters)
     return Spread(
         found.covariance, found.dof, methods, words, {"method": "leave-one-out", "runs": n}, notices
     )
@@ -234,13 +234,13 @@ def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
     return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
 
 
-def _alone(names: Sequence[str], alone: Bool[Array, "p"]) -> tuple[Notice, ...]:
+def _alone(names: Sequence[str], alone: Bool[Array, "p"], part: str = "block of time") -> tuple[Notice, ...]:
     if not np.any(alone):
         return ()
     return (
         Notice(
             "told-once",
-            f"one block of time alone tells {_named(names, alone)}: nothing in these data can say how"
+            f"one {part} alone tells {_named(names, alone)}: nothing in these data can say how"
             " far its errors reach, and the intervals of these parameters are a lower bound",
             "repeat the motion that excites them, or use a longer log",
         ),
