@@ -25,7 +25,6 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
-from dynid.projection.load import loaded_rows
 from dynid.regressor.regressor import tree_matrix
 
 Per = float | Float[Array, "c"]
@@ -62,8 +61,7 @@ def inverse_efforts(
     blocks = []
     for i in range(0, len(q), _BLOCK):
         q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)
-        W = tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted)
-        blocks.append(loaded_rows(mechanism, W, chi, directions.effort_map))
+        blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted) @ chi)
     rows = np.concatenate(blocks)
     tau = rows @ np.linalg.pinv(directions.effort_map).T
     left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
@@ -133,8 +131,9 @@ def simulate_log(
     t = np.arange(round(duration * rate) + 1) / rate
     if mechanism.loops:
         (q, dq, ddq), states = closed_motion(mechanism, motion, t)
-        strain = internal_tension(mechanism, states.N, t, tension) if tension else None
-        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads, strain)
+        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads)
+        if tension:
+            tau = tau + internal_tension(mechanism, states.N, t, tension)
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
         tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)

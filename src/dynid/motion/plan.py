@@ -51,6 +51,8 @@ class MotionPlan:
         reversal_around: And for so many samples on both sides.
         scalar: Which coordinates have reversals (entries of quaternions have none).
         choices: What was chosen, in words with numbers and units.
+        noise: Deviation of the filtered velocity's noise, per measured coordinate, in [rad/s] or [m/s].
+        mask_speed: Speed below which any joint is near a reversal, where it was given, in [rad/s] or [m/s].
     """
 
     cutoff: float | None
@@ -69,6 +71,8 @@ class MotionPlan:
     scalar: tuple[bool, ...]
     choices: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    noise: tuple[float, ...] = ()
+    mask_speed: float | None = None
 
     @property
     def look(self) -> int:
@@ -146,8 +150,8 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
     rows = filter.rows or _ROWS_SHARE * fs / (2 * decimate)
     check_cutoff(rows, log.dt, "filter.rows")
     edge = _edge(log, filter, common)
-    reversal = _threshold(mask.speed, common, *_REVERSAL)
-    rest = _threshold(mask.rest, common, *_REST)
+    reversal = reversal_speeds(mask.speed, common.noise, common.peak)
+    rest = _rest_speeds(mask.rest, common)
     # A speed given is meant as it stands; a speed guessed from noise needs time to be believed.
     rest_window = 1 if mask.rest is not None else max(1, round(_REST_SECONDS * fs))
     around = mask.around or 0
@@ -180,6 +184,8 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         scalar=common.scalar,
         choices=choices,
         notices=common.notices,
+        noise=tuple(map(float, common.noise)),
+        mask_speed=mask.speed,
     )
 
 
@@ -199,12 +205,42 @@ def _edge(log: Log, filter: FilterSettings, common: _Common) -> int:
     return edge
 
 
+def reversal_speeds(
+    given: float | None, noise: Float[Array, "m"], peak: Float[Array, "m"]
+) -> Float[Array, "m"]:
+    """Speeds below which coordinates are near a reversal, in [rad/s] or [m/s].
+
+    Args:
+        given: One speed for all; None chooses.
+        noise: Deviation of the velocity's noise, shape (m,).
+        peak: Peak speed, shape (m,).
+    """
+    return _threshold(given, noise, peak, *_REVERSAL)
+
+
+def _rest_speeds(given: float | None, common: _Common) -> Float[Array, "m"]:
+    """The same for rest, at which all coordinates must be slow at once."""
+    speeds = _threshold(given, common.noise, common.peak, *_REST)
+    if given is None:
+        # Of a coordinate that shows nothing but noise (height, seen by a camera above a planar robot)
+        # the peak says nothing; others tell rest.
+        visible = common.peak > _REST[0] * common.noise
+        if visible.any():
+            speeds = np.where(visible, speeds, np.maximum(_REST[0] * common.noise, _STANDSTILL))
+    return speeds
+
+
 def _threshold(
-    given: float | None, common: _Common, sigmas: float, share: float, most: float
+    given: float | None,
+    noise: Float[Array, "m"],
+    peak: Float[Array, "m"],
+    sigmas: float,
+    share: float,
+    most: float,
 ) -> Float[Array, "m"]:
     if given is not None:
-        return np.full(len(common.noise), float(given))
-    chosen = np.clip(sigmas * common.noise, share * common.peak, most * common.peak)
+        return np.full(len(noise), float(given))
+    chosen = np.clip(sigmas * noise, share * peak, most * peak)
     # A joint that never moves (a brake, a constant encoder) has no sign of velocity at all.
     return np.maximum(chosen, _STANDSTILL)
 

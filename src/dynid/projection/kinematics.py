@@ -67,6 +67,10 @@ class ClosedKinematics:
 
     A first pass over the log (`survey`) follows the branch from the first sample to the last, judges
     every pose, and keeps poses at regular distances: `states` begins at the nearest of them.
+
+    Attributes:
+        speeds: Absolute velocities of all coordinates at some samples of the log, shape (k, v).
+        tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
 
     def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
@@ -83,6 +87,9 @@ class ClosedKinematics:
         redundant = self.sensors.count > self.assembly.dof
         self.choices = {"closure": words_of(found, self._labels, redundant)}
         self._anchors, self._poses = np.array(found.anchors), np.array(found.poses)
+        none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
+        self.tangents = np.concatenate([none, *found.tangents])
+        self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
 
     def states(self, start: int, measured: Measured) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..."""

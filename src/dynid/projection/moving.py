@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
@@ -13,7 +12,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.projection import Directions
-from dynid.projection.rows import jumping_coordinates
+from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor
 
 
@@ -37,7 +36,7 @@ class MovingRows:
         self.layout = self.regressor.layout
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
-        self._watched = _watched(mechanism, directions, motion.log.position_names)
+        self._reversals = Reversals(mechanism, directions, motion, self.kinematics)
         self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
 
     def pieces(self) -> Sequence[tuple[int, int]]:
@@ -54,36 +53,10 @@ class MovingRows:
         # A column that the log does not have is NaN: rows that need it are not chosen.
         tau = np.nan_to_num(self.motion.log.tau[start:stop])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B)
-        weights = self._weights(start, stop, measured[1]) * fine[:, None]
+        weights = self._reversals.weights(start, stop, measured[1], states.dq) * fine[:, None]
         batch = self.regressor.batch(states.q, states.dq, states.ddq)
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             packed = np.empty((self.layout.n_entries, part.stop - at))
             self.regressor.fill(batch, at, N[part], Y[part], packed)
             yield start + at, packed, np.ascontiguousarray(weights[part].T)
-
-    def _weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:
-        """0 at rest, and where a row's own motor is near a reversal."""
-        known = self.motion.weights(start, stop, dq).astype(float)
-        moving = known.max(axis=1, initial=0.0) if known.shape[1] else np.ones(stop - start)
-        weights = np.repeat(moving[:, None], len(self.directions.names), axis=1)
-        for row, watched in enumerate(self._watched):
-            if watched:
-                weights[:, row] = known[:, watched].min(axis=1)
-        return weights
-
-
-def _watched(mechanism: Mechanism, directions: Directions, measured: Sequence[str]) -> list[list[int]]:
-    """Measured columns whose reversals matter in each row.
-
-    A motor's own row feels its own friction, a row of J_a^T tau that of all motors, and a power none.
-    """
-    if not directions.jumps:
-        return [[] for _ in directions.names]
-    jumping = jumping_coordinates(mechanism)
-    place = {name: i for i, name in enumerate(measured)}
-    felt = []
-    for efforts in directions.effort_map:
-        driven = {c for a in np.flatnonzero(efforts) for c in mechanism.actuators[a].on}
-        felt.append([place[c] for c in measured if c in driven and c in jumping])
-    return felt

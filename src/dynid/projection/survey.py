@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 16384
 _ANCHOR = 256
+_THINNED = 16
 _PROBES = 400
 _MOST_LOST = 0.01
 # rad or m between neighbouring samples, beyond what their velocities explain.
@@ -39,6 +40,8 @@ class Survey:
         largest: Of the closure residuals of poses that close, in [m] or [rad].
         misfit: Sum of squares of what the measured coordinates miss, shape (m,).
         worst: Largest miss, in [rad] or [m], and its time in [s].
+        speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
+        tangents: Tangent directions at the anchors, each shape (n, v, d).
     """
 
     anchors: list[int] = field(default_factory=list)
@@ -50,6 +53,8 @@ class Survey:
     largest: float = 0.0
     misfit: float | Float[Array, "m"] = 0.0
     worst: tuple[float, float] = (0.0, 0.0)
+    speeds: list[Float[Array, "n v"]] = field(default_factory=list)
+    tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
 
 
 def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
@@ -100,6 +105,8 @@ def _judge(
     kept = np.unique(at[np.searchsorted(at, np.arange(0, at[-1] + 1, _ANCHOR))])
     found.anchors += (first + kept).tolist()
     found.poses += list(states.q[kept])
+    found.tangents.append(states.N[kept])
+    found.speeds.append(np.abs(states.dq[at[::_THINNED]]))
     return np.asarray(states.q[at[-1]])
 
 

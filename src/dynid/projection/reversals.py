@@ -1,0 +1,116 @@
+"""Which rows of a closed robot know the sign of their friction.
+
+A motor need not be measured: its velocity then follows from the loops, with noise
+
+    dq = J dq_measured,   J = N (V N_m)^+ V,      sigma_dq^2 = sum over sensors of (J sigma)^2
+
+and is judged by the same rule as a measured one (see `plan_motions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.kinematics.sensors import Sensors
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.masks import near_reversal
+from dynid.motion.motion import Motion
+from dynid.motion.plan import reversal_speeds
+from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
+from dynid.projection.projection import Directions
+from dynid.projection.rows import jumping_coordinates
+
+
+class Reversals:
+    """Weights of rows along one log: 0 at rest, and where a motor that a row feels may reverse."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        directions: Directions,
+        motion: Motion,
+        kinematics: TreeKinematics | ClosedKinematics,
+    ) -> None:
+        self.motion, self.kinematics = motion, kinematics
+        felt = _felt(mechanism, directions)
+        measured = {name: i for i, name in enumerate(motion.log.position_names)}
+        self._measured = [[measured[name] for name in names if name in measured] for names in felt]
+        rebuilt = sorted({name for names in felt for name in names if name not in measured})
+        self._rebuilt = [[rebuilt.index(name) for name in names if name in rebuilt] for names in felt]
+        self._at = np.array([mechanism.coordinates.index(name) for name in rebuilt], dtype=np.int64)
+        self._speeds = np.zeros(len(rebuilt))
+        if rebuilt and isinstance(kinematics, ClosedKinematics) and len(kinematics.speeds):
+            noise = rebuilt_noise(kinematics.tangents, kinematics.sensors, motion.plan.noise)
+            peak = np.quantile(kinematics.speeds, 0.995, axis=0)
+            self._speeds = reversal_speeds(motion.plan.mask_speed, noise, peak)[self._at]
+
+    def weights(
+        self, start: int, stop: int, measured: Float[Array, "n m"], dq: Float[Array, "n v"]
+    ) -> Float[Array, "n k"]:
+        """1 for rows to use, shape (stop - start, k).
+
+        Args:
+            measured: Filtered rates of the measured positions, shape (stop - start, m).
+            dq: Velocities of all coordinates, shape (stop - start, n_v).
+        """
+        known = self.motion.weights(start, stop, measured).astype(float)
+        moving = known.max(axis=1, initial=0.0) if known.shape[1] else np.ones(stop - start)
+        weights = np.repeat(moving[:, None], len(self._measured), axis=1)
+        for row, columns in enumerate(self._measured):
+            if columns:
+                weights[:, row] = known[:, columns].min(axis=1)
+        if len(self._at):
+            masked = self._near(start, stop, dq)
+            for row, columns in enumerate(self._rebuilt):
+                weights[:, row] *= ~masked[:, columns].any(axis=1)
+        return weights
+
+    def _near(self, start: int, stop: int, dq: Float[Array, "n v"]) -> Array:
+        """Rebuilt velocities near a reversal; as many neighbours count as the plan says."""
+        around = self.motion.plan.reversal_around
+        low, high = next((a, b) for a, b in self.motion.usable() if a <= start < stop <= b)
+        before, after = max(low, start - around - 1), min(high, stop + around + 1)
+        parts = [self._velocities(before, start), dq[:, self._at], self._velocities(stop, after)]
+        masked = near_reversal(np.concatenate(parts), self._speeds, around)
+        return np.asarray(masked[start - before : stop - before])
+
+    def _velocities(self, start: int, stop: int) -> Float[Array, "n w"]:
+        if stop <= start or self.motion.plan.reversal_around == 0:
+            return np.zeros((stop - start, len(self._at)))
+        return self.kinematics.states(start, self.motion.states(start, stop)).dq[:, self._at]
+
+
+def rebuilt_noise(N: Float[Array, "s v d"], sensors: Sensors, noise: Sequence[float]) -> Float[Array, "v"]:
+    """Deviation of every coordinate's velocity from those of the measured rates, rms over poses.
+
+    Args:
+        N: Tangent directions at poses along the log, shape (s, n_v, d).
+        sensors: What is measured.
+        noise: Deviations of the rates of the measured positions, shape (w,), per s.
+    """
+    sigma = np.array([noise[c] for c in sensors.column], dtype=float)
+    for _, c, j in sensors.quaternions.tolist():
+        # |omega| = 2 |du|, and three of the four entries' directions turn.
+        sigma[j : j + 3] = 2.0 * np.sqrt(np.mean(np.square(noise[c : c + 4])))
+    seen = N[:, sensors.velocity] * sensors.weight[:, None]
+    J = N @ np.linalg.pinv(seen) * (sensors.weight * sigma)
+    return np.asarray(np.sqrt(np.mean(np.sum(J**2, axis=2), axis=0)))
+
+
+def _felt(mechanism: Mechanism, directions: Directions) -> list[list[str]]:
+    """Coordinates whose reversals matter in each row.
+
+    A motor's own row feels its own friction, a row of J_a^T tau that of all motors, and a power none.
+    """
+    if not directions.jumps:
+        return [[] for _ in directions.names]
+    jumping = jumping_coordinates(mechanism)
+    felt = []
+    for efforts in directions.effort_map:
+        driven = {c for a in np.flatnonzero(efforts) for c in mechanism.actuators[a].on}
+        felt.append([name for name in mechanism.coordinates if name in driven & jumping])
+    return felt
