@@ -31,6 +31,7 @@ from dynid.notices import Notice
 from dynid.statistics.physical import physical_test, rotor_test
 from dynid.statistics.standard import StandardSet, standard_set
 
+_PER_MASS = "internal"
 _LENGTH = 0.3  # [m], turns inertias into masses where no prior tells one; only a scale
 
 
@@ -78,6 +79,9 @@ def realise(
     """
     asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
     options = constraint or asked
+    if job.model.name == _PER_MASS:
+        _refuse_per_mass(options, experiment)
+        return Realised(linear, None, None, ())
     system = linear.equations or data.system
     term = data_term(system, linear, data.G)
     space = standard_space(job, experiment, term, options or Consistency())
@@ -92,6 +96,15 @@ def realise(
     solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
     chi = found.chi if found.status == SOLVED else None
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
+
+
+def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
+    if options is not None:
+        raise InputError(
+            f"model '{_PER_MASS}' gives parameters per unit mass, which are no bodies",
+            file=experiment.file,
+            remedy="leave out `standard:`, and use another estimator",
+        )
 
 
 def standard_space(job: Job, experiment: Experiment, term: DataTerm, options: Consistency) -> StandardSpace:

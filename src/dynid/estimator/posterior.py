@@ -48,17 +48,22 @@ def at_bound(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
 
 
 def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
-    """Bodies with a direction that holds less than a hundredth of the mass the prior puts there."""
+    """Bodies with a direction that holds less than a hundredth of the mass the prior puts there.
+
+    Generic priors say nothing of that: there a body counts as flat beside its own size.
+    """
     return tuple(name for name, pencil in variables.every.items() if _is_flat(pencil, x))
 
 
 def _is_flat(pencil: Pencil, x: Float[Array, "n"]) -> bool:
     if not pencil.is_free:
         return False
-    if pencil.P0 is None:
-        return bool(np.linalg.eigvalsh(pencil.value(x))[0] < _FLAT_WITHOUT_PRIOR)
+    P = pencil.value(x)
+    if pencil.P0 is None or not pencil.body.given:
+        own = 1.0 / np.sqrt(np.maximum(np.diag(P), np.finfo(float).tiny))
+        return bool(np.linalg.eigvalsh(own[:, None] * P * own)[0] < _FLAT_WITHOUT_PRIOR)
     root = np.linalg.inv(np.linalg.cholesky(pencil.P0))
-    return bool(np.linalg.eigvalsh(root @ pencil.value(x) @ root.T)[0] < _FLAT)
+    return bool(np.linalg.eigvalsh(root @ P @ root.T)[0] < _FLAT)
 
 
 def _prior_roots(variables: Variables, options: Consistency) -> list[Float[Array, "r n"]]:
