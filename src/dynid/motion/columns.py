@@ -24,7 +24,7 @@ class Slot:
 
     Attributes:
         key: Canonical column name, e.g. `q_1`.
-        quantity: t, segment, q, dq, ddq, tau, or roll, pitch, yaw of a quaternion joint.
+        quantity: t, segment, q, dq, ddq, q_ref, tau, or roll, pitch, yaw of a quaternion joint.
         index: Column of the quantity's array; for angles the column of the joint's `qw`.
         spellings: Column names accepted for it.
         label: What it is, for messages.
@@ -98,7 +98,7 @@ def _mapped(
             raise InputError(
                 f"'{key}' names no quantity of this robot" + nearest(key, by_spelling),
                 place="columns",
-                remedy="use t, segment, q_1.., dq_1.., ddq_1.., tau_1.. or the joints' names",
+                remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
             )
         if column.name not in names:
             raise InputError(
@@ -128,7 +128,7 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
         bare = _bare(name, poses)
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare)))
         yield Slot(f"q_{i + 1}", "q", i, spellings, f"the position of '{name}'")
-    for quantity, label in (("dq", "velocity"), ("ddq", "acceleration")):
+    for quantity, label in (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference")):
         for i, name in enumerate(positions):
             spelled = _numbered(quantity, i, name)
             yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'")

@@ -68,8 +68,9 @@ def gather(
         notices += check_lengths(q[:, start : start + 4], joint, file)
     dq = _rates("dq", known, values, q, notices)
     ddq = _rates("ddq", known, values, q, notices)
+    q_ref = _rates("q_ref", known, values, q, notices)
     tau, present = _efforts(mechanism, known, values, count, notices)
-    record = Record(values["t"], q, dq, ddq, tau, _breaks(values.get("segment"), count), str(file))
+    record = Record(values["t"], q, dq, ddq, tau, _breaks(values.get("segment"), count), str(file), q_ref)
     mapping = {key: column.name for key, column in chosen.items()}
     used = set(mapping.values())
     unused = [name for name in table.columns if name not in used]
@@ -144,13 +145,14 @@ def _rates(
     q: Float[Array, "n m"],
     notices: list[Notice],
 ) -> Float[Array, "n m"] | None:
-    """Measured rates, if the log has them for every coordinate."""
+    """Measured rates (or the positions asked for), if the log has them for every coordinate."""
     own = [slot for slot in known if slot.quantity == quantity]
     found = [slot for slot in own if slot.key in values and np.any(np.isfinite(values[slot.key]))]
     if len(found) == q.shape[1]:
         return np.column_stack([values[slot.key] for slot in found])
     if found:
-        text = f"{quantity} is logged for {len(found)} of {q.shape[1]} coordinates; derived for all"
+        instead = "not used" if quantity == "q_ref" else "derived for all"
+        text = f"{quantity} is logged for {len(found)} of {q.shape[1]} coordinates; {instead}"
         notices.append(Notice("rates-incomplete", text, "log all of them or none"))
     return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,7 @@ def log_from_arrays(
     segments: Sequence[tuple[int, int]] | None = None,
     payloads: Sequence[str] = (),
     cutoff: float | None = None,
+    q_ref: Float[Array, "n m"] | None = None,
 ) -> Log:
     """A Log from arrays, cleaned as a file would be; arrays that need no mending are not copied.
 
@@ -120,11 +122,13 @@ def log_from_arrays(
         segments: Ranges [start, stop) of independent runs; samples outside are left out.
         payloads: Payloads of the mechanism mounted during this recording.
         cutoff: As for `read_log`.
+        q_ref: Positions that were asked for, shape (n, m), SI.
     """
     positions = mechanism.measured_positions
     count = len(t)
     efforts = np.full((count, len(mechanism.actuators)), np.nan) if tau is None else np.asarray(tau, float)
     given = {"q": (q, len(positions)), "dq": (dq, len(positions)), "ddq": (ddq, len(positions))}
+    given["q_ref"] = (q_ref, len(positions))
     given["tau"] = (efforts, len(mechanism.actuators))
     for label, (array, width) in given.items():
         if array is not None and np.shape(array) != (count, width):
@@ -136,6 +140,7 @@ def log_from_arrays(
         None if ddq is None else np.asarray(ddq, float),
         efforts,
         _first_only(count),
+        q_ref=None if q_ref is None else np.asarray(q_ref, float),
     )
     if segments is not None:
         record = _chosen_runs(record, segments)
@@ -202,7 +207,7 @@ def _chosen_runs(record: Record, segments: Sequence[tuple[int, int]]) -> Record:
     chosen = record if whole else record.rows(index)
     breaks = np.zeros(len(index), dtype=bool)
     breaks[np.cumsum([0, *(stop - start for start, stop in segments)])[:-1]] = True
-    return Record(chosen.t, chosen.q, chosen.dq, chosen.ddq, chosen.tau, breaks, chosen.file)
+    return replace(chosen, breaks=breaks)
 
 
 def _log(
@@ -237,4 +242,5 @@ def _log(
         notices=(*notices, *gathered.notices, *cleaned.notices),
         mapping=gathered.mapping,
         choices={**(choices or {}), **gathered.choices, **cleaned.choices},
+        q_ref=record.q_ref,
     )

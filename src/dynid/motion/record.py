@@ -19,6 +19,7 @@ class Record:
         q, dq, ddq, tau: As in Log.
         breaks: Where a new run begins, shape (n,); the first sample is always one.
         file: For messages.
+        q_ref: As in Log.
     """
 
     t: Float[Array, "n"]
@@ -28,6 +29,7 @@ class Record:
     tau: Float[Array, "n a"]
     breaks: Bool[Array, "n"]
     file: str | None = None
+    q_ref: Float[Array, "n m"] | None = None
 
     def rows(self, index: Int[Array, "k"]) -> Record:
         """The samples `index`; a run that loses its first sample begins at the next one kept."""
@@ -42,8 +44,9 @@ class Record:
             ddq=None if self.ddq is None else self.ddq[index],
             tau=self.tau[index],
             breaks=breaks,
+            q_ref=None if self.q_ref is None else self.q_ref[index],
         )
 
     def signals(self) -> list[Float[Array, "n c"]]:
         """Every two-dimensional array the record has."""
-        return [x for x in (self.q, self.dq, self.ddq, self.tau) if x is not None]
+        return [x for x in (self.q, self.dq, self.ddq, self.q_ref, self.tau) if x is not None]

@@ -45,6 +45,9 @@ def continuous(
     A quaternion and its negative are one attitude, and an angle is the same after a turn: but a
     filter across such a jump would invent motion.
     """
+    if record.q_ref is not None:
+        asked, _ = continuous(replace(record, q=record.q_ref, q_ref=None), segments, angles, quaternions)
+        record = replace(record, q_ref=asked.q)
     q = record.q
     # Column by column: a long log has no room for copies of all its positions.
     turned = np.array([bool(a and _turns(q[:, i : i + 1]).any()) for i, a in enumerate(angles)], dtype=bool)
@@ -92,7 +95,8 @@ def _piece(record: Record, start: int, stop: int, grid: Float[Array, "k"]) -> Re
         or [np.zeros((len(grid), 0))]
     )
     breaks = np.zeros(len(grid), dtype=bool)
-    return replace(record, t=grid, q=q, dq=smooth(record.dq), ddq=smooth(record.ddq), tau=tau, breaks=breaks)
+    dq, ddq, q_ref = smooth(record.dq), smooth(record.ddq), smooth(record.q_ref)
+    return replace(record, t=grid, q=q, dq=dq, ddq=ddq, tau=tau, breaks=breaks, q_ref=q_ref)
 
 
 def _joined(pieces: list[Record]) -> Record:
@@ -103,6 +107,9 @@ def _joined(pieces: list[Record]) -> Record:
         q=np.concatenate([piece.q for piece in pieces]),
         dq=None if first.dq is None else np.concatenate([p.dq for p in pieces if p.dq is not None]),
         ddq=None if first.ddq is None else np.concatenate([p.ddq for p in pieces if p.ddq is not None]),
+        q_ref=None
+        if first.q_ref is None
+        else np.concatenate([p.q_ref for p in pieces if p.q_ref is not None]),
         tau=np.concatenate([piece.tau for piece in pieces]),
         breaks=np.concatenate([piece.breaks for piece in pieces]),
     )
