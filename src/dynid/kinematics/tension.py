@@ -22,8 +22,8 @@ _STATES = 16
 _PREFERENCE = 0.3  # how much smaller an entry of an earlier motor may be and still fix the sign
 
 
-def motor_jacobian(mechanism: Mechanism, N: Float[Array, "n v d"]) -> Float[Array, "n a d"]:
-    """Motor velocities per unit velocity along each direction of N, J = C N."""
+def motor_jacobian(mechanism: Mechanism, N: Float[Array, "*n v d"]) -> Float[Array, "*n a d"]:
+    """Motor velocities per unit velocity along each direction of N, J = C N, of one pose or a batch."""
     return np.asarray(mechanism.actuator_map @ N)
 
 
