@@ -14,6 +14,7 @@ STAGES = [
     "motion",
     "kinematics",
     "regressor",
+    "dynamics",
     "projection",
     "conditioning",
     "base",

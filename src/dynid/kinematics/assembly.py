@@ -83,7 +83,7 @@ class Assembly:
         states = self.walk(np.random.default_rng(_SEED), _STATES)
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
-        self._samples = states
+        self.samples = states  # closed poses about the start pose, at which plans are made
         self._trackers: dict[tuple[float, ...], Tracker | None] = {}
         self.mobility = Mobility(self.closure.tree.n_v - self.rank, self.closure.count, self.rank)
         if self.mobility.dof == 0:
@@ -185,7 +185,7 @@ class Assembly:
 
     def unmeasured(self, sensors: Sensors) -> list[str]:
         """Coordinates that can move while the measured ones stand still, the most mobile first."""
-        N = self.tangent(self.closure.values(self._samples).A)
+        N = self.tangent(self.closure.values(self.samples).A)
         moves = np.zeros(N.shape[1])
         for basis in N:
             s, Vt = np.linalg.svd(basis[sensors.velocity])[1:]
@@ -197,7 +197,7 @@ class Assembly:
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
             return None
-        A = self.closure.values(self._samples).A
+        A = self.closure.values(self.samples).A
         independent = sensors.velocity.tolist()
         if sensors.count > self.dof:
             independent = best_coordinates(self.tangent(A), range(self.closure.tree.n_v))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Inexact
 
 from dynid.arrays import Array
 from dynid.kinematics.equation_kinds import ALONG, NORMAL, ROD
@@ -72,8 +72,8 @@ Tables = tuple[tuple[Array, ...], ...]
 class ClosureValues:
     """Closure equations of a batch: values f (n, c), Jacobian A (n, c, v)."""
 
-    f: Float[Array, "n c"]
-    A: Float[Array, "n c v"]
+    f: Inexact[Array, "n c"]
+    A: Inexact[Array, "n c v"]
 
 
 class Closure:
@@ -91,20 +91,22 @@ class Closure:
         """Number of equations, redundant ones included."""
         return len(self.equations)
 
-    def values(self, q: Float[Array, "n q"]) -> ClosureValues:
-        """F and A at tree positions."""
+    def values(self, q: Inexact[Array, "n q"]) -> ClosureValues:
+        """F and A at tree positions; complex ones carry a derivative along."""
         from dynid.kinematics.closure_kernels import closure_values
 
-        f, A = np.zeros((len(q), self.count)), np.zeros((len(q), self.count, self.tree.n_v))
-        closure_values(*self.tables, np.ascontiguousarray(q, dtype=float), f, A)
+        q = np.ascontiguousarray(q, dtype=np.result_type(np.float64, q))
+        f, A = np.zeros((len(q), self.count), q.dtype), np.zeros((len(q), self.count, self.tree.n_v), q.dtype)
+        closure_values(*self.tables, q, f, A)
         return ClosureValues(f, A)
 
-    def bias(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n c"]:
+    def bias(self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"]) -> Inexact[Array, "n c"]:
         """gamma: second time derivative of f at ddq = 0."""
         from dynid.kinematics.closure_kernels import closure_bias
 
-        gamma = np.zeros((len(q), self.count))
-        closure_bias(*self.tables[:3], *(np.ascontiguousarray(x, dtype=float) for x in (q, dq)), gamma)
+        kind = np.result_type(np.float64, q, dq)
+        gamma = np.zeros((len(q), self.count), kind)
+        closure_bias(*self.tables[:3], *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq)), gamma)
         return gamma
 
     def turned_over(self, q: Float[Array, "n q"]) -> Bool[Array, "n l"]:

@@ -222,9 +222,9 @@ def gather(x, at, out):
 def closure_values(tree, loops, equations, linear, where, q, f, A):
     """F (n, c) and A (n, c, v) of poses q (n, n_q); A must be zero. where: row, column of each entry."""
     parent, kind, q_start, _, placement = tree
-    state = np.empty((parent.size + 1) * LINK * LANES)
-    tile, work = np.empty(q.shape[1] * LANES), np.empty((2 * LINK + 3 + 18) * LANES)
-    f_tile, entries = np.empty(f.shape[1] * LANES), np.empty(where[0].size * LANES)
+    state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
+    tile, work = np.empty(q.shape[1] * LANES, q.dtype), np.empty((2 * LINK + 3 + 18) * LANES, q.dtype)
+    f_tile, entries = np.empty(f.shape[1] * LANES, q.dtype), np.empty(where[0].size * LANES, q.dtype)
     for at in range(0, q.shape[0], LANES):
         gather(q, at, tile)
         pose_states(parent, kind, q_start, placement, tile, state)
@@ -240,8 +240,8 @@ def closure_values(tree, loops, equations, linear, where, q, f, A):
 def closure_bias(tree, loops, equations, q, dq, gamma):
     """Acceleration (n, c) of f at ddq = 0 for positions q and velocities dq."""
     parent, kind, q_start, v_start, placement = tree
-    state = np.empty((parent.size + 1) * LINK * LANES)
-    work, tile = np.empty(2 * LINK * LANES), np.empty(gamma.shape[1] * LANES)
+    state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
+    work, tile = np.empty(2 * LINK * LANES, q.dtype), np.empty(gamma.shape[1] * LANES, q.dtype)
     still = np.zeros_like(dq)
     for at in range(0, q.shape[0], LANES):
         link_states(parent, kind, q_start, v_start, placement, np.zeros(3), q, dq, still, at, state)

@@ -104,11 +104,14 @@ class Tracker:
             dq, ddq, N, condition, and what the fixed pivots lost.
         """
         still = np.zeros((len(q), self.closure.count))
-        dq, N, condition, left = self._rates(q, first, still)
-        ddq, _, _, lost = self._rates(q, second, self.closure.bias(q, dq))
+        dq, N, condition, left = self.nearest_rates(q, first, still)
+        ddq, _, _, lost = self.nearest_rates(q, second, self.closure.bias(q, dq))
         return dq, ddq, N, condition, np.maximum(left, lost)
 
-    def _rates(self, q: Array, given: Array, gamma: Array) -> tuple[Array, Array, Array, Array]:
+    def nearest_rates(
+        self, q: Float[Array, "n q"], given: Float[Array, "n m"], gamma: Float[Array, "n c"]
+    ) -> tuple[Array, Array, Array, Array]:
+        """Rates x with A x = -gamma nearest to those given; N, condition, and what the pivots lost."""
         from dynid.kinematics.newton_kernels import tangent_rates
 
         n, n_v = len(q), self.closure.tree.n_v

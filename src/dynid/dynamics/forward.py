@@ -1,0 +1,155 @@
+"""Forward dynamics: accelerations of a mechanism with given parameters, and their exact derivatives.
+
+    N^T ID(q, dq, ddq; chi) = N^T B tau,      ddq = N ddy + drift,      A drift = -gamma
+
+ID is the tree's inverse dynamics W chi. Derivatives of ID and of the loops come from the complex step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Inexact
+
+from dynid.arrays import Array
+from dynid.dynamics.freedoms import Freedoms, freedoms_of, position_rates
+from dynid.errors import NoResultError
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.regressor.layout import ABSENT, tree_regressor
+
+_STEP = 1e-30  # of the complex step: no difference is taken, so nothing is lost
+
+
+@dataclass(frozen=True, eq=False)
+class Accelerations:
+    """What efforts do to a batch of states.
+
+    Attributes:
+        ddq: Of all coordinates, shape (n, v), per s^2.
+        N: Tangent directions in the independent coordinates, shape (n, v, d).
+        mass: Mass matrix of the independent coordinates, shape (n, d, d).
+    """
+
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v d"]
+    mass: Float[Array, "n d d"]
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives of the independent accelerations.
+
+    Attributes:
+        by_position, by_velocity: With respect to the independent coordinates, shape (n, d, d).
+        by_parameter: With respect to the standard parameters, shape (n, d, p).
+    """
+
+    by_position: Float[Array, "n d d"]
+    by_velocity: Float[Array, "n d d"]
+    by_parameter: Float[Array, "n d p"]
+
+
+class ForwardDynamics:
+    """Accelerations of a mechanism from efforts.
+
+    Args:
+        chi: Standard parameters, in the order of the table, SI; any that give the same efforts do.
+        mounted: Payloads on the robot.
+        freedoms: Shared with other parameters of the same mechanism; default its own.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        chi: Float[Array, "p"],
+        mounted: Sequence[str] = (),
+        freedoms: Freedoms | None = None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.freedoms = freedoms or freedoms_of(mechanism)
+        self.chi = np.asarray(chi, dtype=float)
+        self._n_v = len(mechanism.coordinates)
+        self._regressor = tree_regressor(mechanism, parameter_table(mechanism), np.eye(self._n_v), mounted)
+        self._B = mechanism.actuator_map
+
+    def inverse(
+        self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
+    ) -> Inexact[Array, "n v"]:
+        """Efforts ID(q, dq, ddq) along all tree coordinates, in [N m] or [N]."""
+        layout = self._regressor.layout
+        weights = np.where(layout.columns == ABSENT, 0.0, self.chi[np.maximum(layout.columns, 0)])
+        packed = self._regressor.packed(q, dq, ddq, np.zeros((len(q), self._n_v)))
+        return np.asarray(np.add.reduceat(packed * weights[:, None], layout.start[:-1], axis=0).T)
+
+    def accelerations(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
+    ) -> Accelerations:
+        """Accelerations of states (q, dq) under efforts tau of the actuators."""
+        n, d = len(q), self.freedoms.dof
+        N = self.freedoms.tangent(q)
+        drift = self.freedoms.lifted(q, np.zeros((n, d)), self.freedoms.bias(q, dq))
+        # One unit of each independent acceleration beside none: the columns of M N.
+        along = np.concatenate([drift[None], drift[None] + np.moveaxis(N, 2, 0)])
+        repeated = (np.tile(q, (d + 1, 1)), np.tile(dq, (d + 1, 1)))
+        efforts = self.inverse(*repeated, along.reshape(-1, self._n_v)).reshape(d + 1, n, self._n_v)
+        MN = np.moveaxis(efforts[1:] - efforts[0], 0, 2)
+        mass = np.swapaxes(N, 1, 2) @ MN
+        left = np.einsum("nvd,nv->nd", N, tau @ self._B - efforts[0])
+        ddy = np.linalg.solve(mass, left[:, :, None])[:, :, 0]
+        return Accelerations(drift + np.einsum("nvd,nd->nv", N, ddy), N, mass)
+
+    def slopes(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"], found: Accelerations
+    ) -> Slopes:
+        """Exact derivatives of the independent accelerations at states with known accelerations.
+
+        From N^T (ID - B tau) = 0: M dddy = -N^T dID - dN^T (ID - B tau) - N^T W dchi, with dID taken
+        at constant ddy.
+        """
+        if not self.freedoms.regular(q):
+            raise NoResultError("a pose is singular for the coordinates in which derivatives are taken")
+        N, d = found.N, self.freedoms.dof
+        still = np.zeros((len(q), self._n_v))
+        rest = self.inverse(q, dq, found.ddq) - tau @ self._B
+        sides = []
+        for k in range(d):
+            sides.append(self._side(q, dq, found, N[:, :, k], None, rest))
+        for k in range(d):
+            sides.append(self._side(q, dq, found, still, N[:, :, k], rest))
+        packed = self._regressor.packed(q, dq, found.ddq, np.zeros((len(q), self._n_v)))
+        W = self._regressor.layout.dense(packed, len(self.chi))
+        right = np.concatenate([np.stack(sides, axis=2), -np.einsum("nvd,nvp->ndp", N, W)], axis=2)
+        solved = np.linalg.solve(found.mass, right)
+        return Slopes(solved[:, :, :d], solved[:, :, d : 2 * d], solved[:, :, 2 * d :])
+
+    def _side(
+        self,
+        q: Array,
+        dq: Array,
+        found: Accelerations,
+        turn: Float[Array, "n v"],
+        push: Float[Array, "n v"] | None,
+        rest: Float[Array, "n v"],
+    ) -> Float[Array, "n d"]:
+        """-N^T dID - dN^T (ID - B tau) for a change `turn` of the pose, or `push` of the velocities."""
+        free, none = self.freedoms, np.zeros((len(q), self.freedoms.dof))
+        slope = 1j * _STEP * position_rates(self.mechanism, q, turn)
+        bent = free.jacobian(q + slope).imag / _STEP  # how A changes with the pose
+        twist = free.lifted(q, none, np.einsum("ncv,nv->nc", bent, dq)) if push is None else push
+        gain = free.bias(q + slope, dq + 1j * _STEP * twist).imag / _STEP
+        jerk = free.lifted(q, none, gain + np.einsum("ncv,nv->nc", bent, found.ddq))
+        change = self.inverse(q + slope, dq + 1j * _STEP * twist, found.ddq + 1j * _STEP * jerk)
+        side = -np.einsum("nvd,nv->nd", found.N, change.imag / _STEP)
+        if bent.any():
+            for k in range(free.dof):
+                tilt = free.lifted(q, none, np.einsum("ncv,nv->nc", bent, found.N[:, :, k]))
+                side[:, k] -= np.sum(tilt * rest, axis=1)
+        return np.asarray(side)
+
+
+def named_values(mechanism: Mechanism, values: Mapping[str, float]) -> Float[Array, "p"]:
+    """Standard parameters in the order of the table; those not named are zero."""
+    return np.array([values.get(parameter.name, 0.0) for parameter in parameter_table(mechanism)])

@@ -1,0 +1,166 @@
+"""Independent velocities of a mechanism: directions N(q) and what the loops add, tree or closed."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Inexact
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.elimination import best_coordinates, eliminate
+from dynid.kinematics.sensors import Sensors
+from dynid.kinematics.tracking import Tracker
+from dynid.kinematics.tree import SPHERICAL, tree_of
+from dynid.mechanism.mechanism import Mechanism
+
+_SINGULAR = 1e4  # condition number beyond which independent coordinates are given up at a pose
+_NEARLY = 0.3
+
+
+class TreeFreedoms:
+    """A tree: N is constant, couplings included."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        found = coordinate_map(mechanism, mechanism.positions)
+        self._G = found.velocities
+        self.independent = np.array([mechanism.coordinates.index(name) for name in found.independent])
+        self.dof = self._G.shape[1]
+
+    def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:
+        """N with dq = N dy."""
+        return np.broadcast_to(self._G, (len(q), *self._G.shape))
+
+    def regular(self, q: Float[Array, "n q"]) -> bool:
+        """Whether the independent coordinates move the mechanism in every direction: always."""
+        return True
+
+    def lifted(
+        self, q: Float[Array, "n q"], dy: Float[Array, "n d"], gamma: Float[Array, "n c"] | None = None
+    ) -> Float[Array, "n v"]:
+        """Rates of all coordinates from the independent ones."""
+        return np.asarray(dy @ self._G.T)
+
+    def bias(self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"]) -> Inexact[Array, "n c"]:
+        """Closure equations gain nothing: there are none."""
+        return np.zeros((len(q), 0), np.result_type(q, dq))
+
+    def jacobian(self, q: Inexact[Array, "n q"]) -> Inexact[Array, "n c v"]:
+        """Of the closure equations."""
+        return np.zeros((len(q), 0, self._G.shape[0]), q.dtype)
+
+    def projected(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"]
+    ) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
+        """The nearest state that the mechanism allows: any is."""
+        return q, dq
+
+
+class ClosedFreedoms:
+    """A closed mechanism: as many coordinates as freedoms move the others through the loops."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.assembly = assembly_of(mechanism)
+        self.dof = self.assembly.dof
+        poses = self.assembly.samples
+        A = self.assembly.closure.values(poses).A
+        self.independent = np.array(self._choice(self.assembly.tangent(A)))
+        where = self.assembly.closure.tables[4]
+        plan = eliminate(A, self.independent.tolist(), (where[0], where[1]))
+        if plan is None:
+            raise InputError(
+                f"no choice of coordinates moves robot '{mechanism.name}' near its start pose",
+                file=mechanism.file,
+                remedy="give a less singular pose under `start:`",
+            )
+        ones, none = np.ones(self.dof), np.zeros((0, 3), dtype=np.int64)
+        places = np.arange(self.dof)
+        sensors = Sensors(self.independent, self.independent, places, ones, none)
+        self._tracker = Tracker(self.assembly.closure, plan, sensors)
+
+    def _choice(self, N: Float[Array, "s v d"]) -> list[int]:
+        """Scalar coordinates if they serve nearly as well: their rates are derivatives of positions."""
+        robot = self.mechanism
+        scalar = [i for i, name in enumerate(robot.coordinates) if name in robot.positions]
+        best = best_coordinates(N, range(len(robot.coordinates)))
+        if len(scalar) < self.dof:
+            return best
+        plain = best_coordinates(N, scalar)
+        least = [np.linalg.svd(N[:, one], compute_uv=False)[:, -1].min() for one in (plain, best)]
+        return plain if least[0] > _NEARLY * least[1] else best
+
+    def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:
+        """N with dq = N dy; where the independent coordinates fail, any basis of the tangent space."""
+        N, poor = self._tangent(q)
+        if poor.any():
+            N[poor] = self.assembly.tangent(self.assembly.closure.values(q[poor]).A)
+        return N
+
+    def regular(self, q: Float[Array, "n q"]) -> bool:
+        """Whether the independent coordinates move the mechanism in every direction."""
+        return not self._tangent(q)[1].any()
+
+    def _tangent(self, q: Float[Array, "n q"]) -> tuple[Float[Array, "n v d"], Bool[Array, "n"]]:
+        still = np.zeros((len(q), self.assembly.closure.count))
+        _, N, condition, _ = self._tracker.nearest_rates(q, np.zeros((len(q), self.dof)), still)
+        return N, ~(condition < _SINGULAR)
+
+    def lifted(
+        self, q: Float[Array, "n q"], dy: Float[Array, "n d"], gamma: Float[Array, "n c"] | None = None
+    ) -> Float[Array, "n v"]:
+        """Rates x of all coordinates with A x = -gamma from the independent ones.
+
+        Where these fail, the smallest x: with dy = 0 it serves as well.
+        """
+        still = np.zeros((len(q), self.assembly.closure.count)) if gamma is None else gamma
+        x, _, condition, _ = self._tracker.nearest_rates(q, dy, still)
+        poor = ~(condition < _SINGULAR)
+        if poor.any():
+            x[poor] = -self.assembly.split(self.assembly.closure.values(q[poor]).A).step(still[poor])
+        return x
+
+    def bias(self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"]) -> Inexact[Array, "n c"]:
+        """Acceleration of the closure equations at ddq = 0."""
+        return self.assembly.closure.bias(q, dq)
+
+    def jacobian(self, q: Inexact[Array, "n q"]) -> Inexact[Array, "n c v"]:
+        """Of the closure equations."""
+        return self.assembly.closure.values(q).A
+
+    def projected(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"]
+    ) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
+        """The nearest state that the loops allow."""
+        q = self.assembly.close(q, iterations=4)
+        N = self.assembly.tangent(self.assembly.closure.values(q).A)
+        return q, np.einsum("nvd,nwd,nw->nv", N, N, dq, optimize=True)
+
+
+Freedoms = TreeFreedoms | ClosedFreedoms
+
+
+def freedoms_of(mechanism: Mechanism) -> Freedoms:
+    """The independent velocities of a mechanism."""
+    return ClosedFreedoms(mechanism) if mechanism.loops else TreeFreedoms(mechanism)
+
+
+def position_rates(
+    mechanism: Mechanism, q: Float[Array, "n q"], dq: Float[Array, "n v"]
+) -> Float[Array, "n q"]:
+    """Time derivatives of positions: velocities, and for a quaternion q (0, omega) / 2."""
+    if not any(joint.has_quaternion for joint in mechanism.joints):
+        return dq
+    tree = tree_of(mechanism)
+    rates = np.zeros(q.shape, np.result_type(q, dq))
+    for kind, p, v in zip(tree.kind.tolist(), tree.q_start.tolist(), tree.v_start.tolist(), strict=True):
+        if kind == SPHERICAL:
+            quaternion, omega = q[:, p : p + 4], dq[:, v : v + 3]
+            rates[:, p] = -0.5 * np.sum(quaternion[:, 1:] * omega, axis=1)
+            turned = quaternion[:, :1] * omega + np.cross(quaternion[:, 1:], omega)
+            rates[:, p + 1 : p + 4] = 0.5 * turned
+        elif kind != 0:
+            rates[:, p] = dq[:, v]
+    return rates

@@ -1,0 +1,160 @@
+"""Integration in time: many runs side by side, with the exact derivatives of their end states.
+
+Runge-Kutta of fourth order in the tree's coordinates; after every step the state is put back onto the
+loops, so that their openness does not grow. Derivatives obey the equations of motion's own
+derivative, integrated by the same stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.dynamics.forward import ForwardDynamics
+from dynid.dynamics.freedoms import position_rates
+from dynid.kinematics.tree import SPHERICAL, tree_of
+
+Efforts = Callable[[float], Float[Array, "n a"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """States of n runs after each of k steps.
+
+    Attributes:
+        q, dq: All tree coordinates, shapes (k + 1, n, n_q) and (k + 1, n, v).
+        by_start: Derivatives of the independent positions by independent positions and velocities at
+            the start, shape (k + 1, n, d, 2 d); None unless asked for.
+        by_parameter: By standard parameters (or what `directions` spans), shape (k + 1, n, d, s).
+    """
+
+    q: Float[Array, "k n q"]
+    dq: Float[Array, "k n v"]
+    by_start: Float[Array, "k n d s"] | None = None
+    by_parameter: Float[Array, "k n d p"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Positions, velocities, and derivatives of independent positions and velocities (n, d, s)."""
+
+    q: Array
+    dq: Array
+    y: Array | None = None
+    v: Array | None = None
+
+
+def integrate(
+    dynamics: ForwardDynamics,
+    q: Float[Array, "n q"],
+    dq: Float[Array, "n v"],
+    efforts: Efforts,
+    step: float,
+    steps: int,
+    directions: Float[Array, "p s"] | None = None,
+) -> Runs:
+    """Runs from feasible states under given efforts.
+
+    Args:
+        q, dq: States at t = 0.
+        efforts: Of all runs at a time [s] after the start.
+        step: In [s].
+        steps: How many.
+        directions: Changes of the standard parameters whose effect is wanted; None: no derivatives.
+    """
+    n, d = len(q), dynamics.freedoms.dof
+    state = _State(np.array(q), np.array(dq))
+    if directions is not None:
+        y, v = np.zeros((2, n, d, 2 * d + directions.shape[1]))
+        y[:, :, :d] = v[:, :, d : 2 * d] = np.eye(d)
+        state = _State(state.q, state.dq, y, v)
+    found = [state]
+    for k in range(steps):
+        state = _step(dynamics, state, efforts, k * step, step, directions)
+        found.append(state)
+    poses, rates = np.stack([one.q for one in found]), np.stack([one.dq for one in found])
+    if directions is None:
+        return Runs(poses, rates)
+    slopes = np.stack([np.asarray(one.y) for one in found])
+    return Runs(poses, rates, slopes[..., : 2 * d], slopes[..., 2 * d :])
+
+
+def _step(
+    dynamics: ForwardDynamics,
+    state: _State,
+    efforts: Efforts,
+    t: float,
+    h: float,
+    directions: Float[Array, "p s"] | None,
+) -> _State:
+    """One classical Runge-Kutta step, then back onto the loops."""
+    slopes: list[_State] = []
+    for part in (0.0, 0.5, 0.5, 1.0):
+        at = _moved(state, slopes[-1], part * h) if slopes else state
+        slopes.append(_slope(dynamics, at, efforts(t + part * h), directions))
+    mean = _State(*(_mean([getattr(one, name) for one in slopes]) for name in ("q", "dq", "y", "v")))
+    end = _moved(state, mean, h)
+    q, dq = dynamics.freedoms.projected(_unit(dynamics, end.q), end.dq)
+    return _State(q, dq, end.y, end.v)
+
+
+def _mean(slopes: list[Array | None]) -> Array:
+    a, b, c, e = slopes
+    if a is None or b is None or c is None or e is None:
+        return np.zeros(0)
+    return np.asarray((a + 2.0 * b + 2.0 * c + e) / 6.0)
+
+
+def _moved(state: _State, slope: _State, h: float) -> _State:
+    q, dq = state.q + h * slope.q, state.dq + h * slope.dq
+    if state.y is None or state.v is None or slope.y is None or slope.v is None:
+        return _State(q, dq)
+    return _State(q, dq, state.y + h * slope.y, state.v + h * slope.v)
+
+
+def _slope(
+    dynamics: ForwardDynamics, state: _State, tau: Float[Array, "n a"], directions: Array | None
+) -> _State:
+    """Time derivatives of a state."""
+    q = _unit(dynamics, state.q)
+    found = dynamics.accelerations(q, state.dq, tau)
+    moving = position_rates(dynamics.mechanism, q, state.dq)
+    if directions is None or state.y is None or state.v is None:
+        return _State(moving, found.ddq)
+    slopes = dynamics.slopes(q, state.dq, tau, found)
+    d = dynamics.freedoms.dof
+    change = slopes.by_position @ state.y + slopes.by_velocity @ state.v
+    change[:, :, 2 * d :] += slopes.by_parameter @ directions
+    return _State(moving, found.ddq, state.v - _turning(dynamics, state.dq, state.y), change)
+
+
+def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], y: Float[Array, "n d s"]) -> Array:
+    """Omega x theta where independent coordinates turn by a quaternion: their rates are no derivatives."""
+    tree, own = tree_of(dynamics.mechanism), dynamics.freedoms.independent.tolist()
+    out = np.zeros_like(y)
+    for start in tree.v_start[tree.kind == SPHERICAL].tolist():
+        rows = [own.index(start + k) if start + k in own else -1 for k in range(3)]
+        for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+            if rows[i] < 0:
+                continue
+            if rows[k] >= 0:
+                out[:, rows[i]] += dq[:, start + j, None] * y[:, rows[k]]
+            if rows[j] >= 0:
+                out[:, rows[i]] -= dq[:, start + k, None] * y[:, rows[j]]
+    return out
+
+
+def _unit(dynamics: ForwardDynamics, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
+    """Quaternions back on their sphere."""
+    tree = tree_of(dynamics.mechanism)
+    starts = tree.q_start[tree.kind == SPHERICAL].tolist()
+    if not starts:
+        return q
+    q = np.array(q)
+    for p in starts:
+        q[:, p : p + 4] /= np.linalg.norm(q[:, p : p + 4], axis=1, keepdims=True)
+    return q
