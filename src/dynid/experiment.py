@@ -9,7 +9,8 @@ from typing import Any
 
 from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import Consistency, consistency_from
-from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.estimator.gain_settings import GainSettings
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Payload
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
@@ -58,8 +59,11 @@ class Experiment:
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, beside those of the robot.
+        drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
+        stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked. May be True or a mapping of options.
+        gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
         energy, internal, wrench: Options of these models.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
@@ -81,7 +85,10 @@ class Experiment:
     essential: Mapping[str, float] | None = None
     keep: tuple[str, ...] | None = None
     payloads: Mapping[str, Payload] = field(default_factory=dict)
+    drive: tuple[str, ...] | None = None
+    stribeck: Mapping[str, float] = field(default_factory=dict)
     standard: Consistency | Mapping[str, Any] | bool | None = None
+    gains: GainSettings | None = None
     energy: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
     wrench: Mapping[str, Any] = field(default_factory=dict)
@@ -103,6 +110,8 @@ class Experiment:
             check_choice("model", self.model, MODELS)
         check_choice("estimator", self.estimator, ESTIMATORS)
         check_choice("angles", self.angles, ANGLES)
+        for symbol in self.drive or ():
+            check_choice("drive term", symbol, DRIVE_SYMBOLS)
         for effort in self.efforts or ():
             if isinstance(effort, int) and effort < 1:
                 raise InputError(
@@ -142,6 +151,9 @@ def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(made.get("uncertainty"), str):
         made["uncertainty"] = UncertaintySettings(made["uncertainty"])
     settings = {"filter": FilterSettings, "mask": MaskSettings, "uncertainty": UncertaintySettings}
+    settings |= {"gains": GainSettings}
+    if made.get("gains") in ("all", True):
+        made["gains"] = GainSettings()
     for what, kind in settings.items():
         if isinstance(made.get(what), Mapping):
             _check_names(what, made[what], tuple(one.name for one in fields(kind)))

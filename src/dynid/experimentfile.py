@@ -10,6 +10,7 @@ from dynid.entry import Entry, root_entry
 from dynid.errors import InputError
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.estimator import MAKERS, estimator_named
+from dynid.estimator.gain_settings import LOGGED, GainSettings
 from dynid.experiment import (
     ANGLES,
     ENERGY_OPTIONS,
@@ -25,6 +26,8 @@ from dynid.experiment import (
     named_options,
 )
 from dynid.mechanism.body_reader import read_payloads
+from dynid.mechanism.drive_reader import is_none
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS
 from dynid.mechanism.scope import Scope
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.projection.quadrature import QUADRATURES
@@ -54,7 +57,10 @@ _KEYS = (
     "internal",
     "wrench",
     "payloads",
+    "drive",
+    "stribeck",
     "standard",
+    "gains",
     "angles",
     "out",
 )
@@ -107,7 +113,10 @@ class _Reader:
             "internal": self.internal,
             "wrench": self.wrench,
             "payloads": lambda entry: read_payloads(entry, self.scope),
+            "drive": self.drive,
+            "stribeck": self.stribeck,
             "standard": self.standard,
+            "gains": self.gains,
             "angles": lambda entry: entry.choice(ANGLES),
             "out": self.path,
         }
@@ -213,6 +222,43 @@ class _Reader:
             return entry.flag()
         options = {name: one.plain() for name, one in entry.mapping().items()}
         return _placed(entry, consistency_from, {"options": options})
+
+    def drive(self, entry: Entry) -> tuple[str, ...]:
+        """Drive terms of every joint or motor that has any."""
+        if is_none(entry):
+            return ()
+        return tuple(item.choice(DRIVE_SYMBOLS) for item in entry.items())
+
+    def stribeck(self, entry: Entry) -> dict[str, float]:
+        """Known Stribeck speeds by joint or motor."""
+        speeds = {}
+        for owner, item in entry.mapping().items():
+            speeds[owner] = self.scope.number(item)
+            if speeds[owner] <= 0.0:
+                raise item.error(f"{speeds[owner]:g} is not positive", "give rad/s or m/s")
+        return speeds
+
+    def gains(self, entry: Entry) -> GainSettings:
+        """`all`, or which gains are open and what is believed of them."""
+        if not entry.is_mapping:
+            entry.choice(("all",))
+            return GainSettings()
+        fields = entry.fields(("unknown", "common", "nominal", "logged"))
+        options: dict[str, Any] = {}
+        if "unknown" in fields and fields["unknown"].is_list:
+            options["unknown"] = fields["unknown"].texts()
+        elif "unknown" in fields:
+            fields["unknown"].choice(("all",))
+        if "common" in fields:
+            options["common"] = fields["common"].flag()
+        if "nominal" in fields:
+            one = fields["nominal"]
+            several = one.mapping().items() if one.is_mapping else None
+            number = self.scope.number
+            options["nominal"] = number(one) if several is None else {k: number(v) for k, v in several}
+        if "logged" in fields:
+            options["logged"] = fields["logged"].choice(LOGGED)
+        return _placed(entry, GainSettings, options)
 
     def uncertainty(self, entry: Entry) -> UncertaintySettings:
         """A method by name, or a mapping with its options."""

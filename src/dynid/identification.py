@@ -15,15 +15,16 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.base.base import BaseSet, tie_regrouped
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks import check_estimate, check_logs, check_options
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.experiment import Experiment, from_plain
-from dynid.info import grouping_symbols, structural_base, tie_groups
-from dynid.job import Job, LogSource, Progress, as_log, build_system, prepare, with_payloads
+from dynid.gain_stage import gain_stage
+from dynid.info import grouping_symbols
+from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, prepare
+from dynid.linear import base_of, tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.motion.log import Log
@@ -31,6 +32,7 @@ from dynid.notices import Notice
 from dynid.projection.projection import System
 from dynid.provenance import provenance
 from dynid.second_pass import LogPass
+from dynid.settle import settle_friction
 from dynid.standardise import check_reduction, realise
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
@@ -81,7 +83,7 @@ def _identify_sources(
     experiment: Experiment,
     progress: Progress | None,
 ) -> Estimate:
-    mechanism = with_payloads(mechanism, experiment)
+    mechanism = as_asked(mechanism, experiment)
     read = [as_log(one, mechanism, experiment) for one in logs]
     unseen = [as_log(one, mechanism, experiment) for one in held_out]
     return identify_logs(mechanism, read, unseen, experiment, progress)
@@ -109,9 +111,12 @@ def identify_logs(
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
     check_reduction(experiment, estimator.constraint)
     with single_threaded_blas():
-        job = prepare(mechanism, logs, experiment)
+        stage = gain_stage(mechanism, logs, validate, experiment, progress)
+        logs, validate = stage.logs, stage.held_out
+        settled = settle_friction(prepare(mechanism, logs, experiment), experiment)
+        job, experiment = settled.job, settled.experiment
         system = build_system(job, progress)
-        data = base_system(system, _base(job, experiment))
+        data = base_system(system, base_of(job, experiment))
         linear = estimator.linear(data.system, LogPass(job, data))
         real = realise(job, experiment, data, linear, estimator.constraint)
         solution = real.solution
@@ -120,7 +125,7 @@ def identify_logs(
         data = data if solution.equations is None else data.with_equations(solution.equations)
         reduced = _reduced(experiment, data, solution)
         symbols = grouping_symbols(
-            job.mechanism, job.model, ties=_ties(experiment), rows=job.directions.names, loads=job.loads
+            job.mechanism, job.model, ties=tie_names(experiment), rows=job.directions.names, loads=job.loads
         )
         parts = estimate_parameters(
             data,
@@ -131,6 +136,7 @@ def identify_logs(
             settings=experiment.uncertainty,
         )
         chi = _standard_values(data, parts, reduced) if real.chi is None else real.chi
+        parts = stage.joined(parts)
         fitted = fitted_signals(job, chi)
         validation, unseen = predict_held_out(job, chi, validate, experiment)
     estimate = Estimate(
@@ -145,13 +151,21 @@ def identify_logs(
         warnings=(
             *check_options(experiment, job.model.name),
             *tie_notices,
+            *settled.notices,
             *real.notices,
             *_warnings(job, validate, parts),
         ),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
-        choices={**_choices(job), "uncertainty": parts.spread.words, **tied, **real.choices},
+        choices={
+            **_choices(job),
+            "uncertainty": parts.spread.words,
+            **stage.choices,
+            **settled.choices,
+            **tied,
+            **real.choices,
+        },
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),
         truth=None if truth is None else _known_values(data, truth),
@@ -168,19 +182,6 @@ def identify_logs(
     return estimate
 
 
-def _ties(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
-    return tuple(tie.name for tie in experiment.ties if tie.apply == apply)
-
-
-def _base(job: Job, experiment: Experiment) -> BaseSet:
-    """Structural base parameters, with the ties asked for."""
-    base = structural_base(
-        job.mechanism, job.model, job.parameters, job.directions, ties=_ties(experiment), loads=job.loads
-    )
-    after = _ties(experiment, "regrouped")
-    return tie_regrouped(base, tie_groups(job.mechanism, job.parameters, after)) if after else base
-
-
 def _least_squares(data: BaseSystem, solution: Solution) -> Solution:
     """The solution, or where its equations were rewritten the plain weighted one: F-tests need it."""
     return solution if solution.equations is None else estimator_named("wls")(data.system)
@@ -193,7 +194,7 @@ def _tested_ties(
     if not experiment.ties:
         return {}, ()
     free = replace(experiment, ties=())
-    found = tie_test(solution, base_system(system, _base(job, free)))
+    found = tie_test(solution, base_system(system, base_of(job, free)))
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     return ({f"tie {names}": found.words}, found.notices(names)) if found else ({}, ())
 

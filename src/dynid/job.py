@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,13 +17,13 @@ from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
 from dynid.mechanism.friction import owners_of
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_named, rows_of
+from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_named
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.layout import ABSENT
@@ -38,6 +39,9 @@ class Job:
     Attributes:
         sources: Rows of the model along each log.
         filters: The row filter of each log.
+        foretold: Parameters by which the loads of load-dependent friction are found, shape (p,), SI; None
+            where there is none (yet).
+        row_options: Options of the model's rows.
     """
 
     mechanism: Mechanism
@@ -47,6 +51,8 @@ class Job:
     plans: tuple[MotionPlan, ...]
     sources: tuple[RowSource, ...]
     filters: tuple[RowFilter, ...]
+    foretold: Float[Array, "p"] | None = None
+    row_options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def logs(self) -> tuple[Log, ...]:
@@ -58,23 +64,37 @@ class Job:
         """Payloads mounted in each log."""
         return tuple(log.payloads for log in self.logs)
 
-    def by_efforts(self, chi: Float[Array, "p"] | None = None) -> tuple[RowSource, ...]:
-        """The same logs by the inverse model: what is compared with efforts as logged.
+    def by_efforts(self, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
+        """The same logs by the inverse model, to be compared with efforts as logged.
 
         Args:
-            chi: Standard parameters, shape (p,), SI: loads of load-dependent friction are then those that
-                these foretell, for a measured effort would tell itself. None: as measured.
+            chi: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI.
         """
         inverse = MODELS["inverse"]
-        if chi is not None and owners_of(self.mechanism, "Fl"):
-            rows = self.directions if self.model is inverse else self._effort_rows(inverse)
-            motions = (source.motion for source in self.sources)
-            return tuple(rows_of(self.mechanism, self.parameters, rows, motion, chi) for motion in motions)
-        if self.model is inverse:
+        loaded = bool(owners_of(self.mechanism, "Fl"))
+        if self.model is inverse and not loaded:
             return self.sources
-        rows = self._effort_rows(inverse)
+        rows = self.directions if self.model is inverse else self._effort_rows(inverse)
         motions = (source.motion for source in self.sources)
-        return tuple(inverse.rows(self.mechanism, self.parameters, rows, motion) for motion in motions)
+        return tuple(
+            inverse.rows(self.mechanism, self.parameters, rows, motion, foretold=chi) for motion in motions
+        )
+
+    def foretelling(self, chi: Float[Array, "p"]) -> Job:
+        """The same equations, loads of load-dependent friction foretold by these parameters."""
+        told = replace(self, foretold=chi)
+        return replace(told, sources=tuple(told.rows_along(source.motion) for source in self.sources))
+
+    def rows_along(self, motion: Motion) -> RowSource:
+        """The equations of this job along a motion."""
+        return self.model.rows(
+            self.mechanism,
+            self.parameters,
+            self.directions,
+            motion,
+            foretold=self.foretold,
+            **self.row_options,
+        )
 
     def _effort_rows(self, inverse: Model) -> Directions:
         """Rows of the inverse model for every effort that all logs have."""
@@ -147,7 +167,8 @@ def join(
     sources = tuple(model.rows(robot, parameters, directions, motion, **options) for motion in motions)
     if model.windowed:
         filters = tuple(_windows(plan, experiment) for plan in plans)
-        return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+        job = Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+        return replace(job, row_options=options)
     settings = experiment.filter
     # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
     # guards the decimation, and a sharp sinc does that better.
@@ -196,11 +217,18 @@ def row_groups(
     return tuple(groups)
 
 
-def with_payloads(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
-    """The robot with the payloads that only the experiment knows."""
-    if not experiment.payloads:
-        return mechanism
-    return replace(mechanism, payloads={**mechanism.payloads, **experiment.payloads})
+def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
+    """The robot with the payloads and drive terms that only the experiment knows."""
+    changes: dict[str, Any] = {}
+    if experiment.payloads:
+        changes["payloads"] = {**mechanism.payloads, **experiment.payloads}
+    if experiment.drive is not None:
+        symbols = tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in experiment.drive)
+        owners = mechanism.drive or [actuator.name for actuator in mechanism.actuators]
+        changes["drive"] = dict.fromkeys(owners, symbols) if symbols else {}
+    if experiment.stribeck:
+        changes["stribeck"] = {**mechanism.stribeck, **experiment.stribeck}
+    return replace(mechanism, **changes) if changes else mechanism
 
 
 def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.estimator.consistency import Consistency
+from dynid.estimator.gain_settings import GainSettings
 from dynid.experiment import (
     ColumnMap,
     Experiment,
@@ -78,10 +79,13 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "efforts": None if experiment.efforts is None else list(experiment.efforts),
         "columns": {name: asdict(column) for name, column in experiment.columns.items()},
         "payloads": {name: _payload_document(payload) for name, payload in experiment.payloads.items()},
+        "drive": None if experiment.drive is None else list(experiment.drive),
+        "stribeck": dict(experiment.stribeck),
         "ties": [asdict(tie) for tie in experiment.ties],
         "essential": None if experiment.essential is None else dict(experiment.essential),
         "keep": None if experiment.keep is None else list(experiment.keep),
         "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
+        "gains": None if experiment.gains is None else asdict(experiment.gains),
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
         "drop_bad_rows": experiment.drop_bad_rows,
@@ -138,8 +142,11 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         efforts=None if efforts is None else tuple(efforts),
         columns={name: ColumnMap(**column) for name, column in options.get("columns", {}).items()},
         payloads={name: _payload(name, one) for name, one in options.get("payloads", {}).items()},
+        drive=None if options.get("drive") is None else tuple(options["drive"]),
+        stribeck=options.get("stribeck", {}),
         ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
         standard=options.get("standard"),
+        gains=None if options.get("gains") is None else GainSettings(**options["gains"]),
         angles=options.get("angles", "xyz"),
         energy=options.get("energy", {}),
         drop_bad_rows=options.get("drop_bad_rows", False),

@@ -19,8 +19,9 @@ from dynid.arrays import Array
 from dynid.base.ties import tying
 from dynid.errors import InputError
 from dynid.experiment import Experiment
+from dynid.gains import GAIN
 from dynid.info import known_columns, structural_base, tie_groups
-from dynid.job import with_payloads
+from dynid.job import as_asked
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -65,7 +66,7 @@ def saved(
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
     options = estimate.provenance.get("options", {})
     experiment = experiment_of(options)
-    mechanism = with_payloads(load_robot(robot or options.get("robot", estimate.robot)), experiment)
+    mechanism = as_asked(load_robot(robot or options.get("robot", estimate.robot)), experiment)
     if robot is None:
         check_robot(estimate.provenance, mechanism)
     return estimate, experiment, mechanism
@@ -104,7 +105,7 @@ def standard_values(
         name = one.name if one.name in index else one.name.removesuffix("_R")
         if name in index:
             M[members[index[name]], k] = 1.0
-        elif name.partition("_")[2] not in payloads:
+        elif name.partition("_")[2] not in payloads and name.partition("_")[0] != GAIN:
             raise InputError(
                 f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
                 remedy="use the robot file that the result was made with",

@@ -104,8 +104,7 @@ class LogPass:
         return np.asarray(self.data.S @ chi + self.data.base.c)
 
     def _rows(self, motion: Motion) -> RowSource:
-        job = self.job
-        return job.model.rows(job.mechanism, job.parameters, job.directions, motion)
+        return self.job.rows_along(motion)
 
     def _system(self, sources: Sequence[PackedRows]) -> System:
         """Rewritten rows over the parameters seen."""

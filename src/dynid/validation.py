@@ -13,11 +13,12 @@ from dynid.checks import same_samples
 from dynid.conditioning.lowpass import RowFilter
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
+from dynid.gain_stage import with_result_gains
 from dynid.job import Job, LogSource, as_log, prepare
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import plan_motions
-from dynid.projection.model import RowSource
+from dynid.projection.model import MODELS, RowSource
 from dynid.provenance import VALIDATED
 from dynid.result_values import refuse_unloaded, saved, standard_values
 from dynid.statistics.estimate import Estimate, Signals, Validation
@@ -44,6 +45,7 @@ def validate_result(
     """
     estimate, experiment, mechanism = saved(result, robot)
     read = [as_log(log, mechanism, experiment) for log in logs]
+    read = with_result_gains(read, estimate, experiment)
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         job = prepare(mechanism, read, experiment)
@@ -97,7 +99,9 @@ def predict_held_out(
 def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
     """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
     found, shown = [], []
-    for source, efforts, rows, log in zip(job.sources, job.by_efforts(), job.filters, job.logs, strict=True):
+    foretold = job.by_efforts(chi)
+    sources = foretold if job.model is MODELS["inverse"] else job.sources
+    for source, efforts, rows, log in zip(sources, foretold, job.filters, job.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
         logged = predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():

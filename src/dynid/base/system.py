@@ -22,7 +22,7 @@ from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
 
-_MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-")
+_MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl", "Fk")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from dynid.errors import InputError
 from dynid.excitation.closed import ClosedStates
 from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.projection.load import LoadModel
 from dynid.regressor.regressor import tree_matrix
 
 _MOST_ENTRIES = 4_000_000  # of a dense regressor at a time: 32 MB
@@ -22,24 +24,32 @@ _IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
 
 
 def closed_efforts(
-    mechanism: Mechanism, chi: Float[Array, "p"], states: ClosedStates, mounted: tuple[str, ...] = ()
+    mechanism: Mechanism,
+    chi: Float[Array, "p"],
+    states: ClosedStates,
+    mounted: tuple[str, ...] = (),
+    tension: Float[Array, "n a"] | None = None,
 ) -> Float[Array, "n a"]:
-    """Efforts of least norm that make the robot move so, in the order of the actuators.
+    """Efforts that make the robot move so, in the order of the actuators: least norm, plus a tension.
 
     Args:
         mechanism: The robot.
         chi: All standard parameters, in the order of the table, shape (p,), SI.
         states: Along the motion.
         mounted: Payloads on the robot.
+        tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it loads the joints too.
     """
+    J = motor_jacobian(mechanism, states.N)
+    loads = LoadModel(mechanism, parameter_table(mechanism), chi, mounted).values
     step = max(1, _MOST_ENTRIES // (states.dq.shape[1] * len(chi)))
     blocks = []
     for i in range(0, len(states.q), step):
         q, dq, ddq, N = (x[i : i + step] for x in (states.q, states.dq, states.ddq, states.N))
-        joint_efforts = tree_matrix(mechanism, q, dq, ddq, mounted=mounted) @ chi
+        strain = None if tension is None else tension[i : i + step]
+        load = loads(q, dq, ddq, N, strain)
+        joint_efforts = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=load) @ chi
         blocks.append(np.einsum("nvd,nv->nd", N, joint_efforts))
     rows = np.concatenate(blocks)
-    J = motor_jacobian(mechanism, states.N)
     tau = least_norm(J, rows)
     left = np.abs(rows - np.einsum("nad,na->nd", J, tau)).max()
     if left > _IDLE_RTOL * np.abs(rows).max():
@@ -49,7 +59,7 @@ def closed_efforts(
             file=mechanism.file,
             remedy="add an actuator, or simulate a robot that is fully driven",
         )
-    return tau
+    return tau if tension is None else tau + tension
 
 
 def internal_tension(

@@ -25,6 +25,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
+from dynid.projection.load import LoadModel
 from dynid.regressor.regressor import tree_matrix
 
 Per = float | Float[Array, "c"]
@@ -57,11 +58,14 @@ def inverse_efforts(
     if mechanism.loops:
         return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted)
     directions = inverse_directions(mechanism)
-    states = coordinate_map(mechanism).states(q, dq, ddq)
+    coordinates = coordinate_map(mechanism)
+    G, states = coordinates.velocities, coordinates.states(q, dq, ddq)
+    loads = LoadModel(mechanism, parameter_table(mechanism), chi, mounted).values
     blocks = []
     for i in range(0, len(q), _BLOCK):
         q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)
-        blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted) @ chi)
+        load = loads(q_tree, dq_tree, ddq_tree, G)
+        blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted, load) @ chi)
     rows = np.concatenate(blocks)
     tau = rows @ np.linalg.pinv(directions.effort_map).T
     left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
@@ -131,9 +135,8 @@ def simulate_log(
     t = np.arange(round(duration * rate) + 1) / rate
     if mechanism.loops:
         (q, dq, ddq), states = closed_motion(mechanism, motion, t)
-        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads)
-        if tension:
-            tau = tau + internal_tension(mechanism, states.N, t, tension)
+        strain = internal_tension(mechanism, states.N, t, tension) if tension else None
+        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads, strain)
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
         tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynid.mechanism.expression import Expression
 
 BASE = "base"
-DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off")
+DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Body:
     Attributes:
         parameters: Which of the ten parameters the body has; the others are zero.
         known: Values taken as true; they move to the right side.
-        prior: Values printed beside the estimates (never used by the fit itself).
+        prior: Values printed beside the estimates; only `consistent` and standard sets use them.
     """
 
     name: str
@@ -106,6 +106,8 @@ class Mechanism:
         poses: Bodies whose pose is measured directly. Their massless chains and welds are among
             `joints`, `bodies` and `loops`, and what is measured of them among `measured`.
         drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
+        stribeck: Owner of a term Fk -> the speed vs of its exp(-(dq / vs)^2), in [rad/s] or [m/s], where
+            it is known.
         loops: Closures of the tree; `couplings` are closures too, but linear.
         start: Position coordinates of a pose near which the loops are first closed (others zero).
         known: Further parameters by full name (e.g. Ia_motor1) taken as true.
@@ -139,6 +141,7 @@ class Mechanism:
     file: str | None = None
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
+    stribeck: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -229,6 +232,18 @@ def _check(robot: Mechanism) -> None:
                 raise refuse(
                     f"'{owner}' has unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS), ""
                 )
+        if "Fl" in symbols and owner in coordinates and not any(owner in a.on for a in robot.actuators):
+            raise refuse(
+                f"'{owner}' has friction that grows with its load (Fl), but no actuator loads it",
+                "take Fl away from joints without a motor",
+            )
+    for owner, speed in robot.stribeck.items():
+        if owner not in owners:
+            raise refuse(
+                f"Stribeck speed of unknown joint or actuator '{owner}'" + nearest(owner, sorted(owners)), ""
+            )
+        if not 0.0 < speed < np.inf:
+            raise refuse(f"the Stribeck speed {speed:g} of '{owner}' is not positive", "e.g. 0.05 rad/s")
     for term in robot.terms:
         if term.joint not in coordinates:
             raise refuse(

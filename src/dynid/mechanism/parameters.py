@@ -10,7 +10,9 @@ from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 
 _ANGULAR_UNITS = {"Ia": "kg m^2", "Fv": "N m s/rad", "Fs": "N m", "Off": "N m"}
+_ANGULAR_UNITS |= {"Fr": "N m (s/rad)^0.5", "Fl": "1", "Fk": "N m"}
 _LINEAR_UNITS = {"Ia": "kg", "Fv": "N s/m", "Fs": "N", "Off": "N"}
+_LINEAR_UNITS |= {"Fr": "N (s/m)^0.5", "Fl": "1", "Fk": "N"}
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,20 @@ class Motion:
         q, dq, ddq = self._whole(first, last)
         return q[inner], dq[inner], ddq[inner]
 
+    def efforts(self, start: int, stop: int) -> Float[Array, "n a"]:
+        """Efforts of the samples [start, stop), low-passed like the coordinates; absent ones are zero.
+
+        Friction that grows with the load reads them: what noise the filter leaves of a measured load
+        is small beside the load, so that it hardly enters the equations a second time.
+
+        Returns:
+            In the order of the actuators, shape (stop - start, a), in [N m] or [N].
+        """
+        low, high = self._segment(start, stop)
+        first, last = max(low, start - self.low_pass.reach), min(high, stop + self.low_pass.reach)
+        tau = np.nan_to_num(np.asarray(self.log.tau[first:last], dtype=float))
+        return self.low_pass(tau)[start - first : stop - first]
+
     def weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """1 for the rows to use, 0 for those of invalid, resting or reversing samples.
 

@@ -1,6 +1,7 @@
 """Friction, offsets and extra terms as forces on the plant's coordinates.
 
     resist = Fv s + Fs step + Fv+ max(s, 0) + Fv- min(s, 0) + Fs+ (1 + step)/2 - Fs- (1 - step)/2 + Off
+             + Fr step sqrt|s| + Fk step exp(-(s / vs)^2)
 
 with the owner's velocity s = D dq and step = tanh(s / width): sign(s) but for speeds below a few
 widths. A jump of friction makes no definite motion between two steps; the width is the narrowest
@@ -16,6 +17,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.mechanism.friction import STRIBECK_SPEED, owners_of
 from dynid.mechanism.mechanism import Mechanism
 
 _RATE = 0.5  # per step: how fast the slope of dry friction may slow its owner down; RK4 bears 2.7
@@ -47,6 +49,8 @@ class Drives:
         self._viscous = of("Fv") + 0.5 * (of("Fv+") + of("Fv-"))
         self._uneven = 0.5 * (of("Fv+") - of("Fv-"))
         self.dry = of("Fs") + 0.5 * (of("Fs+") + of("Fs-"))
+        self._root, self._stribeck = of("Fr"), of("Fk")
+        self._speed = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in self.owners])
         self._constant = of("Off") + 0.5 * (of("Fs+") - of("Fs-"))
         self.width = np.ones(len(self.owners))
         self._terms = [
@@ -55,6 +59,13 @@ class Drives:
         self._places = tuple(
             {name: i for i, name in enumerate(names)} for names in (mechanism.positions, coordinates)
         )
+        if owners_of(mechanism, "Fl"):
+            raise InputError(
+                "friction that grows with the load (Fl) has no force before the efforts are known, which the"
+                " plant cannot apply",
+                file=mechanism.file,
+                remedy="simulate without Fl, or with `simulate_log`",
+            )
         for term in mechanism.terms:
             if any(kind == "ddq" for kind, _ in term.expression.signals):
                 raise InputError(
@@ -65,13 +76,13 @@ class Drives:
 
     def set_width(self, inertia: Float[Array, "o"], step: float) -> None:
         """Choose the widths from the inertia that each owner feels, SI, and the step [s]."""
-        self.width = np.maximum(np.abs(self.dry) * step / (_RATE * inertia), 1e-12)
+        self.width = np.maximum(np.abs(self.dry + self._stribeck) * step / (_RATE * inertia), 1e-12)
 
     def resist(self, s: Float[Array, "o"]) -> Float[Array, "o"]:
         """Efforts against the motion at owners' velocities, in [N m] or [N]."""
-        return np.asarray(
-            self._constant + self._viscous * s + self._uneven * np.abs(s) + self.dry * np.tanh(s / self.width)
-        )
+        step, size = np.tanh(s / self.width), np.abs(s)
+        dry = self.dry + self._root * np.sqrt(size) + self._stribeck * np.exp(-((s / self._speed) ** 2))
+        return np.asarray(self._constant + self._viscous * s + self._uneven * size + dry * step)
 
     @property
     def has_terms(self) -> bool:

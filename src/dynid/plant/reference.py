@@ -20,10 +20,10 @@ from dynid.excitation.efforts import closed_efforts, internal_tension
 from dynid.excitation.series import Trajectory
 from dynid.excitation.simulate import closed_motion, inverse_efforts, parameter_vector
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.friction import DRY
 from dynid.mechanism.mechanism import Mechanism
 
 _LEAST_RATE = 250.0  # Hz: the motion is known at these times and smooth between them
-_DRY = ("Fs", "Fs+", "Fs-")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ def reference_along(
 
     n = int(np.ceil(duration * max(rate, _LEAST_RATE))) + 6  # a little more than is asked for
     t = np.arange(n + 1) / max(rate, _LEAST_RATE)
-    without = {name: 0.0 if name.partition("_")[0] in _DRY else value for name, value in truth.items()}
+    without = {name: 0.0 if name.partition("_")[0] in DRY else value for name, value in truth.items()}
     if mechanism.loops:
         _, states = closed_motion(mechanism, motion, t)
         q, dq = states.q, states.dq

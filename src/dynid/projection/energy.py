@@ -16,12 +16,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
-from dynid.mechanism.friction import STRIBECK_SPEED, load_map, owners_of, speed_map
+from dynid.mechanism.friction import STRIBECK_SPEED, source_index, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import kinematics_along
+from dynid.projection.load import load_along
 from dynid.projection.projection import Directions
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.layout import ABSENT, Layout
@@ -43,6 +44,7 @@ class EnergyRows:
         directions: Directions,
         motion: Motion,
         integration: str = DEFAULT,
+        foretold: Float[Array, "p"] | None = None,
     ) -> None:
         self.quadrature = quadrature_named(integration)
         self.mechanism, self.directions, self.motion = mechanism, directions, motion
@@ -50,7 +52,7 @@ class EnergyRows:
         self.kinematics = kinematics_along(mechanism, motion)
         self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
-        self._loaded = bool(owners_of(mechanism, "Fl"))
+        self._load = load_along(mechanism, parameters, motion, foretold)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))
@@ -68,7 +70,7 @@ class EnergyRows:
         moved = self.kinematics.states(first, measured)
         q, dq, ddq = moved.q, moved.dq, moved.ddq
         states = np.concatenate([self._energies(q, dq), self._rotors(dq)], axis=1)
-        loads = self.motion.efforts(first, last) if self._loaded else np.zeros((len(dq), 0))
+        loads = self._load and self._load(first, q, dq, ddq, moved.N)
         powers = np.column_stack([*self._powers(q, dq, ddq, loads), self._effort_power(dq, first, last)])
         usable = moved.fine & self.motion.log.valid[first:last]
         states[~usable], powers[~usable] = 0.0, 0.0
@@ -103,14 +105,14 @@ class EnergyRows:
         q: Float[Array, "n q"],
         dq: Float[Array, "n v"],
         ddq: Float[Array, "n v"],
-        tau: Float[Array, "n a"],
+        loads: Float[Array, "n s"] | None,
     ) -> Iterator[Float[Array, "n"]]:
         """Power per friction parameter, offset and declared term."""
         for _, parameter in self._others:
             if parameter.kind == "term":
                 yield self._term_power(parameter.name, q, dq, ddq)
             elif parameter.symbol != "Ia":
-                yield self._drive_power(parameter, dq, tau)
+                yield self._drive_power(parameter, dq, loads)
 
     def _term_power(
         self, name: str, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
@@ -130,11 +132,11 @@ class EnergyRows:
         return total
 
     def _drive_power(
-        self, parameter: Parameter, dq: Float[Array, "n v"], tau: Float[Array, "n a"]
+        self, parameter: Parameter, dq: Float[Array, "n v"], loads: Float[Array, "n s"] | None
     ) -> Float[Array, "n"]:
         """Power of a drive term of value one."""
         robot, owner = self.mechanism, parameter.owner
-        load = tau @ load_map(robot, (owner,))[0] if parameter.symbol == "Fl" else np.zeros(len(dq))
+        load = np.ones(len(dq)) if loads is None else loads[:, source_index(robot, owner)]
         return _drive_power(parameter.symbol, self._speed(owner, dq), load, robot.stribeck.get(owner))
 
     def _effort_power(self, dq: Float[Array, "n v"], first: int, last: int) -> Float[Array, "n"]:
@@ -171,7 +173,7 @@ def _drive_power(
         "Fl": np.abs(speed * load),
         "Fk": np.abs(speed) * np.exp(-((speed / (scale or STRIBECK_SPEED)) ** 2)),
     }
-    return found[symbol]
+    return np.asarray(found[symbol])
 
 
 def _inertial_columns(

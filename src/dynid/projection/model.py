@@ -63,8 +63,8 @@ class Model:
 
     Attributes:
         directions: All rows the model has for a mechanism.
-        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion; those of a
-            windowed model also take `integration`.
+        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion; `foretold`
+            are parameters that foretell loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         windowed: Rows are averaged over windows instead of being low-passed.
     """
@@ -87,7 +87,7 @@ def rows_of(
     """Rows along a motion: fast where the directions are constant, else pose by pose.
 
     Args:
-        foretold: Parameters that foretell the loads of load-dependent friction; None: as measured.
+        foretold: Parameters that foretell the loads of load-dependent friction; None: loads are one.
     """
     kind = TreeRows if directions.N is not None else MovingRows
     return kind(mechanism, parameters, directions, motion, foretold)

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import kinematics_along
+from dynid.projection.load import load_along
 from dynid.projection.projection import Directions
 from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor
 
 
 class MovingRows:
-    """Equations N(q)^T W chi = N(q)^T B tau along one log (a `RowSource`)."""
+    """Equations N(q)^T W chi = N(q)^T B tau along one log (a `RowSource`).
+
+    Args:
+        foretold: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI;
+            None: loads are one.
+    """
 
     def __init__(
         self,
@@ -25,6 +32,7 @@ class MovingRows:
         parameters: Sequence[Parameter],
         directions: Directions,
         motion: Motion,
+        foretold: Float[Array, "p"] | None = None,
     ) -> None:
         if directions.moving is None:
             raise TypeError("constant directions need TreeRows")
@@ -34,6 +42,7 @@ class MovingRows:
         self.kinematics = kinematics_along(mechanism, motion)
         self.regressor = MovingRegressor(mechanism, parameters, len(directions.names), motion.log.payloads)
         self.layout = self.regressor.layout
+        self._load = load_along(mechanism, parameters, motion, foretold)
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
         self._reversals = Reversals(mechanism, directions, motion, self.kinematics)
@@ -54,7 +63,8 @@ class MovingRows:
         tau = np.nan_to_num(self.motion.log.tau[start:stop])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B)
         weights = self._reversals.weights(start, stop, measured[1], states.dq) * fine[:, None]
-        batch = self.regressor.batch(states.q, states.dq, states.ddq)
+        load = self._load and self._load(start, states.q, states.dq, states.ddq, states.N)
+        batch = self.regressor.batch(states.q, states.dq, states.ddq, load)
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             packed = np.empty((self.layout.n_entries, part.stop - at))

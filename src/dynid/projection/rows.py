@@ -10,17 +10,16 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.friction import JUMPING
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
+from dynid.projection.load import load_along
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import tree_regressor
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
-
-# Terms that jump with the sign of a velocity: their rows need to know that sign.
-_JUMPING = ("Fs", "Fs+", "Fs-", "Fv+", "Fv-")
 
 
 class TreeRows:
@@ -30,6 +29,8 @@ class TreeRows:
         parameters: Standard parameters, one per column.
         directions: Rows wanted, with the efforts they feel.
         motion: Filtered coordinates and efforts of the log.
+        foretold: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI;
+            None: loads are one.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class TreeRows:
         parameters: Sequence[Parameter],
         directions: Directions,
         motion: Motion,
+        foretold: Float[Array, "p"] | None = None,
     ) -> None:
         if directions.N is None:
             raise TypeError("directions that change with the pose need MovingRows")
@@ -46,6 +48,7 @@ class TreeRows:
         self.coordinates = coordinate_map(mechanism, motion.log.position_names)
         self.regressor = tree_regressor(mechanism, parameters, directions.N, motion.log.payloads)
         self.layout = self.regressor.layout
+        self._load = load_along(mechanism, parameters, motion, foretold)
         self.dt = motion.log.dt
         self.notices: tuple[Notice, ...] = ()
         self.choices: dict[str, str] = {}
@@ -72,7 +75,9 @@ class TreeRows:
         states = self.motion.states(start, stop)
         weights = self.row_weights(start, stop, states[1])
         Y = self.measured(start, stop)
-        batch = self.regressor.batch(*self.coordinates.states(*states), Y)
+        tree = self.coordinates.states(*states)
+        load = self._load and self._load(start, *tree, self.coordinates.velocities)
+        batch = self.regressor.batch(*tree, Y, load)
         packed = np.empty((self.layout.n_entries, tile))
         for at in range(0, stop - start, tile):
             width = min(tile, stop - start - at)
@@ -111,7 +116,7 @@ def jumping_coordinates(mechanism: Mechanism) -> set[str]:
     jumping = {
         coordinate
         for owner, symbols in mechanism.drive.items()
-        if set(symbols) & set(_JUMPING)
+        if set(symbols) & set(JUMPING)
         for coordinate in _driven(mechanism, owner)
     }
     jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}

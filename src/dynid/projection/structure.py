@@ -10,6 +10,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
+from dynid.mechanism.friction import owners_of, source_loads
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, factor_rows, merge
@@ -41,9 +42,9 @@ def structural_factor(
         stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
             second squared times three.
     """
-    rng = np.random.default_rng(seed)
     if mechanism.loops:
-        return _closed_factor(mechanism, parameters, loads, stretch, rng)
+        return _closed_factor(mechanism, parameters, loads, stretch, seed)
+    rng = np.random.default_rng(seed)
     coordinates = coordinate_map(mechanism)
     N = coordinates.velocities if directions is None or directions.N is None else directions.N
     k = N.shape[1]
@@ -52,7 +53,7 @@ def structural_factor(
     for mounted in dict.fromkeys(loads):
         regressor = tree_regressor(mechanism, parameters, N, mounted)
         q, dq, ddq = random_states(coordinates, rng, n, stretch)
-        packed = regressor.packed(q, dq, ddq, np.zeros((n, k)))
+        packed = regressor.packed(q, dq, ddq, np.zeros((n, k)), _random_loads(mechanism, n, seed))
         W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
         factors.append(factor_rows(W, np.zeros(len(W))))
     return merge(factors)
@@ -63,9 +64,10 @@ def _closed_factor(
     parameters: Sequence[Parameter],
     loads: Sequence[tuple[str, ...]],
     stretch: float,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Factor:
     """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates enters."""
+    rng = np.random.default_rng(seed)
     assembly = assembly_of(mechanism)
     # Poses cost more than rows here, and twice as many rows as columns decide a rank well.
     n = max(40, -(-2 * len(parameters) // assembly.dof))
@@ -73,10 +75,20 @@ def _closed_factor(
     for mounted in dict.fromkeys(loads):
         q = assembly.walk(rng, n, reach=stretch)
         dq, ddq, N = assembly.random_rates(q, rng)
-        W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted)
+        W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=_random_loads(mechanism, n, seed))
         rows = np.einsum("nvd,nvp->ndp", N, W).reshape(-1, len(parameters))
         factors.append(factor_rows(rows, np.zeros(len(rows))))
     return merge(factors)
+
+
+def _random_loads(mechanism: Mechanism, n: int, seed: int) -> Float[Array, "n s"] | None:
+    """Sizes of efforts for load-dependent friction: any motion may carry any load.
+
+    Drawn apart from the states, so that those are the same for all drive terms.
+    """
+    if not owners_of(mechanism, "Fl"):
+        return None
+    return source_loads(mechanism, np.random.default_rng(seed + 1).normal(size=(n, len(mechanism.actuators))))
 
 
 def random_states(

@@ -13,6 +13,7 @@ from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.lanes import LANES
 
 ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
+ROOT, LOAD, STRIBECK = range(8, 11)
 
 
 @kernel
@@ -67,9 +68,9 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
 
 
 @kernel
-def _drive_entries(drives, dq, ddq, at, tile):
-    """Friction, rotor inertia and offset entries of a tile."""
-    entries, symbols, sources, factors = drives
+def _drive_entries(drives, dq, ddq, load, at, tile):
+    """Friction, rotor inertia and offset entries of a tile; `load` is read by load friction only."""
+    entries, symbols, sources, factors, scales = drives
     n = dq.shape[0]
     for d in range(entries.size):
         out = tile[entries[d] * LANES : (entries[d] + 1) * LANES]
@@ -92,6 +93,12 @@ def _drive_entries(drives, dq, ddq, at, tile):
                 value = rate * 0.0 + max(sign, 0.0)
             elif symbol == COULOMB_DOWN:
                 value = rate * 0.0 + min(sign, 0.0)
+            elif symbol == ROOT:
+                value = sign * np.sqrt(sign * rate)
+            elif symbol == LOAD:
+                value = rate * 0.0 + sign * load[sample, sources[d]]
+            elif symbol == STRIBECK:
+                value = sign * np.exp(-((rate / scales[d]) ** 2))
             else:
                 value = rate * 0.0 + 1.0
             out[lane] = factor * value
@@ -101,14 +108,14 @@ def _drive_entries(drives, dq, ddq, at, tile):
 def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile):
     """Entries of W (and given columns, such as Y) for samples at .. at + LANES.
 
-    links: parent, kind, q_start, v_start, placement. motion: q, dq, ddq of the tree, then dq
-    and ddq of the drive sources, all (samples, coordinates). given: entries, values (samples, g).
+    links: parent, kind, q_start, v_start, placement. motion: q, dq, ddq of the tree, then dq,
+    ddq and load of the drive sources, all (samples, coordinates). given: entries, values (samples, g).
     """
     parent, kind, q_start, v_start, placement = links
-    q, dq, ddq, source_dq, source_ddq = motion
+    q, dq, ddq, source_dq, source_ddq, source_load = motion
     link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state)
     _inertial_entries(links, bodies, pairs, state, body, tile)
-    _drive_entries(drives, source_dq, source_ddq, at, tile)
+    _drive_entries(drives, source_dq, source_ddq, source_load, at, tile)
     entries, values = given
     n = values.shape[0]
     for g in range(entries.size):

@@ -15,6 +15,7 @@ from jaxtyping import Float, Inexact, Int
 
 from dynid.arrays import Array
 from dynid.kinematics.tree import Tree, tree_of
+from dynid.mechanism.friction import STRIBECK_SPEED
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
 from dynid.mechanism.parameters import Parameter
@@ -79,6 +80,7 @@ class TreeRegressor:
     terms: tuple[Term, ...]
     actuator_map: Float[Array, "a v"]
     uses_actuators: bool
+    uses_load: bool
     n_tree: int
     combination: tuple[Array, ...]
     coordinates: tuple[str, ...]
@@ -90,9 +92,10 @@ class TreeRegressor:
         dq: Inexact[Array, "n v"],
         ddq: Inexact[Array, "n v"],
         Y: Float[Array, "n k"],
+        load: Float[Array, "n s"] | None = None,
     ) -> Inexact[Array, "e n"]:
         """Entries of all rows, shape (e, n); Y goes to each row's last entry."""
-        batch = self.batch(q, dq, ddq, Y)
+        batch = self.batch(q, dq, ddq, Y, load)
         out = np.empty((self.layout.n_entries, len(Y)), batch.kind)
         batch.fill(0, out)
         return out
@@ -103,13 +106,24 @@ class TreeRegressor:
         dq: Inexact[Array, "n v"],
         ddq: Inexact[Array, "n v"],
         Y: Float[Array, "n k"],
+        load: Float[Array, "n s"] | None = None,
     ) -> Batch:
-        """States laid out for the kernels; rows are computed range by range with `Batch.fill`."""
+        """States laid out for the kernels; rows are computed range by range with `Batch.fill`.
+
+        Args:
+            load: What load-dependent friction (Fl) is proportional to, of all coordinates, then of all
+                actuators, shape (n, v + a), in [N m] or [N]; None: one, so that the column of Fl is
+                friction per unit of load.
+        """
         kind = np.result_type(np.float64, q, dq, ddq)
         q, dq, ddq = (np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq))
         source_dq, source_ddq = dq, ddq
         if self.uses_actuators:
             source_dq, source_ddq = (np.hstack([x, x @ self.actuator_map.T]) for x in (dq, ddq))
+        source_load = np.zeros((0, 0))
+        if self.uses_load:
+            size = (len(dq), sum(self.actuator_map.shape))
+            source_load = np.ones(size) if load is None else np.ascontiguousarray(load, dtype=float)
         terms = [self._term(term, q, dq, ddq) for term in self.terms]
         given = np.column_stack([*terms, Y]) if terms else np.ascontiguousarray(Y)
         tree = self.tree
@@ -120,7 +134,7 @@ class TreeRegressor:
             self.pairs,
             self.drives,
             (self.given_entries, given),
-            (q, dq, ddq, source_dq, source_ddq),
+            (q, dq, ddq, source_dq, source_ddq, source_load),
             self.n_tree,
             self.combination,
         )
@@ -167,7 +181,7 @@ class _Builder:
         self.columns: list[int] = []
         self.row_entries: dict[int, list[int]] = {}
         self.pairs: list[tuple[int, int, int, int]] = []
-        self.drives: list[tuple[int, int, int, float]] = []
+        self.drives: list[tuple[int, int, int, float, float]] = []
         self.given: list[tuple[int, Term]] = []
         self.row_link = self.tree.coordinate_links()
         self.subtree = _subtrees(self.tree)
@@ -205,7 +219,8 @@ class _Builder:
                 column = self.index.get(f"{symbol}_{owner}", ABSENT)
                 if column != ABSENT:
                     entry = self._entry(row, column)
-                    self.drives.append((entry, DRIVE_SYMBOLS.index(symbol), source, factor))
+                    scale = robot.stribeck.get(owner, STRIBECK_SPEED)
+                    self.drives.append((entry, DRIVE_SYMBOLS.index(symbol), source, factor, scale))
 
     def finish(self, rows: Sequence[int], N: Float[Array, "v k"]) -> TreeRegressor:
         if _is_selection(N) and len(rows) == N.shape[1]:
@@ -224,7 +239,8 @@ class _Builder:
             given_entries=np.array([order[e] for e, _ in self.given] + y_entries, dtype=np.int64),
             terms=tuple(term for _, term in self.given),
             actuator_map=self.mechanism.actuator_map,
-            uses_actuators=any(source >= n_v for _, _, source, _ in self.drives),
+            uses_actuators=any(source >= n_v for _, _, source, _, _ in self.drives),
+            uses_load=any(DRIVE_SYMBOLS[symbol] == "Fl" for _, symbol, _, _, _ in self.drives),
             n_tree=len(self.columns) + N.shape[1],
             combination=combination,
             coordinates=self.mechanism.coordinates,
@@ -299,10 +315,14 @@ def _pair_arrays(
     return start, link, axis, entry
 
 
-def _drive_arrays(drives: Sequence[tuple[int, int, int, float]], order: Int[Array, "t"]) -> tuple[Array, ...]:
+def _drive_arrays(
+    drives: Sequence[tuple[int, int, int, float, float]], order: Int[Array, "t"]
+) -> tuple[Array, ...]:
+    """Entry, symbol, source, ratio and Stribeck speed of every drive term."""
     entry = np.array([order[drive[0]] for drive in drives], dtype=np.int64)
     symbol, source = (np.array([drive[k] for drive in drives], dtype=np.int64) for k in (1, 2))
-    return entry, symbol, source, np.array([drive[3] for drive in drives], dtype=float)
+    factor, scale = (np.array([drive[k] for drive in drives], dtype=float) for k in (3, 4))
+    return entry, symbol, source, factor, scale
 
 
 def _csr(sums: Sequence[Sequence[tuple[int, float]]]) -> tuple[Array, ...]:

@@ -41,9 +41,15 @@ class MovingRegressor:
         self._y_entries = np.arange(1, n_rows + 1) * size - 1
         self._combination = _combination([parts[column] for column in columns], n_rows)
 
-    def batch(self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]) -> Batch:
-        """States laid out for the kernels."""
-        return self.tree.batch(q, dq, ddq, np.zeros_like(dq))
+    def batch(
+        self,
+        q: Float[Array, "n q"],
+        dq: Float[Array, "n v"],
+        ddq: Float[Array, "n v"],
+        load: Float[Array, "n s"] | None = None,
+    ) -> Batch:
+        """States laid out for the kernels; `load` as for `TreeRegressor.batch`."""
+        return self.tree.batch(q, dq, ddq, np.zeros_like(dq), load)
 
     def fill(
         self,

@@ -20,6 +20,7 @@ def tree_matrix(
     ddq: Inexact[Array, "n v"],
     N: Float[Array, "v k"] | None = None,
     mounted: tuple[str, ...] = (),
+    load: Float[Array, "n s"] | None = None,
 ) -> Inexact[Array, "n k p"]:
     """N^T W_tree for a batch of tree states, all standard parameters (N: default identity).
 
@@ -28,11 +29,13 @@ def tree_matrix(
         dq, ddq: Velocities and their rates, shape (n, n_v), in [rad/s, m/s] and per s.
         N: Tangent directions, shape (n_v, k).
         mounted: Payloads on the robot.
+        load: What load-dependent friction is proportional to, of coordinates, then of actuators, shape
+            (n, v + a), in [N m] or [N]; default one.
     """
     parameters = parameter_table(mechanism)
     directions = np.eye(len(mechanism.coordinates)) if N is None else N
     regressor = tree_regressor(mechanism, parameters, directions, mounted)
-    packed = regressor.packed(q, dq, ddq, np.zeros((len(q), directions.shape[1])))
+    packed = regressor.packed(q, dq, ddq, np.zeros((len(q), directions.shape[1])), load)
     return regressor.layout.dense(packed, len(parameters))
 
 

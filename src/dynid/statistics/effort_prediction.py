@@ -3,30 +3,32 @@
     tau = (J^T)^+ N^T W (c + M x) + Z c_t,      power = dq^T W (c + M x)
 
 eq. (11) of the leg-symmetry paper for any robot: N tangent directions, J = C N the motors along them,
-x the estimates. Both are linear in x, so sigma_tau = |D M L| with D the rows above and C_x = L L^T.
+x the estimates. Both are linear in x, so sigma_tau = |D M L| with D the rows above and C_x = L L^T;
+friction that grows with the load is linear in x and in the load, and D the derivative of both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
+from dynid.mechanism.friction import DRY, load_map, source_index, speed_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import States
+from dynid.projection.load import loading
 from dynid.regressor.layout import Batch
 from dynid.regressor.moving import MovingRegressor
 from dynid.statistics.reachable import reachable_states
 
 _TILE = 512
-_DRY = ("Fs", "Fs+", "Fs-")
 _STANDSTILL = 1e-6  # rad/s or m/s: slower is rounding of a derivative, and its sign says nothing
 
 
@@ -49,15 +51,6 @@ class Efforts:
     c: Float[Array, "n z"]
     standing: Mapping[str, float]
     felt: Float[Array, "p"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Dry:
-    """Column of a dry friction, its joint or motor, and that one's speed per unit of dq, shape (v,)."""
-
-    column: int
-    owner: str
-    speed: Float[Array, "v"]
 
 
 def efforts_along(
@@ -87,32 +80,27 @@ def efforts_along(
             remedy="efforts can be predicted for fully driven robots only",
         )
     n, a, z = len(motion.log.t), len(mechanism.actuators), len(mechanism.actuators) - driven
-    found = np.full((n, 2 * a + 2), np.nan)
+    found, felt = np.full((n, 2 * a + 2), np.nan), np.zeros(len(parameters))
     c = np.zeros((n, z)) if tension is None else np.broadcast_to(tension, (n, z)).astype(float)
-    felt, dry = np.zeros(len(parameters)), _dry(mechanism, parameters)
-    rests = dict.fromkeys((one.owner for one in dry), 0.0)
-    regressor = MovingRegressor(mechanism, parameters, a + 1, motion.log.payloads)
+    rows = _EffortRows(mechanism, parameters, motion.log.payloads, chi)
+    rests = np.zeros(len(rows.dry))
     before: Float[Array, "a z"] | None = None
     for at, states in reachable_states(mechanism, motion):
-        N = _effort_directions(mechanism, states)
-        batch = regressor.batch(states.q, states.dq, states.ddq)
-        still = {one.owner: np.abs(states.dq @ one.speed) < _STANDSTILL for one in dry}
-        for first in range(0, len(N), _TILE):
-            part = slice(first, min(first + _TILE, len(N)))
-            rows = slice(at + part.start, at + part.stop)
-            D = _dense(regressor, batch, part, N, len(parameters))
-            for one in dry:
-                D[still[one.owner][part], :, one.column] = 0.0
+        here = slice(at, at + len(states.q))
+        Z = tension_directions(mechanism, states.N, before)
+        before = Z[-1] if z else None
+        strain = np.einsum("naz,nz->na", Z[:, :, :z], c[here])
+        still = rows.still(states)
+        rests += still.sum(axis=0) / n
+        for part, D, slope in rows.tiles(states, strain, still):
+            place = slice(at + part.start, at + part.stop)
             np.maximum(felt, np.abs(D[:, :a]).max(axis=(0, 1), initial=0.0), out=felt)
-            found[rows, : a + 1] = D @ chi
-            found[rows, a + 1 :] = np.linalg.norm(D @ root, axis=2)
-        rests = {owner: share + float(still[owner].sum()) / n for owner, share in rests.items()}
-        if z:
-            Z = tension_directions(mechanism, states.N, before)
-            before = Z[-1]
-            found[at : at + len(N), :a] += np.einsum("naz,nz->na", Z, c[at : at + len(N)])
+            found[place, : a + 1] = D @ chi
+            found[place, a + 1 :] = np.linalg.norm(slope @ root, axis=2)
+        found[here, :a] += strain
     tau, power, sigma, sigma_power = np.split(found, [a, a + 1, 2 * a + 1], axis=1)
-    return Efforts(tau, sigma, power[:, 0], sigma_power[:, 0], c, rests, felt)
+    standing = dict(zip((parameters[i].owner for i in rows.dry), rests.tolist(), strict=True))
+    return Efforts(tau, sigma, power[:, 0], sigma_power[:, 0], c, standing, felt)
 
 
 def covariance_root(covariance: Float[Array, "x x"]) -> Float[Array, "x x"]:
@@ -123,31 +111,72 @@ def covariance_root(covariance: Float[Array, "x x"]) -> Float[Array, "x x"]:
     return np.asarray(scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def _effort_directions(mechanism: Mechanism, states: States) -> Float[Array, "n v k"]:
-    """N J^+ for the least efforts of the motors, and dq for their power."""
-    J = motor_jacobian(mechanism, states.N)
-    return np.concatenate([states.N @ np.linalg.pinv(J), states.dq[:, :, None]], axis=2)
+class _EffortRows:
+    """Rows D of the least efforts of all motors, and of their power, over the standard parameters.
 
+    Args:
+        mechanism: The robot.
+        parameters: Its table.
+        mounted: Payloads on it.
+        chi: Standard parameters, which foretell the loads of load-dependent friction, shape (p,), SI.
+    """
 
-def _dense(
-    regressor: MovingRegressor, batch: Batch, part: slice, N: Float[Array, "n v k"], n_parameters: int
-) -> Float[Array, "t k p"]:
-    """Rows D of some samples over all parameters."""
-    count = part.stop - part.start
-    packed = np.empty((regressor.layout.n_entries, count))
-    regressor.fill(batch, part.start, N[part], np.zeros((count, N.shape[2])), packed)
-    return regressor.layout.dense(packed, n_parameters)
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        mounted: Sequence[str],
+        chi: Float[Array, "p"],
+    ) -> None:
+        self._mechanism, self._chi = mechanism, chi
+        self._regressor = MovingRegressor(mechanism, parameters, len(mechanism.actuators) + 1, mounted)
+        drives = [i for i, one in enumerate(parameters) if one.kind == "drive"]
+        self.dry = [i for i in drives if parameters[i].symbol in DRY]
+        self._speed = speed_map(mechanism, [parameters[i].owner for i in self.dry])
+        self._loaded = [i for i in drives if parameters[i].symbol == "Fl"]
+        owners = [source_index(mechanism, parameters[i].owner) for i in self._loaded]
+        self._E = load_map(mechanism)[owners]
+        self._loading = loading(mechanism, parameters)
 
+    def still(self, states: States) -> Bool[Array, "n o"]:
+        """Where the owner of each dry friction stands: friction is unknown there, its sign rounding."""
+        return np.asarray(np.abs(states.dq @ self._speed.T) < _STANDSTILL)
 
-def _dry(mechanism: Mechanism, parameters: Sequence[Parameter]) -> list[_Dry]:
-    """Every parameter of dry friction, with the speed whose sign it follows."""
-    speeds = dict(zip(mechanism.coordinates, np.eye(len(mechanism.coordinates)), strict=True))
-    motors = [actuator.name for actuator in mechanism.actuators]
-    speeds |= {
-        name: row for name, row in zip(motors, mechanism.actuator_map, strict=True) if name not in speeds
-    }
-    return [
-        _Dry(column, one.owner, speeds[one.owner])
-        for column, one in enumerate(parameters)
-        if one.kind == "drive" and one.symbol in _DRY
-    ]
+    def tiles(
+        self, states: States, strain: Float[Array, "n a"], still: Bool[Array, "n o"]
+    ) -> Iterator[tuple[slice, Float[Array, "t k p"], Float[Array, "t k p"]]]:
+        """Some samples at a time, their rows, and the derivatives of what the rows predict.
+
+        Dry friction counts as 0 where its owner stands.
+        """
+        J = motor_jacobian(self._mechanism, states.N)
+        N = np.concatenate([states.N @ np.linalg.pinv(J), states.dq[:, :, None]], axis=2)
+        batch = self._regressor.batch(states.q, states.dq, states.ddq)
+        for first in range(0, len(N), _TILE):
+            part = slice(first, min(first + _TILE, len(N)))
+            D = self._dense(batch, part, N)
+            for k, column in enumerate(self.dry):
+                D[still[part, k], :, column] = 0.0
+            if self._loaded:
+                yield part, D, self._settle(D, strain[part])
+            else:
+                yield part, D, D
+
+    def _dense(self, batch: Batch, part: slice, N: Float[Array, "n v k"]) -> Float[Array, "t k p"]:
+        count = part.stop - part.start
+        packed = np.empty((self._regressor.layout.n_entries, count))
+        self._regressor.fill(batch, part.start, N[part], np.zeros((count, N.shape[2])), packed)
+        return self._regressor.layout.dense(packed, len(self._chi))
+
+    def _settle(self, D: Float[Array, "t k p"], strain: Float[Array, "t a"]) -> Float[Array, "t k p"]:
+        """Put the loads that the motion brings about into the columns of load-dependent friction.
+
+        Returns:
+            Derivatives of the efforts with respect to the parameters: those that make the loads act
+            through friction too.
+        """
+        bodies = np.where(self._loading, D[:, :-1], 0.0)
+        load = (bodies @ self._chi + strain) @ self._E.T
+        per_load = D[:, :, self._loaded] * self._chi[self._loaded]
+        D[:, :, self._loaded] *= np.abs(load)[:, None]
+        return np.asarray(D + (per_load * np.sign(load)[:, None]) @ (self._E @ bodies))

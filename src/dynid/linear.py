@@ -1,0 +1,80 @@
+"""One weighted linear fit of a job: what searches, comparisons and cross-validation repeat many times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.base import BaseSet, tie_regrouped
+from dynid.base.system import BaseSystem, base_system
+from dynid.estimator.estimator import estimator_named
+from dynid.estimator.solution import Solution
+from dynid.experiment import Experiment
+from dynid.info import structural_base, tie_groups
+from dynid.job import Job, build_system
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter, parameter_table
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """Weighted least squares over the base parameters of a job.
+
+    Attributes:
+        chi: Standard parameters that give the same rows, shape (p,), SI.
+    """
+
+    job: Job
+    data: BaseSystem
+    solution: Solution
+    chi: Float[Array, "p"]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Standard name -> value."""
+        names = (parameter.name for parameter in self.job.parameters)
+        return dict(zip(names, self.chi.tolist(), strict=True))
+
+
+def linear_fit(job: Job, experiment: Experiment) -> LinearFit:
+    """Stream the logs of a job and solve by `wls`, whatever estimator comes after."""
+    data = base_system(build_system(job), base_of(job, experiment))
+    solution = estimator_named("wls")(data.system)
+    return LinearFit(job, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
+
+
+def base_of(job: Job, experiment: Experiment) -> BaseSet:
+    """Structural base parameters, with the ties asked for."""
+    before = tie_names(experiment)
+    base = structural_base(
+        job.mechanism, job.model, job.parameters, job.directions, ties=before, loads=job.loads
+    )
+    after = tie_names(experiment, "regrouped")
+    return tie_regrouped(base, tie_groups(job.mechanism, job.parameters, after)) if after else base
+
+
+def tie_names(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
+    """Ties in use, on standard parameters or after regrouping."""
+    return tuple(tie.name for tie in experiment.ties if tie.apply == apply)
+
+
+def with_mechanism(job: Job, mechanism: Mechanism, values: Mapping[str, float]) -> Job:
+    """The same logs and filters with other drive terms or extra columns.
+
+    Args:
+        job: Whose directions and filters stay.
+        mechanism: The same bodies and joints.
+        values: Standard parameters by name that foretell loads; those without a value count as zero.
+    """
+    parameters = parameter_table(mechanism)
+    other = replace(job, mechanism=mechanism, parameters=parameters)
+    return other.foretelling(vector(parameters, values))
+
+
+def vector(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Float[Array, "p"]:
+    """Values in the order of a table, zero where there is none."""
+    return np.array([values.get(parameter.name, 0.0) for parameter in parameters])

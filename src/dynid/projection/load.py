@@ -1,0 +1,129 @@
+"""Loads behind load-dependent friction: the efforts that the parameters foretell, friction apart.
+
+    w = W_tree chi  without friction and offsets,     tau_l = (J^T)^+ N^T w + tension,     load = E tau_l
+
+Not the measured efforts: those hold the friction, and where a joint carries little else, sign(s) |tau|
+is the measured side itself. Fitted so, Fl comes out as 1 and every other parameter of the joint as 0.
+The efforts that no motion needs, the tension of redundant actuation, are read off the log: equations of
+motion do not tell them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.kinematics.tension import motor_jacobian, redundancy
+from dynid.mechanism.friction import owners_of, source_loads
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.regressor.layout import ABSENT, tree_regressor
+
+if TYPE_CHECKING:
+    from dynid.motion.motion import Motion
+
+_TILE = 2048
+
+
+class LoadModel:
+    """Loads along a motion, from standard parameters.
+
+    Args:
+        mechanism: The robot.
+        parameters: One per entry of `chi`.
+        chi: Standard parameters that foretell the loads, shape (p,), SI.
+        mounted: Payloads on the robot.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        chi: Float[Array, "p"],
+        mounted: Sequence[str] = (),
+    ) -> None:
+        self._mechanism = mechanism
+        kept = np.flatnonzero(loading(mechanism, parameters)).tolist()
+        some = [parameters[i] for i in kept]
+        self._regressor = tree_regressor(mechanism, some, np.eye(len(mechanism.coordinates)), mounted)
+        columns, value = self._regressor.layout.columns, chi[kept]
+        self._value = np.where(columns == ABSENT, 0.0, value[np.maximum(columns, 0)])[:, None]
+
+    def values(
+        self,
+        q: Float[Array, "n q"],
+        dq: Float[Array, "n v"],
+        ddq: Float[Array, "n v"],
+        N: Float[Array, "*n v d"],
+        tau: Float[Array, "n a"] | None = None,
+    ) -> Float[Array, "n s"]:
+        """Sizes of the loads of all coordinates, then of all actuators.
+
+        Args:
+            q: Positions of all tree joints, shape (n, n_q), in [rad, m, -].
+            dq, ddq: Their rates, shape (n, n_v).
+            N: Tangent directions, shape (n, n_v, d), or (n_v, d) where they are constant.
+            tau: Efforts whose part that moves nothing is a load too, shape (n, a), in [N m] or [N].
+
+        Returns:
+            Shape (n, v + a), in [N m] or [N].
+        """
+        JT = np.swapaxes(motor_jacobian(self._mechanism, N), -1, -2)
+        up = np.linalg.pinv(JT)
+        rows = np.einsum("...vd,...v->...d", N, self._joint_efforts(q, dq, ddq))
+        found = np.einsum("...ad,...d->...a", up, rows)
+        if tau is not None:
+            found = found + tau - np.einsum("...ad,...db,...b->...a", up, JT, tau)
+        return source_loads(self._mechanism, found)
+
+    def _joint_efforts(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
+    ) -> Float[Array, "n v"]:
+        """W_tree chi without friction and offsets."""
+        parts, start = [], self._regressor.layout.start[:-1]
+        for at in range(0, len(q), _TILE):
+            part = slice(at, at + _TILE)
+            packed = self._regressor.packed(q[part], dq[part], ddq[part], np.zeros_like(dq[part]))
+            parts.append(np.add.reduceat(packed * self._value, start, axis=0).T)
+        return np.concatenate(parts) if parts else np.zeros_like(dq)
+
+
+# First sample, q, dq, ddq and N of consecutive samples in, loads of all sources (n, v + a) out.
+Along = Callable[[int, Array, Array, Array, Array], Float[Array, "n s"]]
+
+
+def load_along(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    motion: Motion,
+    foretold: Float[Array, "p"] | None,
+) -> Along | None:
+    """Loads along a log by parameters; None where no friction asks for them, or nothing foretells them."""
+    if foretold is None or not owners_of(mechanism, "Fl"):
+        return None
+    model = LoadModel(mechanism, parameters, foretold, motion.log.payloads)
+    strained = redundancy(mechanism) > 0
+
+    def loads(start: int, q: Array, dq: Array, ddq: Array, N: Array) -> Float[Array, "n s"]:
+        tau = motion.efforts(start, start + len(q)) if strained else None
+        return model.values(q, dq, ddq, N, tau)
+
+    return loads
+
+
+def loading(mechanism: Mechanism, parameters: Sequence[Parameter]) -> Bool[Array, "p"]:
+    """Which parameters load a joint: bodies, payloads, rotors, and declared terms that read no velocity."""
+    frictional = {
+        term.name for term in mechanism.terms if any(kind == "dq" for kind, _ in term.expression.signals)
+    }
+    return np.array(
+        [
+            p.kind == "inertial" or p.symbol == "Ia" or (p.kind == "term" and p.name not in frictional)
+            for p in parameters
+        ],
+        dtype=bool,
+    )

@@ -1,0 +1,94 @@
+"""Friction that is linear only once its loads and Stribeck speeds are known: refits around the fit.
+
+    fit without Fl and Fk  ->  loads of the bodies  ->  fit with Fl  ->  loads ...  ->  speeds  ->  loads
+
+Each arrow is a linear fit on one pass over the logs. Loads hang on the masses, which friction hardly
+moves: two or three rounds settle them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dynid.experiment import Experiment
+from dynid.job import Job
+from dynid.linear import LinearFit, linear_fit, vector, with_mechanism
+from dynid.mechanism.friction import owners_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.notices import Notice
+from dynid.stribeck import search_speeds, speeds_by_owner
+
+_ROUNDS = 8
+_STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A job whose friction is linear now.
+
+    Attributes:
+        experiment: With the Stribeck speeds found, so that a result can be used again.
+        choices: What was found, in words.
+    """
+
+    job: Job
+    experiment: Experiment
+    choices: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+
+
+def settle_friction(job: Job, experiment: Experiment) -> Settled:
+    """Find the loads and Stribeck speeds of a job that has such friction; others stay as they are."""
+    robot = job.mechanism
+    searched = tuple(owner for owner in owners_of(robot, "Fk") if owner not in robot.stribeck)
+    loaded = owners_of(robot, "Fl")
+    if not searched and not loaded:
+        return Settled(job, experiment)
+    choices: dict[str, str] = {}
+    told: list[Notice] = []
+    plain = _without(robot, {"Fk": searched})
+    fit = linear_fit(with_mechanism(job, _without(plain, {"Fl": loaded}), {}), experiment)
+    if loaded:
+        fit = _settle_loads(with_mechanism(job, plain, fit.values), fit.values, experiment)[0]
+    if searched:
+        speeds = search_speeds(fit, experiment, searched)
+        robot = replace(robot, stribeck={**robot.stribeck, **speeds_by_owner(speeds)})
+        experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds_by_owner(speeds)})
+        choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds}
+        told += [notice for one in speeds for notice in one.notices]
+    job = with_mechanism(job, robot, fit.values)
+    if loaded:
+        last, rounds, step = _settle_loads(job, fit.values, experiment)
+        job = job.foretelling(last.chi)
+        choices["loads of friction Fl"] = (
+            f"foretold by the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
+        )
+        if step > _STEP:
+            text = f"the loads of friction Fl have not settled: Fl still changes by {step:.2g} a round"
+            told.append(Notice("loads-open", text, "leave Fl out where a joint carries little"))
+    return Settled(job, experiment, choices, tuple(told))
+
+
+def _settle_loads(
+    job: Job, values: Mapping[str, float], experiment: Experiment
+) -> tuple[LinearFit, int, float]:
+    """Fit and foretell loads in turn until load friction stands still: the fit, rounds, last step."""
+    names = [f"Fl_{owner}" for owner in owners_of(job.mechanism, "Fl")]
+    rounds, step = 0, np.inf
+    while rounds < _ROUNDS and step > _STEP:
+        fit = linear_fit(job.foretelling(vector(job.parameters, values)), experiment)
+        step = max(abs(fit.values[name] - values.get(name, 0.0)) for name in names)
+        rounds, values = rounds + 1, fit.values
+    return fit, rounds, step
+
+
+def _without(robot: Mechanism, terms: Mapping[str, Sequence[str]]) -> Mechanism:
+    """The robot without some drive terms of some owners."""
+    drive = {
+        owner: tuple(symbol for symbol in symbols if owner not in terms.get(symbol, ()))
+        for owner, symbols in robot.drive.items()
+    }
+    return replace(robot, drive={owner: symbols for owner, symbols in drive.items() if symbols})
