@@ -120,16 +120,18 @@ def arm():
     return demo, replace(log, q=log.q + 1e-4 * rng.standard_normal(log.q.shape), q_ref=log.q)
 
 
-def identified(arm, log, estimator):
+def identified(arm, log, estimator, **options):
     demo, _ = arm
-    chosen = Experiment(robot="serial6", estimator=estimator, filter=FilterSettings(cutoff=10.0))
+    chosen = Experiment(
+        robot="serial6", estimator=estimator, estimator_options=options, filter=FilterSettings(cutoff=10.0)
+    )
     return identify_logs(demo.mechanism, (log,), (demo.validation,), chosen, truth=demo.truth)
 
 
 def test_an_arm_under_a_mild_low_pass(arm):
     plain = identified(arm, arm[1], "wls")
     for instruments in ("smoothed", "reference"):
-        estimate = identified(arm, arm[1], {"name": "iv", "instruments": instruments})
+        estimate = identified(arm, arm[1], "iv", instruments=instruments)
         error, before = (one.validation[0].residual_percent for one in (estimate, plain))
         assert error < 0.6 * before
         assert "iv-differs" in [notice.code for notice in estimate.warnings]
@@ -140,4 +142,4 @@ def test_a_clean_arm_is_left_in_peace(arm):
     estimate = identified(arm, demo.logs[0], "iv")
     assert "iv-differs" not in [notice.code for notice in estimate.warnings]
     with pytest.raises(InputError, match="no reference trajectory"):
-        identified(arm, demo.logs[0], {"name": "iv", "instruments": "reference"})
+        identified(arm, demo.logs[0], "iv", instruments="reference")

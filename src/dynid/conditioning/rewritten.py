@@ -127,8 +127,10 @@ class MixedRows:
                 start, end = self._spans[order[j]]
                 use, target = self._places[k][order[j]]
                 part = inverse[i, j] * packed[np.ix_(start + use, where)]
-                # Two entries of one row may share a parameter.
-                np.add.at(out, (target[:, None], where[None, :]), part)
+                if np.all(np.diff(np.sort(target))):
+                    out[np.ix_(target, where)] += part
+                else:  # two entries of one row share a parameter
+                    np.add.at(out, (target[:, None], where[None, :]), part)
                 out[self.layout.start[k + 1] - 1, where] += inverse[i, j] * packed[end, where]
 
 
