@@ -1,0 +1,268 @@
+"""Drive gains by maximum likelihood: the noise is in the currents, not in the model.
+
+W chi - C g = -w            C: what each motor's current does in the rows, w: what is known
+
+For a motor's own row i = (W chi + w) / g + noise, so that the residual counts in amperes. In
+general the columns C carry noise with the Gram matrix n D (per row of a group), and what is
+minimised over chi, g and the deviations s_k of the groups is
+
+sum_k  n_k log s_k^2  +  |r_k|^2 / (s_k^2 d_k),    r = -w - W chi + C g,    d_k = g^T D_k g + f_k
+
+Least squares with w on the right takes C for exact and shrinks every gain. The minimum is where
+r is orthogonal to W and to C_hat = C - r (D g)^T / d, the currents with their noise taken out: so
+the estimate is the least-squares solution of rows [W, -C_hat], and whatever is computed from rows
+(jackknives over blocks) reads these. Everything is a function of triangular factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.base.rank import independent_columns
+from dynid.errors import NoResultError
+from dynid.estimator.estimator import solve_weighted
+from dynid.estimator.ols import least_squares
+from dynid.estimator.solution import CONVERGED, NOT_CONVERGED, Solution, check_system
+from dynid.estimator.wls import Weights, group_factors, smallest_sigmas, weighted
+from dynid.projection.factor import Factor, triangle
+from dynid.projection.projection import System
+
+# A direction that is left with less than this part of its norm is rounding.
+_DEPENDENT = 1e-7
+_ITERATIONS = 200
+_RTOL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class GroupNoise:
+    """Noise of the current columns in the rows of one group, relative to that at nominal gains.
+
+    Attributes:
+        D: Variance that each gain's column brings to a row, shape (u,), dimensionless.
+        f: Variance that does not depend on the gains: of motors whose gain is known, and of rows
+            that feel no motor.
+    """
+
+    D: Float[Array, "u"]
+    f: float = 0.0
+
+    def size(self, g: Float[Array, "u"]) -> float:
+        """D = g^T D g + f."""
+        return float(np.sum(self.D * g**2) + self.f)
+
+
+@dataclass(frozen=True, eq=False)
+class GainSolution:
+    """Parameters and gains together.
+
+    Attributes:
+        solution: Over all columns of the system, gains last; its `equations` are rows [W, -C_hat].
+        g: The gains, shape (u,), in units of the nominal ones.
+    """
+
+    solution: Solution
+    g: Float[Array, "u"]
+
+
+def solve_gains(system: System, noise: Sequence[GroupNoise]) -> GainSolution:
+    """Maximum-likelihood parameters and gains.
+
+    Args:
+        system: W chi - C g = -w with its blocks; the last u parameters are the gains.
+        noise: Of each group, with u entries each.
+
+    Raises:
+        NoResultError: A gain, or the scale of all, cannot be told from these rows.
+    """
+    check_system(system)
+    u = len(noise[0].D)
+    problem = _Problem(system, tuple(noise), group_factors(system), _shared(system), u)
+    _check_told(problem)
+    theta = min(problem.starts(), key=problem.cost)
+    _check_separate(problem, theta)
+    theta, iterations, status = _descend(problem, theta)
+    equations = problem.equations(theta)
+    solution = solve_weighted(equations, Weights(problem.weights(theta), iterations, status))
+    return GainSolution(replace(solution, chi=theta, equations=equations), theta[-u:])
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    system: System
+    noise: tuple[GroupNoise, ...]
+    factors: list[Factor]
+    shared: Int[Array, "g"]
+    u: int
+
+    def squares(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
+        """|r_k|^2 / d_k of every group."""
+        sums = [float(np.sum((one.Y - one.W @ theta) ** 2)) for one in self.factors]
+        return np.array(sums) / self.sizes(theta)
+
+    def sizes(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
+        return np.array([one.size(theta[-self.u :]) for one in self.noise])
+
+    def sigmas(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
+        """s_k, shared by the groups of one name; n_k is the denominator of maximum likelihood."""
+        rows = np.bincount(self.shared, [one.n_rows for one in self.factors])
+        pooled = np.sqrt(np.bincount(self.shared, self.squares(theta)) / rows)[self.shared]
+        return np.maximum(pooled, self._floor)
+
+    @property
+    def _floor(self) -> Float[Array, "g"]:
+        sides = [Factor(np.column_stack([one.W, _torques(one, self.u)]), one.n_rows) for one in self.factors]
+        return smallest_sigmas(sides, self.shared)
+
+    def cost(self, theta: Float[Array, "p"]) -> float:
+        """-2 log of the likelihood, with the best deviations put in."""
+        rows = np.array([one.n_rows for one in self.factors])
+        return float(np.sum(rows * np.log(self.sigmas(theta) ** 2)))
+
+    def weights(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
+        return np.asarray(1.0 / (self.sigmas(theta) * np.sqrt(self.sizes(theta))))
+
+    def equations(self, theta: Float[Array, "p"]) -> System:
+        """Rows [W, -C_hat] and the measured side that makes theta their solution at the minimum."""
+        groups = []
+        for group, noise, size in zip(self.system.groups, self.noise, self.sizes(theta), strict=True):
+            M = _cleaned(theta, noise.D * theta[-self.u :] / size)
+            own = np.append(group.columns, len(theta))
+            # Taking the noise out of a column fills it with all columns of the group.
+            columns = np.flatnonzero(np.any(M[own][:, :-1] != 0, axis=0))
+            part = M[np.ix_(own, np.append(columns, len(theta)))]
+            blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
+            groups.append(replace(group, columns=columns, blocks=blocks))
+        return replace(self.system, groups=tuple(groups))
+
+    def step(self, theta: Float[Array, "p"]) -> Float[Array, "p"]:
+        """Where the linearised likelihood has its minimum."""
+        cleaned = []
+        for one, noise, size in zip(self.factors, self.noise, self.sizes(theta), strict=True):
+            cleaned.append(Factor(one.R @ _cleaned(theta, noise.D * theta[-self.u :] / size), one.n_rows))
+        return least_squares(weighted(cleaned, self.weights(theta))).chi
+
+    def starts(self) -> list[Float[Array, "p"]]:
+        """Two starts: total least squares of all rows at once, and the nominal gains."""
+        ones = np.ones(self.u)
+        sigma = _own_sigmas(self.factors, self.u, self.shared)
+        nominal = np.append(self._dynamics(ones, sigma), ones)
+        found = self._total(sigma)
+        return [nominal] if found is None else [found, nominal]
+
+    def _dynamics(self, g: Float[Array, "u"], sigma: Float[Array, "g"]) -> Float[Array, "c"]:
+        """Parameters for given gains."""
+        parts = [
+            Factor(np.column_stack([one.W[:, : -self.u], one.Y - one.W[:, -self.u :] @ g]), one.n_rows)
+            for one in self.factors
+        ]
+        return least_squares(weighted(parts, 1.0 / sigma)).chi
+
+    def _total(self, sigma: Float[Array, "g"]) -> Float[Array, "p"] | None:
+        """Min |W x + w m - C y|^2 / (y^T D y): closed form, whatever the gains; scaled by 1 / m."""
+        whole = weighted(self.factors, 1.0 / sigma)
+        rows = np.array([one.n_rows for one in self.factors])
+        D = np.sum([n * one.D for n, one in zip(rows, self.noise, strict=True)], axis=0)
+        f = sum(n * one.f for n, one in zip(rows, self.noise, strict=True) if np.any(one.D))
+        if np.any(D <= 0):
+            return None
+        W, C, w = whole.W[:, : -self.u], whole.W[:, -self.u :], whole.Y[:, None]
+        exact, noisy, sizes = ([W], [w, C], np.append(f, D)) if f > 0 else ([W, w], [C], D)
+        clean = np.column_stack(exact)
+        R = triangle(np.column_stack([clean, *noisy]))
+        left = R[clean.shape[1] :, clean.shape[1] :] / np.sqrt(sizes)
+        y = np.linalg.svd(left)[2][-1] / np.sqrt(sizes)
+        m = -y[0] if f > 0 else least_squares(Factor(np.column_stack([clean, -C @ y]), 1)).chi[-1] * -1.0
+        g = y[-self.u :] / m if m else np.full(self.u, np.nan)
+        return np.append(self._dynamics(g, sigma), g) if np.all(np.isfinite(g)) else None
+
+
+def _descend(problem: _Problem, theta: Float[Array, "p"]) -> tuple[Float[Array, "p"], int, str]:
+    """Gauss-Newton with the step halved until the likelihood grows."""
+    cost = problem.cost(theta)
+    for iteration in range(1, _ITERATIONS + 1):
+        move = problem.step(theta) - theta
+        part = 1.0
+        while (new := problem.cost(theta + part * move)) > cost and part > 1e-6:
+            part *= 0.5
+        if part <= 1e-6:
+            return theta, iteration, CONVERGED
+        theta = theta + part * move
+        size = np.abs(part * move[-problem.u :]) / np.maximum(np.abs(theta[-problem.u :]), 1e-12)
+        if np.max(size) < _RTOL or cost - new < _RTOL * abs(cost) * 1e-3:
+            return theta, iteration, CONVERGED
+        cost = new
+    return theta, _ITERATIONS, NOT_CONVERGED
+
+
+def _cleaned(theta: Float[Array, "p"], share: Float[Array, "u"]) -> Float[Array, "p1 p1"]:
+    """Map of the columns [W, -C, -w] to [W, -C_hat, Y]: each current less its share of r.
+
+    Args:
+        theta: Parameters and gains.
+        share: D g / d of the group.
+    """
+    p, u = len(theta), len(share)
+    r = np.append(-theta, 1.0)
+    M = np.eye(p + 1)
+    M[:, p - u : p] += np.outer(r, share)
+    M[:, p] = M[:, :p] @ theta + r
+    return M
+
+
+def _shared(system: System) -> Int[Array, "g"]:
+    """Number of the deviation that each group has: by name, as its current comes from one sensor."""
+    number = {name: i for i, name in enumerate(dict.fromkeys(group.name for group in system.groups))}
+    return np.array([number[group.name] for group in system.groups])
+
+
+def _torques(factor: Factor, u: int) -> Float[Array, "k"]:
+    """What the currents do at nominal gains."""
+    return np.asarray(-factor.W[:, -u:].sum(axis=1) + factor.Y)
+
+
+def _own_sigmas(factors: list[Factor], u: int, shared: Int[Array, "g"]) -> Float[Array, "g"]:
+    """What each group's own parameters leave of its currents: its noise, whatever the gains."""
+    squares = []
+    for one in factors:
+        side = _torques(one, u)
+        clean = np.column_stack([one.W[:, :-u], one.Y])
+        Q = np.linalg.svd(clean[:, np.any(clean != 0, axis=0)], full_matrices=False)
+        kept = Q[0][:, Q[1] > _DEPENDENT * Q[1].max(initial=0.0)]
+        squares.append(float(np.sum((side - kept @ (kept.T @ side)) ** 2)))
+    rows = np.bincount(shared, [one.n_rows for one in factors])
+    pooled = np.sqrt(np.bincount(shared, squares) / rows)[shared]
+    sides = [Factor(np.column_stack([one.W, _torques(one, u)]), one.n_rows) for one in factors]
+    return np.maximum(pooled, smallest_sigmas(sides, shared))
+
+
+def _check_told(problem: _Problem) -> None:
+    """Refuse gains that these rows cannot tell: w must act where no parameter and no gain can."""
+    whole = weighted(problem.factors, 1.0 / _own_sigmas(problem.factors, problem.u, problem.shared))
+    p = len(problem.system.parameters)
+    W, w = whole.W[:, : p - problem.u], whole.Y
+    left = w - W @ np.linalg.lstsq(W, w, rcond=None)[0]
+    if np.linalg.norm(left) <= 1e-6 * max(np.linalg.norm(w), np.finfo(float).tiny):
+        raise NoResultError(
+            "the scale of the drive gains is not identifiable: what is known acts in no way that the unknown"
+            " parameters could not imitate. Give a known mass that is mounted in some logs and not in others"
+            " (payloads: {ballast: {body: ..., known: {M: ...}}}), and whose place on the body is known"
+        )
+
+
+def _check_separate(problem: _Problem, theta: Float[Array, "p"]) -> None:
+    """Refuse a gain whose current, noise taken out, other columns explain."""
+    whole = weighted(group_factors(problem.equations(theta)), problem.weights(theta))
+    p = len(theta)
+    rank = independent_columns(whole.W, range(p), rtol=_DEPENDENT)
+    lost = [problem.system.parameters[k].owner for k in (*rank.dependent, *rank.zero) if k >= p - problem.u]
+    if lost:
+        raise NoResultError(
+            f"the drive gain of {', '.join(lost)} is not identifiable from these logs: its current is"
+            " explained by parameters that no other motor feels. Move the joints that carry the known mass,"
+            " or leave these motors out of `gains: {unknown: [...]}`"
+        )
