@@ -18,7 +18,7 @@ from dynid.excitation.simulate import inverse_efforts, simulate_log
 from dynid.experiment import Experiment, FilterSettings, MaskSettings, TieChoice
 from dynid.info import structural_base, variant
 from dynid.job import build_system, prepare
-from dynid.kinematics.tension import tension_directions
+from dynid.kinematics.tension import motor_jacobian, tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
@@ -296,6 +296,33 @@ def test_rates_may_be_left_out(tmp_path) -> None:
         assert (np.abs(found - expected) / size).max() < 1e-3
     with pytest.raises(InputError, match="off the derivative"):
         predict_efforts(known, replace(whole, dq=57.3 * dq), robot=robot)
+
+
+@pytest.mark.parametrize(("name", "tension"), [("scara", 0.0), ("dualv", 0.0), ("dualv", 4.0)])
+def test_friction_that_grows_with_the_load_is_that_of_the_predicted_load(name: str, tension: float) -> None:
+    """J^T (tau - Fl sign(s) |load|) is what the motion needs without that friction.
+
+    The load is the effort without friction and offsets, the tension included.
+    """
+    robot, truth = robot_of(name)
+    motors = [actuator.name for actuator in robot.actuators]
+    loaded = replace(robot, drive={name: (*robot.drive[name], "Fl") for name in motors})
+    parameters = parameter_table(variant(loaded))
+
+    def efforts(value):
+        x = [value(p) for p in parameters]
+        known = estimate(name, [p.name for p in parameters], [p.unit for p in parameters], x)
+        return predict_efforts(known, trajectory(name), robot=loaded, tension=tension).tau
+
+    found = efforts(lambda p: 0.06 if p.symbol == "Fl" else truth[p.name])
+    load = efforts(lambda p: truth[p.name] if p.kind == "inertial" or p.symbol == "Ia" else 0.0)
+    motion, t, _, dq, _ = motion_of(name)
+    N = motion.states(t).N if robot.loops else np.eye(len(motors))[None].repeat(len(t), 0)
+    J = motor_jacobian(robot, N)
+    left = found - 0.06 * np.sign(dq) * np.abs(load)
+    need = np.einsum("nad,na->nd", J, true_efforts(name))
+    # Rounding of efforts of some tens of N m.
+    np.testing.assert_allclose(np.einsum("nad,na->nd", J, left), need, rtol=0, atol=1e-8)
 
 
 def test_positions_with_noise_are_told() -> None:
