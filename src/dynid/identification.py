@@ -11,15 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float
-
-from dynid.arrays import Array
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks import check_estimate, check_logs, check_options
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
-from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.solution import CONVERGED
 from dynid.experiment import Experiment, from_plain
 from dynid.gain_stage import gain_stage
 from dynid.info import grouping_symbols
@@ -29,13 +25,9 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.motion.log import Log
 from dynid.notices import Notice
-from dynid.projection.projection import System
 from dynid.provenance import provenance
-from dynid.second_pass import LogPass
-from dynid.settle import settle_friction
-from dynid.standardise import check_reduction, realise
+from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
-from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.tie_test import tie_test
 from dynid.threads import single_threaded_blas
@@ -108,37 +100,27 @@ def identify_logs(
         truth: True standard parameters by name, where a simulation knows them.
     """
     experiment = experiment or Experiment(robot=mechanism)
-    estimator = estimator_named(experiment.estimator, experiment.estimator_options)
-    check_reduction(experiment, estimator.constraint)
     with single_threaded_blas():
         stage = gain_stage(mechanism, logs, validate, experiment, progress)
         logs, validate = stage.logs, stage.held_out
-        settled = settle_friction(prepare(mechanism, logs, experiment), experiment)
-        job, experiment = settled.job, settled.experiment
-        system = build_system(job, progress)
-        data = base_system(system, base_of(job, experiment))
-        linear = estimator.linear(data.system, LogPass(job, data))
-        real = realise(job, experiment, data, linear, estimator.constraint)
-        solution = real.solution
-        tied, tie_notices = _tested_ties(job, system, experiment, _least_squares(data, linear))
-        # What is computed from rows reads those whose least-squares solution the estimate is.
-        data = data if solution.equations is None else data.with_equations(solution.equations)
-        reduced = _reduced(experiment, data, solution)
+        solved = solve_logs(mechanism, logs, experiment, progress)
+        job, settled, real, data = solved.job, solved.settled, solved.real, solved.data
+        experiment = settled.experiment
+        tied, tie_notices = _tested_ties(solved, experiment)
         symbols = grouping_symbols(
             job.mechanism, job.model, ties=tie_names(experiment), rows=job.directions.names, loads=job.loads
         )
         parts = estimate_parameters(
             data,
-            solution,
-            essential=reduced,
+            solved.solution,
+            essential=solved.reduced,
             priors=_priors(job.mechanism),
             symbols=symbols,
             settings=experiment.uncertainty,
         )
-        chi = _standard_values(data, parts, reduced) if real.chi is None else real.chi
         parts = stage.joined(parts)
-        fitted = fitted_signals(job, chi)
-        validation, unseen = predict_held_out(job, chi, validate, experiment)
+        fitted = fitted_signals(job, solved.chi)
+        validation, unseen = predict_held_out(job, solved.chi, validate, experiment)
     estimate = Estimate(
         robot=mechanism.name,
         model=job.model.name,
@@ -182,36 +164,17 @@ def identify_logs(
     return estimate
 
 
-def _least_squares(data: BaseSystem, solution: Solution) -> Solution:
-    """The solution, or where its equations were rewritten the plain weighted one: F-tests need it."""
-    return solution if solution.equations is None else estimator_named("wls")(data.system)
-
-
-def _tested_ties(
-    job: Job, system: System, experiment: Experiment, solution: Solution
-) -> tuple[dict[str, str], tuple[Notice, ...]]:
+def _tested_ties(solved: Solved, experiment: Experiment) -> tuple[dict[str, str], tuple[Notice, ...]]:
     """Whether the data accept the ties, in words, and a warning if they do not."""
     if not experiment.ties:
         return {}, ()
+    # Where its equations were rewritten, the F-test needs the plain weighted solution.
+    linear = solved.linear
+    solution = linear if linear.equations is None else estimator_named("wls")(solved.seen.system)
     free = replace(experiment, ties=())
-    found = tie_test(solution, base_system(system, base_of(job, free)))
+    found = tie_test(solution, base_system(solved.system, base_of(solved.job, free)))
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     return ({f"tie {names}": found.words}, found.notices(names)) if found else ({}, ())
-
-
-def _reduced(experiment: Experiment, data: BaseSystem, solution: Solution) -> Reduced | None:
-    if experiment.keep is not None:
-        return keep_parameters(data.system, solution, experiment.keep)
-    if experiment.essential is not None:
-        return essential_parameters(data.system, solution, EssentialRule(**experiment.essential))
-    return None
-
-
-def _standard_values(data: BaseSystem, parts: EstimateParts, reduced: Reduced | None) -> Float[Array, "p"]:
-    """Standard parameters that give the same efforts as the estimate (others zero or known)."""
-    chi = np.zeros(len(data.indices))
-    chi[list(range(len(chi)) if reduced is None else reduced.kept)] = parts.solution.chi
-    return np.asarray(data.S @ chi + data.base.c)
 
 
 def _known_values(data: BaseSystem, truth: Mapping[str, float]) -> dict[str, float]:

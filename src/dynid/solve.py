@@ -1,0 +1,94 @@
+"""From logs to standard parameters: what an identification, a comparison and a cross-validation share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.system import BaseSystem, base_system
+from dynid.estimator.estimator import estimator_named
+from dynid.estimator.solution import Solution
+from dynid.experiment import Experiment
+from dynid.job import Job, Progress, build_system, prepare
+from dynid.linear import base_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.projection.projection import System
+from dynid.second_pass import LogPass
+from dynid.settle import Settled, settle_friction
+from dynid.standardise import Realised, check_reduction, realise
+from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solution with everything it came from.
+
+    Attributes:
+        settled: Friction that had to be settled first; its experiment holds what was found.
+        system: All rows over the standard parameters.
+        seen: The same over the base parameters that these data see.
+        data: What is computed from rows reads these: the rows whose least-squares solution it is.
+        linear: Of the estimator, before physical consistency.
+        reduced: A fit of fewer parameters, where it was asked for.
+        chi: Standard parameters that give the same efforts (others zero or known), shape (p,), SI.
+    """
+
+    settled: Settled
+    system: System
+    seen: BaseSystem
+    data: BaseSystem
+    linear: Solution
+    real: Realised
+    reduced: Reduced | None
+    chi: Float[Array, "p"]
+
+    @property
+    def job(self) -> Job:
+        """Mechanism, logs and filters."""
+        return self.settled.job
+
+    @property
+    def solution(self) -> Solution:
+        """Over all parameters seen."""
+        return self.real.solution
+
+
+def solve_logs(
+    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, progress: Progress | None = None
+) -> Solved:
+    """Prepare, stream, find base parameters and solve, as the experiment asks."""
+    estimator = estimator_named(experiment.estimator, experiment.estimator_options)
+    check_reduction(experiment, estimator.constraint)
+    settled = settle_friction(prepare(mechanism, logs, experiment), experiment)
+    job = settled.job
+    system = build_system(job, progress)
+    seen = base_system(system, base_of(job, experiment))
+    linear = estimator.linear(seen.system, LogPass(job, seen))
+    real = realise(job, experiment, seen, linear, estimator.constraint)
+    equations = real.solution.equations
+    data = seen if equations is None else seen.with_equations(equations)
+    reduced = _reduced(experiment, data, real.solution)
+    chi = _standard_values(data, real.solution, reduced) if real.chi is None else real.chi
+    return Solved(settled, system, seen, data, linear, real, reduced, chi)
+
+
+def _reduced(experiment: Experiment, data: BaseSystem, solution: Solution) -> Reduced | None:
+    if experiment.keep is not None:
+        return keep_parameters(data.system, solution, experiment.keep)
+    if experiment.essential is not None:
+        return essential_parameters(data.system, solution, EssentialRule(**experiment.essential))
+    return None
+
+
+def _standard_values(data: BaseSystem, solution: Solution, reduced: Reduced | None) -> Float[Array, "p"]:
+    chi = np.zeros(len(data.indices))
+    if reduced is None:
+        chi[:] = solution.chi
+    else:
+        chi[list(reduced.kept)] = reduced.solution.chi
+    return np.asarray(data.S @ chi + data.base.c)
