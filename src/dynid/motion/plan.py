@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.mechanism.joint import JointKind
+from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.choose import choose_cutoff, choose_velocity, longest, noise_and_peak
 from dynid.motion.differentiate import STENCILS
@@ -49,7 +49,7 @@ class MotionPlan:
             for `rest_window` samples or longer, is at rest.
         reversal_speed: Per measured coordinate: its row is dropped when it is slower.
         reversal_around: And for so many samples on both sides.
-        scalar: Which coordinates have reversals (entries of quaternions have none).
+        scalar: Which coordinates have reversals (entries of quaternions and measured poses have none).
         choices: What was chosen, in words with numbers and units.
         noise: Deviation of the filtered velocity's noise, per measured coordinate, in [rad/s] or [m/s].
         mask_speed: Speed below which any joint is near a reversal, where it was given, in [rad/s] or [m/s].
@@ -251,6 +251,11 @@ def _shown(speeds: Float[Array, "m"]) -> str:
 
 
 def _scalar(mechanism: Mechanism) -> tuple[bool, ...]:
+    """Measured positions with friction of their own; sensors of poses have none."""
     joints = {joint.name: joint for joint in mechanism.joints}
-    kinds = [joints[name].kind for name in mechanism.measured for _ in joints[name].positions]
-    return tuple(kind not in (JointKind.SPHERICAL, JointKind.FREE) for kind in kinds)
+    virtual = virtual_joints(mechanism)
+    return tuple(
+        not joints[name].has_quaternion and name not in virtual
+        for name in mechanism.measured
+        for _ in joints[name].positions
+    )
