@@ -27,6 +27,7 @@ _SMALLEST_EIGENVALUE = 1e-7
 # Bounds bodies of which no prior tells the size, in units of the mass and length assumed.
 _LARGEST_UNTOLD = 1e4
 _UNTOLD = 1e-12  # of the largest singular value: below, the data say nothing
+_FAINT = 1e-3  # of the pull of one deviation, at the size of the parameter
 _HARDLY = 100.0  # a spread at which a prior has no say
 _TRULY_UNBOUNDED = 1e-6  # growth per unit size that is no rounding
 
@@ -133,14 +134,16 @@ def _outcome(
         iterations = 0 if found is None else found.iterations
         return Consistent(np.zeros(len(share)), status, reason, iterations, (), (), np.inf, share)
     x = found.x.copy()
-    x[variables.signed] = np.maximum(x[variables.signed], 0.0)  # rounding at the bound
+    x[variables.signed] = np.maximum(x[variables.signed], 0.0)
+    bound = at_bound(variables, x)
+    x[bound] = 0.0  # rounding of the solver, far below a deviation
     chi = variables.chi(x)
     return Consistent(
         chi=chi,
         status=status,
         reason=reason,
         iterations=found.iterations,
-        at_bound=at_bound(variables, x),
+        at_bound=tuple(variables.name(int(k)) for k in bound),
         at_edge=at_edge(variables, x),
         distance=variables.data.distance(chi),
         share=share,
@@ -169,7 +172,8 @@ def _check_names(space: StandardSpace, options: Consistency) -> None:
 def _data(program: Program, variables: Variables) -> None:
     """1/2 |A x - b|^2 = 1/2 |d|^2 with V^T x - d / s = Q^T b / s, where A = Q s V^T.
 
-    Rows of V^T are orthonormal: exact data (large s) and weak ones stand side by side.
+    Rows of V^T are orthonormal: exact data (large s) and weak ones stand side by side. Friction,
+    offsets and terms have no prior: what no row tells of them is zero, by the faintest pull.
     """
     Q, s, Vt = np.linalg.svd(variables.A, full_matrices=False)
     told = s > _UNTOLD * s.max(initial=0.0)
@@ -178,6 +182,8 @@ def _data(program: Program, variables: Variables) -> None:
     columns = np.concatenate([np.arange(variables.n_x), d])
     program.require("zero", columns, np.hstack([Vt, -np.diag(1.0 / s)]), -(Q.T @ variables.b) / s)
     program.minimise_norm(d, np.eye(len(s)), np.zeros(len(s)))
+    rest = variables.bodiless
+    program.minimise_norm(rest, _FAINT * np.eye(len(rest)), np.zeros(len(rest)))
 
 
 def _signs(program: Program, variables: Variables) -> None:

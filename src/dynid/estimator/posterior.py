@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.estimator.consistency import Consistency
@@ -40,11 +40,11 @@ def data_share(variables: Variables, options: Consistency) -> Float[Array, "p"]:
     return np.asarray((variables.space.T != 0) @ share)
 
 
-def at_bound(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
-    """Parameters at zero, of those that cannot be negative and that some row feels."""
+def at_bound(variables: Variables, x: Float[Array, "n"]) -> Int[Array, "z"]:
+    """Variables at zero, of those that cannot be negative and that some row feels."""
     felt = np.linalg.norm(variables.A, axis=0) > 0
     small = variables.scale * x[: variables.n_x] < _ZERO * variables.deviation
-    return tuple(variables.name(int(k)) for k in variables.signed if felt[k] and small[k])
+    return variables.signed[(felt & small)[variables.signed]]
 
 
 def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:

@@ -146,6 +146,12 @@ class Variables:
         ]
         return np.flatnonzero(np.any(self.space.T[rows] != 0, axis=0))
 
+    @cached_property
+    def bodiless(self) -> Int[Array, "k"]:
+        """Variables that belong to no body: drive parameters and terms."""
+        inertial = [i for body in self.space.bodies for i in body.columns if i >= 0]
+        return np.flatnonzero(~np.any(self.space.T[inertial] != 0, axis=0))
+
     def name(self, k: int) -> str:
         """Standard parameter behind variable k, the first of tied ones."""
         return self.space.parameters[int(np.argmax(self.space.T[:, k] != 0))].name
