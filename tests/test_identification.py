@@ -307,7 +307,6 @@ def estimators_wls():
     ("changes", "message"),
     [
         ({"model": "wrench"}, "model 'wrench' is not in this version"),
-        ({"estimator": "robust"}, "estimator 'robust' is not in this version"),
         ({"efforts": (7,)}, "effort number 7 does not exist"),
         ({"efforts": ("joint0x",)}, "did you mean 'joint0'"),
         ({"keep": ("nothing",)}, "no base parameter"),
