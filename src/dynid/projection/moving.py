@@ -46,7 +46,8 @@ class MovingRows:
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
         self._reversals = Reversals(mechanism, directions, motion, self.kinematics)
-        self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
+        self.notices = self.kinematics.notices
+        self.choices = {**self.kinematics.choices, **self._reversals.choices}
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""

@@ -26,7 +26,11 @@ from dynid.projection.rows import jumping_coordinates
 
 
 class Reversals:
-    """Weights of rows along one log: 0 at rest, and where a motor that a row feels may reverse."""
+    """Weights of rows along one log: 0 at rest, and where a motor that a row feels may reverse.
+
+    Attributes:
+        choices: What was chosen for motors that are not measured, in words.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Reversals:
             noise = rebuilt_noise(kinematics.tangents, kinematics.sensors, motion.plan.noise)
             peak = np.quantile(kinematics.speeds, 0.995, axis=0)
             self._speeds = reversal_speeds(motion.plan.mask_speed, noise, peak)[self._at]
+        self.choices = _words(rebuilt, self._speeds)
 
     def weights(
         self, start: int, stop: int, measured: Float[Array, "n m"], dq: Float[Array, "n v"]
@@ -99,6 +104,16 @@ def rebuilt_noise(N: Float[Array, "s v d"], sensors: Sensors, noise: Sequence[fl
     seen = N[:, sensors.velocity] * sensors.weight[:, None]
     J = N @ np.linalg.pinv(seen) * (sensors.weight * sigma)
     return np.asarray(np.sqrt(np.mean(np.sum(J**2, axis=2), axis=0)))
+
+
+def _words(names: Sequence[str], speeds: Float[Array, "w"]) -> dict[str, str]:
+    """What is masked of motors that are not measured, for the report."""
+    if not names:
+        return {}
+    low, high = float(speeds.min()), float(speeds.max())
+    shown = f"{high:.2g}" if low >= 0.99 * high else f"{low:.2g} to {high:.2g}"
+    text = f"velocities of {', '.join(names)} rebuilt by the loops; rows dropped below {shown} rad/s or m/s"
+    return {"reversals of motors not measured": text}
 
 
 def _felt(mechanism: Mechanism, directions: Directions) -> list[list[str]]:
