@@ -82,6 +82,8 @@ class Job:
 
     def foretelling(self, chi: Float[Array, "p"]) -> Job:
         """The same equations, loads of load-dependent friction foretold by these parameters."""
+        if not owners_of(self.mechanism, "Fl"):
+            return replace(self, foretold=chi)
         told = replace(self, foretold=chi)
         return replace(told, sources=tuple(told.rows_along(source.motion) for source in self.sources))
 
@@ -123,6 +125,7 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
     directions = model.directions(robot)
+    _refuse_passive(robot, directions, experiment)
     _refuse_single_motors(robot, directions, experiment)
     directions = choose_rows(directions, experiment.efforts, present)
     if not directions.names:
@@ -133,6 +136,21 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
         )
     plans = plan_motions(logs, robot, experiment.filter, experiment.mask)
     return join(robot, model, parameters, directions, plans, logs, experiment)
+
+
+def _refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
+    """An effort asked for at a joint that no motor drives does not exist; say so."""
+    for effort in experiment.efforts or ():
+        if effort in robot.coordinates and effort not in directions.names:
+            motors = [actuator.name for actuator in robot.actuators]
+            if effort not in motors:
+                raise InputError(
+                    f"effort '{effort}': joint '{effort}' is passive, it has no motor",
+                    file=experiment.file,
+                    place="efforts",
+                    remedy=f"the motors are {', '.join(motors)}; a motor on this joint belongs under"
+                    " `actuators:` of the robot",
+                )
 
 
 def _refuse_single_motors(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
@@ -169,12 +187,17 @@ def join(
         filters = tuple(_windows(plan, experiment) for plan in plans)
         job = Job(robot, model, parameters, directions, tuple(plans), sources, filters)
         return replace(job, row_options=options)
+    filters = row_filters(plans, experiment)
+    return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+
+
+def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
+    """Low-pass and decimation of the rows of each log."""
     settings = experiment.filter
     # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
     # guards the decimation, and a sharp sinc does that better.
     order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
-    filters = tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
-    return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+    return tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
 
 
 def _windows(plan: MotionPlan, experiment: Experiment) -> RowFilter:

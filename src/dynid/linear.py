@@ -71,8 +71,9 @@ def with_mechanism(job: Job, mechanism: Mechanism, values: Mapping[str, float]) 
         values: Standard parameters by name that foretell loads; those without a value count as zero.
     """
     parameters = parameter_table(mechanism)
-    other = replace(job, mechanism=mechanism, parameters=parameters)
-    return other.foretelling(vector(parameters, values))
+    foretold = vector(parameters, values)
+    other = replace(job, mechanism=mechanism, parameters=parameters, foretold=foretold)
+    return replace(other, sources=tuple(other.rows_along(source.motion) for source in job.sources))
 
 
 def vector(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Float[Array, "p"]:

@@ -17,7 +17,7 @@ from dynid.gain_stage import with_result_gains
 from dynid.job import Job, LogSource, as_log, prepare
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.plan import plan_motions
+from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.projection.model import MODELS, RowSource
 from dynid.provenance import VALIDATED
 from dynid.result_values import refuse_unloaded, saved, standard_values
@@ -78,16 +78,7 @@ def predict_held_out(
         return (), ()
     for log in held_out:
         refuse_unloaded(job.loads, job.mechanism.payloads, log.payloads, f"log '{log.name}'")
-    plan = job.plans[0]
-    asked = replace(
-        experiment.filter,
-        cutoff=plan.cutoff,
-        decimate=plan.decimate,
-        derivative=plan.derivative,
-        velocity=plan.velocity,
-    )
-    settings = _velocity_for(held_out, asked)
-    plans = plan_motions(held_out, job.mechanism, settings, experiment.mask)
+    plans = held_out_plans(job, held_out, experiment)
     used = {log.sha256 for log in job.logs if log.sha256}
     found, shown = predict(job.on(held_out, plans, experiment), chi, used)
     fresh = [not any(same_samples(log, other) for other in job.logs) for log in held_out]
@@ -96,11 +87,24 @@ def predict_held_out(
     ), shown
 
 
+def held_out_plans(job: Job, logs: Sequence[Log], experiment: Experiment) -> tuple[MotionPlan, ...]:
+    """Filters of a job for logs that it has not seen."""
+    plan = job.plans[0]
+    asked = replace(
+        experiment.filter,
+        cutoff=plan.cutoff,
+        decimate=plan.decimate,
+        derivative=plan.derivative,
+        velocity=plan.velocity,
+    )
+    return plan_motions(logs, job.mechanism, _velocity_for(logs, asked), experiment.mask)
+
+
 def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
     """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
     found, shown = [], []
     foretold = job.by_efforts(chi)
-    sources = foretold if job.model is MODELS["inverse"] else job.sources
+    sources = foretold if job.model is MODELS["inverse"] else job.foretelling(chi).sources
     for source, efforts, rows, log in zip(sources, foretold, job.filters, job.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
         logged = predict_rows(efforts, unfiltered(log.dt), chi, validation=True)

@@ -12,6 +12,7 @@ from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import Weights
 from dynid.notices import Notice
+from dynid.statistics.comparison import f_test
 
 REJECTED = 0.01
 
@@ -52,14 +53,10 @@ def tie_test(tied: Solution, free: BaseSystem) -> TieTest | None:
     Rows that the row filter correlates are worth fewer: the difference of the residuals counts
     along smooth columns, which carry the inflated variance.
     """
-    from scipy.special import fdtrc
-
     loose = solve_weighted(free.system, Weights(tied.weights))
     saved = len(loose.chi) - len(tied.chi)
-    if saved <= 0 or loose.residual_norm == 0.0:
-        return None
     inflation = max(group.inflation for group in free.system.groups)
     n_rows = sum(group.n_rows for group in free.system.groups)
-    variance = loose.residual_norm**2 / (n_rows - len(loose.chi)) * inflation
-    F = max(0.0, tied.residual_norm**2 - loose.residual_norm**2) / saved / variance
-    return TieTest(F, saved, loose.dof, float(fdtrc(saved, loose.dof, F)))
+    norms = tied.residual_norm, loose.residual_norm
+    found = f_test(*norms, saved, n_rows, len(loose.chi), inflation, loose.dof)
+    return None if found is None else TieTest(found.F, saved, found.dof, found.p)

@@ -1,0 +1,197 @@
+"""Comparison: ways to fit side by side, and which of them to take.
+
+    F   = (|rho_small|^2 - |rho_large|^2) / (p_large - p_small)  /  (c |rho_large|^2 / (n - p_large))
+    BIC = sum over groups of (n_g / c) ln(|rho_g|^2 / n_g)  +  p ln(n / c)
+
+c is how many rows are worth one: neighbours are correlated by the row filter and by the residuals'
+own memory. Without it every term, however small, would be significant in a long log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.notices import Notice
+
+# Of the held-out error: a simpler model that is no worse than this is preferred.
+WORTH = 0.02
+SIGNIFICANT = 0.01
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to fit.
+
+    Attributes:
+        label: What tells it from the others.
+        drive: Its drive terms.
+        n_parameters: Base parameters fitted.
+        fit_percent: Residual on the rows of the fit, in % of their size.
+        held_out_percent: Error of efforts that were not fitted, low-passed as the rows, in %.
+        effort_percent: The same as logged.
+        change_percent: Of the held-out error against the first line; negative is better.
+        F, p: Of the test against the first line, where that is nested in this one.
+        bic: Less is better; only where the rows are those of the first line.
+        by_effort: Held-out error of each effort, in % of its own size.
+        folds: Held-out error of each fold, in %.
+        failed: Why there is no figure.
+    """
+
+    label: str
+    model: str = ""
+    estimator: str = ""
+    drive: str = ""
+    n_parameters: int | None = None
+    fit_percent: float | None = None
+    held_out_percent: float | None = None
+    effort_percent: float | None = None
+    change_percent: float | None = None
+    F: float | None = None
+    p: float | None = None
+    bic: float | None = None
+    by_effort: Mapping[str, float] = field(default_factory=dict)
+    folds: tuple[float, ...] = ()
+    failed: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """What lines are ranked by: the held-out error, low-passed where it is known."""
+        return self.effort_percent if self.held_out_percent is None else self.held_out_percent
+
+
+@dataclass(frozen=True)
+class ParameterLine:
+    """One parameter in all results.
+
+    Attributes:
+        values, sigmas: Per result; None where it has no such parameter.
+        z: Largest difference between two results in units of its own deviation.
+    """
+
+    name: str
+    unit: str
+    values: tuple[float | None, ...]
+    sigmas: tuple[float | None, ...]
+    z: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Lines side by side.
+
+    Attributes:
+        title: What was compared.
+        held_out: How data were held out, in words.
+        recommended: Label of the line to take; empty where figures do not tell.
+        words: The recommendation.
+        parameters: Of results, side by side.
+    """
+
+    title: str
+    held_out: str
+    lines: tuple[Line, ...]
+    recommended: str = ""
+    words: str = ""
+    parameters: tuple[ParameterLine, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+
+    def __getitem__(self, label: str) -> Line:
+        """The line called `label`."""
+        from dynid.errors import InputError, nearest
+
+        for line in self.lines:
+            if line.label == label:
+                return line
+        raise InputError(f"no line '{label}'" + nearest(label, [line.label for line in self.lines]))
+
+    def summary(self) -> None:
+        """Print the table, warnings first."""
+        from dynid.report.comparison_text import print_comparison
+
+        print_comparison(self)
+
+
+@dataclass(frozen=True)
+class FTest:
+    """Whether the data ask for the parameters that one model has more than another.
+
+    Attributes:
+        F: Ratio of variances; about one where they are not needed.
+        more: Parameters more.
+        dof: Degrees of freedom of the larger model, as many as its rows are worth.
+        p: Probability of a larger F if they are not needed.
+    """
+
+    F: float
+    more: int
+    dof: int
+    p: float
+
+
+def f_test(
+    small: float, large: float, more: int, n_rows: int, n_large: int, worth: float, dof: int | None = None
+) -> FTest | None:
+    """Test two nested fits with the same weights; None if there is nothing to test.
+
+    Args:
+        small, large: Weighted residual norms.
+        more: Parameters that the larger model has more.
+        n_rows: Rows of both.
+        n_large: Parameters of the larger one.
+        worth: Rows that are worth one, c.
+        dof: Degrees of freedom of the larger one; default n_rows / worth - n_large.
+    """
+    from scipy.special import fdtrc
+
+    if more <= 0 or large == 0.0:
+        return None
+    freedoms = max(1, int(n_rows / worth) - n_large) if dof is None else dof
+    variance = large**2 / (n_rows - n_large) * worth
+    F = max(0.0, small**2 - large**2) / more / variance
+    return FTest(F, more, freedoms, float(fdtrc(more, freedoms, F)))
+
+
+def bic(norms: Float[Array, "g"], counts: Int[Array, "g"], n_parameters: int, worth: float) -> float:
+    """Bayesian information criterion of a fit whose groups have their own deviations.
+
+    Args:
+        norms: Residual norm of each group, its unit.
+        counts: Rows of each group.
+        n_parameters: Fitted.
+        worth: Rows that are worth one.
+    """
+    floor = np.finfo(float).tiny
+    rows = np.sum(counts / worth * np.log(np.maximum(norms**2 / counts, floor)))
+    return float(rows + n_parameters * np.log(counts.sum() / worth))
+
+
+def recommend(lines: Sequence[Line]) -> tuple[str, str]:
+    """The line to take and why: the simplest whose held-out error is hardly above the least."""
+    known = [line for line in lines if line.error is not None]
+    if len(known) < 2:
+        return "", "nothing to choose from"
+    best = min(known, key=lambda line: line.error or 0.0)
+    good = [line for line in known if (line.error or 0.0) <= (best.error or 0.0) * (1.0 + WORTH)]
+    chosen = min(good, key=lambda line: (line.n_parameters or 0, line.error or 0.0))
+    first = known[0]
+    text = f"take {chosen.label}: held-out error {chosen.error:.3g} %"
+    if chosen is first:
+        text += ", and nothing else is more than 2 % better" if chosen is not best else ", the least of all"
+    else:
+        change = 100.0 * (1.0 - (chosen.error or 0.0) / max(first.error or 0.0, np.finfo(float).tiny))
+        more = (chosen.n_parameters or 0) - (first.n_parameters or 0)
+        text += f", {change:.0f} % less than {first.label}"
+        text += f" with {more:+d} parameters" if more else ""
+    if best is not chosen:
+        more = (best.n_parameters or 0) - (chosen.n_parameters or 0)
+        gain = 100.0 * (1.0 - (best.error or 0.0) / max(chosen.error or 0.0, np.finfo(float).tiny))
+        text += f"; {best.label} is {gain:.1f} % better still, for {more:+d} parameters: not worth it"
+    if chosen.p is not None:
+        verdict = "asked for by the data" if chosen.p < SIGNIFICANT else "not significant"
+        text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
+    return chosen.label, text
