@@ -20,6 +20,7 @@ from dynid.errors import InputError, NoResultError
 from dynid.estimator.gain_settings import GainSettings
 from dynid.estimator.gains import GainSolution, GroupNoise, solve_gains
 from dynid.experiment import Experiment
+from dynid.info import known_columns
 from dynid.job import Job, Progress, build_system, row_groups
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.choose import longest
@@ -97,7 +98,7 @@ def find_gains(
     open_motors = settings.open_motors(motors)
     _refuse_no_reference(base, len(open_motors) < len(motors))
     rows = motor_system(job, progress)
-    data = base_system(replace(rows.system, groups=rows.plain), base)
+    data = base_system(rows.system, base)
     names = gain_parameters(job, settings, open_motors)
     T = np.zeros((len(motors), len(names)))
     for k, motor in enumerate(open_motors):
@@ -137,7 +138,7 @@ def _refuse_no_reference(base: BaseSet, has_fixed: bool) -> None:
         "drive gains need a reference: no mass is known anywhere, and all efforts and parameters could be"
         " larger by any factor. The scale is not identifiable",
         remedy="mount a weighed payload in some logs: payloads: {ballast: {body: ..., known: {M: ...}}}, and"
-        " payload: ballast at these logs; or name a motor whose gain is known by leaving it out of `unknown:`",
+        " payload: ballast at these logs; or leave a motor whose gain is known out of `unknown:`",
     )
 
 
@@ -162,15 +163,12 @@ class MotorSystem:
     """Rows with a column for what every motor does in them.
 
     Attributes:
-        system: Over the standard parameters, then the motors; Y is the sum of the motors' columns.
-        parameters: Standard parameters alone.
-        plain: The groups over the standard parameters.
+        system: Over the standard parameters; Y is the sum of the motors' columns.
+        motors: The same groups over the motors.
         spreads: Variance that each motor's noise brings to a row of each group, shape (g, a), any scale.
     """
 
     system: System
-    parameters: tuple[Parameter, ...]
-    plain: tuple[Group, ...]
     motors: tuple[Group, ...]
     spreads: Float[Array, "g a"]
 
@@ -186,34 +184,29 @@ class MotorSystem:
 
 def motor_system(job: Job, progress: Progress | None = None) -> MotorSystem:
     """Stream the job; a row that feels several motors is computed once for each of them."""
-    p, a = len(job.parameters), len(job.mechanism.actuators)
     several = np.any(np.count_nonzero(job.directions.effort_map, axis=1) > 1)
-    if several:
-        sources = [SplitRows(job, source, p) for source in job.sources]
-        groups = row_groups(job, sources, progress)
-    else:
-        groups = build_system(job, progress).groups
+    if not several:
+        return motors_of(job, build_system(job, progress).groups)
+    sources = [SplitRows(job, source, len(job.parameters)) for source in job.sources]
+    return motors_of(job, row_groups(job, sources, progress))
+
+
+def motors_of(job: Job, groups: Sequence[Group]) -> MotorSystem:
+    """Parameters and motors of streamed rows apart; a row of one motor has its side in Y."""
+    p, a = len(job.parameters), len(job.mechanism.actuators)
     plain, motors, spreads = [], [], []
-    rows = {
-        name: effort for name, effort in zip(job.directions.names, job.directions.effort_map, strict=True)
-    }
+    felt = dict(zip(job.directions.names, job.directions.effort_map, strict=True))
     logs = {log.name: log for log in job.logs}
     for group in groups:
         own = np.flatnonzero(group.columns < p)
-        split = _per_motor(group, rows[group.name], p, a)
+        split = _per_motor(group, felt[group.name], p, a)
         blocks = tuple(Factor(np.column_stack([b.W[:, own], b.Y]), b.n_rows) for b in group.blocks)
         plain.append(replace(group, columns=group.columns[own], blocks=blocks))
         motors.append(split)
-        spreads.append(_spread(split, logs[group.log], a))
-    whole = build_known(job, tuple(plain))
-    return MotorSystem(whole, job.parameters, tuple(plain), tuple(motors), np.array(spreads))
-
-
-def build_known(job: Job, groups: tuple[Group, ...]) -> System:
-    """The system of these groups with the known values of the robot."""
-    from dynid.info import known_columns
-
-    return System(job.parameters, groups, known_columns(job.mechanism, job.parameters))
+        spreads.append(_spread(split, logs[group.log]))
+    known = known_columns(job.mechanism, job.parameters)
+    system = System(job.parameters, tuple(plain), known)
+    return MotorSystem(system, tuple(motors), np.array(spreads))
 
 
 def _per_motor(group: Group, felt: Float[Array, "a"], p: int, a: int) -> Group:
@@ -230,12 +223,12 @@ def _per_motor(group: Group, felt: Float[Array, "a"], p: int, a: int) -> Group:
     return replace(group, columns=np.arange(a), blocks=tuple(blocks))
 
 
-def _spread(group: Group, log: Log, a: int) -> Float[Array, "a"]:
+def _spread(group: Group, log: Log) -> Float[Array, "a"]:
     """Variance that noise of each motor brings to a row: noise^2 times the mean square of its lever."""
     sums = np.sum([np.sum(block.W**2, axis=0) for block in group.blocks], axis=0) / group.n_rows
     felt = sums > 0
     if felt.sum() <= 1:
-        return felt.astype(float)
+        return np.asarray(felt, dtype=float)
     tau = longest(log, np.nan_to_num(log.tau))
     lever = sums / np.maximum(np.mean(tau**2, axis=0), np.finfo(float).tiny)
     noise = spectrum(tau, log.dt).sigma ** 2
@@ -250,7 +243,7 @@ def gain_equations(
     v, u = data.S.shape[1], T.shape[1]
     fixed = 1.0 - T.sum(axis=1)
     groups = []
-    for plain, motors in zip(rows.plain, rows.motors, strict=True):
+    for plain, motors in zip(rows.system.groups, rows.motors, strict=True):
         own = data.S[plain.columns]
         seen = np.flatnonzero(np.any(own != 0, axis=0))
         c = data.base.c[plain.columns]

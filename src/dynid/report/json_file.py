@@ -22,6 +22,7 @@ from dynid.statistics.estimate import (
     Estimate,
     Fit,
     ParameterEstimate,
+    ResidualTest,
     Validation,
 )
 
@@ -55,6 +56,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "provenance": dict(estimate.provenance),
         "uncertainty": dict(estimate.uncertainty),
         "correlations": [asdict(pair) for pair in estimate.correlations],
+        "residual_tests": [asdict(test) for test in estimate.residual_tests],
         "covariance": {"names": _with_sigma(estimate), "matrix": estimate.covariance},
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
@@ -166,6 +168,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
         invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
+        residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
     )
 
 

@@ -86,7 +86,7 @@ def clusters_of(
         whole: The same equations with few blocks, which saves merging many again.
     """
     p = len(chi)
-    labels, runs, length = _stretches(system, seconds)
+    labels, runs, length = stretches(system, seconds)
     root = least_squares((whole or system).factor(weights)).root
     n = len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
@@ -116,7 +116,7 @@ def _logs(system: System) -> dict[str, tuple[list[tuple[int, int]], float]]:
     return {log: (sorted(places), lengths[log]) for log, places in found.items()}
 
 
-def _stretches(
+def stretches(
     system: System, seconds: float
 ) -> tuple[dict[tuple[str, int, int], int], Int[Array, "n"], float]:
     """Cluster of each (log, run, number), run of each cluster, and the mean length in [s]."""

@@ -80,6 +80,28 @@ class Validation:
     warnings: tuple[Notice, ...] = ()
 
 
+@dataclass(frozen=True)
+class ResidualTest:
+    """One test: its figure, interval and probability.
+
+    Attributes:
+        test: `delay`, `zero`, `speed`, `load`, `gain` or `white`.
+        about: The effort or joint.
+        value: Delay [s], zero [rad] or [m], gain [1], load term [1]; speed: explained part of the squares;
+            white: correlation of neighbours that the row filter does not explain.
+        p_value: Probability of such a figure if nothing is wrong.
+        warned: Whether it is among the warnings.
+    """
+
+    test: str
+    about: str
+    value: float
+    unit: str
+    ci95: tuple[float, float] | None
+    p_value: float
+    warned: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Tension:
     """Motor efforts of a redundantly actuated robot along one log, at the times of its signals.
@@ -131,6 +153,7 @@ class Estimate:
         uncertainty: How sigma was found: method, blocks and their length, runs.
         invisible: Standard parameters that no motion can show on their own, and what acts instead.
         correlations: The most correlated pairs of parameters, strongest first.
+        residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
         truth: True base values where known (simulated logs), by name; shown side by side.
     """
@@ -152,6 +175,7 @@ class Estimate:
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     correlations: tuple[Correlation, ...] = ()
     invisible: tuple[NotIdentifiable, ...] = ()
+    residual_tests: tuple[ResidualTest, ...] = ()
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""

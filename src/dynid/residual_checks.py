@@ -1,0 +1,225 @@
+"""Residual tests of a finished fit: delay, joint zeros, friction left over, gains, runs, bursts.
+
+A good fit does not show these faults: parameters bend until R2 is high. Each test asks whether the
+residuals still hold what one fault would leave in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.system import BaseSystem, mapped_blocks
+from dynid.experiment import Experiment
+from dynid.job import Job, row_groups
+from dynid.mechanism.parameters import Parameter
+from dynid.notices import Notice
+from dynid.projection.projection import System
+from dynid.statistics.clusters import duration
+from dynid.statistics.covariance import block_seconds
+from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.residual_tests import bursts, outlying_runs, whiteness
+from dynid.statistics.suspects import ALL, Suspect, SuspectRows
+from dynid.statistics.suspicion import Verdict, accused
+from dynid.statistics.uncertainty import student_t95
+
+# What matters: less is within what a careful recording leaves anyway.
+_DELAY_SAMPLES = 0.2
+_ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
+_EXPLAINED = 0.05
+_NOTICEABLE = 3e-3
+_PERFECT = 1e-6
+_GAIN = 0.02
+_MOST_CLUSTERS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """Every test, and what must be said about it."""
+
+    tests: tuple[ResidualTest, ...]
+    notices: tuple[Notice, ...]
+
+
+def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment) -> Tested:
+    """Test the residuals of a fit.
+
+    Args:
+        job: Mechanism and logs.
+        data: What was solved.
+        chi: Standard parameters that give the same efforts, shape (p,), SI.
+        experiment: What was asked.
+    """
+    tests, notices = _suspects(job, data, chi)
+    told = [
+        *outlying_runs(data.source, chi),
+        *bursts(data.source, chi, _starts(job)),
+    ]
+    white, coloured = whiteness(job.sources, job.filters, chi, experiment.uncertainty.method)
+    return Tested((*tests, *white), (*notices, *told, *coloured))
+
+
+def _suspects(job: Job, data: BaseSystem, chi: Float[Array, "p"]) -> tuple[list[ResidualTest], list[Notice]]:
+    sources = [
+        SuspectRows(job.mechanism, source, chi, rows.decimate)
+        for source, rows in zip(job.sources, job.filters, strict=True)
+        if job.model.windowed is False
+    ]
+    if not sources:
+        return [], []
+    system = _tested_system(job, data, sources)
+    weights = _weights(system, data, chi)
+    suspects = sources[0].suspects()
+    total = duration(system)
+    seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
+    judge = _Relevance(job)
+    guilty, first = accused(system, weights, suspects, sources[0].n_tests, judge, seconds)
+    final = {**first, **{one.suspect: one for one in guilty}}
+    blamed = {one.suspect for one in guilty}
+    tests = [_row(one, one.suspect in blamed) for one in final.values()]
+    return tests, [_notice(one, job) for one in guilty]
+
+
+def _tested_system(job: Job, data: BaseSystem, sources: Sequence[SuspectRows]) -> System:
+    """The fit's equations with test columns behind its parameters."""
+    p, v, t = len(job.parameters), data.S.shape[1], sources[0].n_tests
+    tests = tuple(Parameter(f"test {i + 1}", "test", "", "", "test") for i in range(t))
+    wide = System((*job.parameters, *tests), row_groups(job, sources))
+    S = np.zeros((p + t, v + t))
+    S[:p, :v], S[p:, v:] = data.S, np.eye(t)
+    return mapped_blocks(wide, S, np.append(data.base.c, np.zeros(t)), (*data.system.parameters, *tests))
+
+
+def _weights(system: System, data: BaseSystem, chi: Float[Array, "p"]) -> Float[Array, "g"]:
+    """1 over the residual's rms of each effort, whatever weights the estimator gave."""
+    squares: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    for group in data.source.groups:
+        own = chi[group.columns]
+        sums = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
+        # Residuals of a perfect simulation are rounding: no reason to divide by them.
+        floor = _PERFECT**2 * sum(float(np.sum(block.Y**2)) for block in group.blocks)
+        squares[group.name] = squares.get(group.name, 0.0) + max(sums, floor, np.finfo(float).tiny)
+        rows[group.name] = rows.get(group.name, 0) + group.n_rows
+    return np.array([np.sqrt(rows[g.name] / squares[g.name]) for g in system.groups])
+
+
+class _Relevance:
+    """Whether a verdict is about something that matters for this job."""
+
+    def __init__(self, job: Job) -> None:
+        self.dt = min(source.dt for source in job.sources)
+        joints = job.mechanism.joint_of_coordinate
+        names = job.logs[0].position_names
+        self.zero = {n: _ZERO_RAD if n in joints and joints[n].is_angle(n) else _ZERO_METRES for n in names}
+
+    def __call__(self, verdict: Verdict) -> bool:
+        test, size = verdict.suspect.test, float(np.max(np.abs(verdict.size)))
+        if test == "delay":
+            return size > _DELAY_SAMPLES * self.dt
+        if test == "gain":
+            return size > _GAIN
+        if test == "zero":
+            return size > self.zero[verdict.suspect.about]
+        return verdict.explains > _EXPLAINED and verdict.share > _NOTICEABLE
+
+
+def _row(verdict: Verdict, warned: bool) -> ResidualTest:
+    one = len(verdict.size) == 1
+    half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
+    value = float(verdict.size[0])
+    return ResidualTest(
+        test=verdict.suspect.test,
+        about=verdict.suspect.about,
+        value=value if one else float(verdict.explains),
+        unit=verdict.suspect.unit if one else "1",
+        ci95=(value - half, value + half) if one else None,
+        p_value=verdict.p_value,
+        warned=warned,
+    )
+
+
+def _notice(verdict: Verdict, job: Job) -> Notice:
+    suspect, size = verdict.suspect, float(verdict.size[0])
+    half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
+    if suspect.test == "delay":
+        return _delay(suspect, size, half, min(source.dt for source in job.sources))
+    if suspect.test == "gain":
+        return _gain(suspect, size, half)
+    if suspect.test == "zero":
+        joints = job.mechanism.joint_of_coordinate
+        angle = suspect.about in joints and joints[suspect.about].is_angle(suspect.about)
+        shown = (
+            f"{np.rad2deg(size):.2g} +- {np.rad2deg(half):.2g} degrees"
+            if angle
+            else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
+        )
+        return Notice(
+            "zero-offset",
+            f"the zero of '{suspect.about}' seems off by {shown}: the residuals follow the derivative of the"
+            " model with respect to it",
+            f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
+        )
+    percent = 50.0 * verdict.explains  # of the rms, for small parts
+    if suspect.test == "load":
+        return Notice(
+            "friction-load",
+            f"the residual of '{suspect.about}' grows with the load, against the motion: a term |effort|"
+            f" sign(v) of {size:.2g} takes {percent:.0f} % off its rms",
+            "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
+        )
+    return Notice(
+        "friction-speed",
+        f"the residual of '{suspect.about}' still depends on its speed: better friction terms take"
+        f" {percent:.0f} % off its rms",
+        "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
+    )
+
+
+def _delay(suspect: Suspect, size: float, half: float, dt: float) -> Notice:
+    who = "the efforts come" if suspect.about == ALL else f"the effort of '{suspect.about}' comes"
+    late = "later" if size > 0 else "earlier"
+    return Notice(
+        "delay",
+        f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than the"
+        " positions say",
+        "align the columns in time (shift them by that much), or log both from one clock; inertias take up a"
+        " delay silently",
+    )
+
+
+def _gain(suspect: Suspect, size: float, half: float) -> Notice:
+    if suspect.about == ALL:
+        text = f"a known mass says that all efforts are {100 * size:.1f} +- {100 * half:.1f} % too large"
+    else:
+        text = (
+            f"the effort of '{suspect.about}' is {100 * size:.1f} +- {100 * half:.1f} % larger than known"
+            " masses and the parameters that it shares with other efforts allow"
+        )
+    return Notice(
+        "gain",
+        text,
+        "check the drive gain (gear ratio, torque constant), or let it be found from runs with a weighed"
+        " payload: gains: all",
+    )
+
+
+def _starts(job: Job) -> dict[str, list[float]]:
+    """Time at which each run of each log begins, in [s]."""
+    return {
+        source.motion.log.name: [float(source.motion.log.t[start]) for start, _ in source.pieces()]
+        for source in job.sources
+    }
+
+
+def with_tests(tested: Tested) -> dict[str, str]:
+    """The tests in words, for the choices of a result."""
+    if not tested.tests:
+        return {}
+    warned = [f"{one.test} of {one.about}" for one in tested.tests if one.warned]
+    said = f"accused: {', '.join(warned)}" if warned else "nothing found"
+    return {"residual tests": f"{len(tested.tests)} tests; {said}"}
