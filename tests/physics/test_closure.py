@@ -10,8 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynid.errors import InputError
-from dynid.kinematics.assembly import CLOSED, Assembly
+from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.closure import Closure, moved
+from dynid.kinematics.first_pose import CLOSED
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import JointKind

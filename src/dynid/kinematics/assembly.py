@@ -17,17 +17,16 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.elimination import best_coordinates, eliminate
+from dynid.kinematics.first_pose import CLOSED, damped, first_pose
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.split import Split, least_squares, split
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
 
-CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of rounding
 _RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
-_ATTEMPTS = 8
 _LOST = 1e-9  # of |A| |dq|: more than this left by the fixed pivots is done again by QR
 Measured = Sensors | Int[Array, "m"]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
@@ -77,7 +76,7 @@ class Assembly:
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
         self.closure = Closure(mechanism)
-        self.start = self._assemble()
+        self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
         states = self.walk(np.random.default_rng(_SEED), _STATES)
@@ -303,42 +302,10 @@ class Assembly:
             iq += nq
         return np.concatenate(columns, axis=1)
 
-    def _assemble(self) -> Float[Array, "q"]:
-        """A closed pose near the description's start, by damped least squares."""
-        robot = self.mechanism
-        q = np.zeros((1, len(robot.positions)))
-        for joint in robot.joints:
-            if joint.has_quaternion:
-                q[0, robot.positions.index(joint.positions[-4])] = 1.0
-        for name, value in robot.start.items():
-            q[0, robot.positions.index(name)] = value
-        rng = np.random.default_rng(_SEED)
-        for attempt in range(_ATTEMPTS):
-            trial = q if attempt == 0 else moved(robot, q, 0.3 * rng.normal(size=(1, self.closure.tree.n_v)))
-            found = _damped(self.closure, robot, trial)
-            closed = np.abs(self.closure.values(found).f).max(initial=0.0) < CLOSED
-            if closed and not self.closure.turned_over(found).any():
-                return np.asarray(found[0])
-        raise self._not_assembled(_damped(self.closure, robot, q))
-
-    def _not_assembled(self, q: Float[Array, "1 q"]) -> InputError:
-        """What stays open, or closes only half a turn off, at the best pose found."""
-        f = np.abs(self.closure.values(q).f[0])
-        worst = int(np.argmax(f))
-        name, how = self.closure.names[worst], f"stays open by {f[worst]:.3g} (m or rad)"
-        if f[worst] < CLOSED:
-            name = self.mechanism.loops[int(np.argmax(self.closure.turned_over(q)[0]))].name
-            how = "closes only half a turn off: its frames hold an axis the wrong way round"
-        return InputError(
-            f"the loops of robot '{self.mechanism.name}' cannot be assembled: '{name}' {how}",
-            file=self.mechanism.file,
-            remedy="check frames and lengths, or give a nearer pose under `start:`",
-        )
-
     def _near(self, q: Float[Array, "q"], size: float) -> Float[Array, "n q"]:
         rng = np.random.default_rng(_SEED)
         spread = size * rng.normal(size=(_STATES, self.closure.tree.n_v))
-        tried = _damped(
+        tried = damped(
             self.closure, self.mechanism, moved(self.mechanism, np.repeat(q[None], _STATES, 0), spread)
         )
         fine = np.abs(self.closure.values(tried).f).max(axis=1, initial=0.0) < CLOSED
@@ -363,18 +330,3 @@ class Assembly:
         size = np.abs(np.diag(R))
         rank = int((size > _RANK_RTOL * size[0]).sum())
         return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)
-
-
-def _damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
-    """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations do no harm."""
-    for _ in range(200):
-        values = closure.values(q)
-        size = np.sum(values.f**2, axis=1)
-        At = np.swapaxes(values.A, 1, 2)
-        gram = values.A @ At + (size + 1e-15)[:, None, None] * np.eye(closure.count)
-        step = -(At @ np.linalg.solve(gram, values.f[:, :, None]))[:, :, 0]
-        length = np.linalg.norm(step, axis=1, keepdims=True)
-        q = moved(mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
-        if np.max(length, initial=0.0) < 1e-15:
-            break
-    return q

@@ -95,6 +95,8 @@ def _fields(item: Entry) -> Mapping[str, Entry]:
 def _joint(entry: Entry, joints: Sequence[Joint], bodies: Collection[str]) -> str:
     name = entry.text()
     movable = [joint.name for joint in joints if joint.coordinates]
+    if any(joint.name == name and not joint.coordinates for joint in joints):
+        raise entry.error(f"joint '{name}' is fixed: there is nothing to measure", "name a movable joint")
     if name not in movable:
         remedy = f"to measure the pose of this body: {{pose: {name}}}" if name in bodies else ""
         raise entry.error(

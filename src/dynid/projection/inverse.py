@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
@@ -23,6 +24,7 @@ from dynid.mechanism.parameters import effort_unit
 from dynid.projection.projection import Directions
 
 _SEED = 20150713
+_STILL = 1e-9  # of a unit step along the loops' tangent: rounding
 
 
 def inverse_directions(mechanism: Mechanism) -> Directions:
@@ -54,6 +56,7 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
     C, dof = mechanism.actuator_map, assembly.dof
     q = assembly.walk(np.random.default_rng(_SEED), 16, reach=0.5)
     basis = assembly.tangent(assembly.closure.values(q).A)
+    _check_motors(mechanism, basis)
     names, effort_map = tuple(actuator.name for actuator in mechanism.actuators), np.eye(len(C))
     y = C
     if len(C) > dof:
@@ -70,6 +73,29 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
         return np.asarray(N @ np.linalg.inv(np.einsum("kv,nvd->nkd", y, N)))
 
     return Directions(names, units, None, effort_map, moving)
+
+
+def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
+    """Refuse motors that the loops hold still, and motors of which one follows from the others."""
+    speeds = mechanism.actuator_map @ basis
+    names = [actuator.name for actuator in mechanism.actuators]
+    still = np.abs(speeds).max(axis=(0, 2), initial=0.0) < _STILL
+    if still.any():
+        raise InputError(
+            f"motor '{names[int(np.argmax(still))]}' cannot move: the loops hold it still",
+            file=mechanism.file,
+            place="actuators",
+            remedy="put the motor on a joint that moves, or check the loops",
+        )
+    rank = max((int(np.linalg.matrix_rank(one, tol=_STILL)) for one in speeds), default=0)
+    if len(names) <= speeds.shape[2] and rank < len(names):
+        raise InputError(
+            f"the motors {', '.join(names)} move only {rank} of the robot's {speeds.shape[2]} freedoms:"
+            " one of them follows from the others",
+            file=mechanism.file,
+            place="actuators",
+            remedy="name motors that move on their own; two motors on one joint are one actuator",
+        )
 
 
 def _moves(basis: Float[Array, "s v d"], y: Float[Array, "k v"]) -> Float[Array, "v m"]:

@@ -1,0 +1,111 @@
+"""The first closed pose of a mechanism, near the start of its description; or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.kinematics.closure import Closure, moved
+from dynid.mechanism.mechanism import Mechanism
+
+CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of rounding
+_SEED = 20131104
+_MOST_STEP = 0.5
+_ATTEMPTS = 8
+_MOST_LOOPS = 24  # to ask which of them contradict each other: each costs one more search
+
+
+def first_pose(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"]:
+    """A closed pose near the description's start, by damped least squares; none is an error."""
+    found = _search(mechanism, closure)
+    if found is None:
+        raise _not_assembled(mechanism, closure)
+    return found
+
+
+def _search(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"] | None:
+    q = _start(mechanism)
+    rng = np.random.default_rng(_SEED)
+    for attempt in range(_ATTEMPTS):
+        trial = q if attempt == 0 else moved(mechanism, q, 0.3 * rng.normal(size=(1, closure.tree.n_v)))
+        found = damped(closure, mechanism, trial)
+        closed = np.abs(closure.values(found).f).max(initial=0.0) < CLOSED
+        if closed and not closure.turned_over(found).any():
+            return np.asarray(found[0])
+    return None
+
+
+def _start(mechanism: Mechanism) -> Float[Array, "1 q"]:
+    """Coordinates as the description gives them, zero elsewhere, quaternions not turned."""
+    q = np.zeros((1, len(mechanism.positions)))
+    for joint in mechanism.joints:
+        if joint.has_quaternion:
+            q[0, mechanism.positions.index(joint.positions[-4])] = 1.0
+    for name, value in mechanism.start.items():
+        q[0, mechanism.positions.index(name)] = value
+    return q
+
+
+def _not_assembled(mechanism: Mechanism, closure: Closure) -> InputError:
+    """What stays open, or closes only half a turn off, at the best pose found."""
+    q = damped(closure, mechanism, _start(mechanism))
+    f = np.abs(closure.values(q).f[0])
+    worst = int(np.argmax(f))
+    name, how = closure.names[worst], f"stays open by {f[worst]:.3g} (m or rad)"
+    if f[worst] < CLOSED:
+        name = mechanism.loops[int(np.argmax(closure.turned_over(q)[0]))].name
+        how = "closes only half a turn off: its frames hold an axis the wrong way round"
+    together = contradicting(mechanism)
+    why = (
+        f"; {_listed(together)} contradict each other: without any one of them the others can be closed"
+        if len(together) > 1
+        else ""
+    )
+    return InputError(
+        f"the loops of robot '{mechanism.name}' cannot be assembled: '{name}' {how}{why}",
+        file=mechanism.file,
+        remedy="check frames and lengths, or give a nearer pose under `start:`",
+    )
+
+
+def contradicting(mechanism: Mechanism) -> tuple[str, ...]:
+    """Loops that cannot be closed together, though without any one of them the others can.
+
+    Loops are left out one after the other as long as the rest still cannot be closed; what remains is
+    all needed for that. One name: this loop cannot be closed at all. Empty: too many loops to ask.
+    """
+    loops = list(mechanism.loops)
+    if len(loops) > _MOST_LOOPS:
+        return ()
+    for loop in mechanism.loops:
+        rest = tuple(one for one in loops if one is not loop)
+        if not rest:
+            break
+        fewer = replace(mechanism, loops=rest)
+        if _search(fewer, Closure(fewer)) is None:
+            loops = list(rest)
+    return tuple(loop.name for loop in loops)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
+    """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations do no harm."""
+    for _ in range(200):
+        values = closure.values(q)
+        size = np.sum(values.f**2, axis=1)
+        At = np.swapaxes(values.A, 1, 2)
+        gram = values.A @ At + (size + 1e-15)[:, None, None] * np.eye(closure.count)
+        step = -(At @ np.linalg.solve(gram, values.f[:, :, None]))[:, :, 0]
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        q = moved(mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
+        if np.max(length, initial=0.0) < 1e-15:
+            break
+    return q
