@@ -311,6 +311,21 @@ def test_equal_combinations_stay_equal():
     assert found.chi[0] == pytest.approx(found.chi[3], abs=1e-8)
 
 
+def test_friction_that_no_row_tells_is_zero():
+    """Fv without motion, and Fs and Off that act as a sum: the untold part is nothing, not anything."""
+    table = ten(drive=("Fv", "Fs", "Off"))
+    G = np.zeros((11, 13))
+    G[:10, :10] = np.eye(10)
+    G[10, 11:] = 1.0
+    once = data_of(np.concatenate([BALL, [0.8]]))
+    data = DataTerm(once.U, G, once.chi)
+    found = nearest_consistent(space(BALL, 2.0, 0.3, table=table), data, Consistency())
+    assert found.chi[10] == 0.0
+    assert found.share[10] < 1e-6
+    # The sum is told, its parts are not: half each, to the solver's accuracy along a faint pull.
+    np.testing.assert_allclose(found.chi[11:], 0.4, atol=0.01)
+
+
 # ---------------------------------------------------------------- what has no answer
 
 

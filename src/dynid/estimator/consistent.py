@@ -27,7 +27,7 @@ _SMALLEST_EIGENVALUE = 1e-7
 # Bounds bodies of which no prior tells the size, in units of the mass and length assumed.
 _LARGEST_UNTOLD = 1e4
 _UNTOLD = 1e-12  # of the largest singular value: below, the data say nothing
-_FAINT = 1e-3  # of the pull of one deviation, at the size of the parameter
+_FAINT = 1e-2  # of the pull of one deviation, at the size of the parameter
 _HARDLY = 100.0  # a spread at which a prior has no say
 _TRULY_UNBOUNDED = 1e-6  # growth per unit size that is no rounding
 
@@ -135,6 +135,7 @@ def _outcome(
         return Consistent(np.zeros(len(share)), status, reason, iterations, (), (), np.inf, share)
     x = found.x.copy()
     x[variables.signed] = np.maximum(x[variables.signed], 0.0)
+    x[variables.unfelt] = 0.0
     bound = at_bound(variables, x)
     x[bound] = 0.0  # rounding of the solver, far below a deviation
     chi = variables.chi(x)

@@ -44,7 +44,7 @@ def at_bound(variables: Variables, x: Float[Array, "n"]) -> Int[Array, "z"]:
     """Variables at zero, of those that cannot be negative and that some row feels."""
     felt = np.linalg.norm(variables.A, axis=0) > 0
     small = variables.scale * x[: variables.n_x] < _ZERO * variables.deviation
-    return variables.signed[(felt & small)[variables.signed]]
+    return np.asarray(variables.signed[(felt & small)[variables.signed]])
 
 
 def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:

@@ -152,6 +152,11 @@ class Variables:
         inertial = [i for body in self.space.bodies for i in body.columns if i >= 0]
         return np.flatnonzero(~np.any(self.space.T[inertial] != 0, axis=0))
 
+    @cached_property
+    def unfelt(self) -> Int[Array, "k"]:
+        """Those of them that no row feels at all."""
+        return np.asarray(self.bodiless[~np.any(self.A[:, self.bodiless] != 0, axis=0)])
+
     def name(self, k: int) -> str:
         """Standard parameter behind variable k, the first of tied ones."""
         return self.space.parameters[int(np.argmax(self.space.T[:, k] != 0))].name
