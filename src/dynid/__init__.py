@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dynid.compare import compare_friction
     from dynid.experiment import Experiment
     from dynid.identification import identify
     from dynid.mechanism.load import load_robot
@@ -28,6 +29,7 @@ __all__ = [
     "Experiment",
     "Mechanism",
     "__version__",
+    "compare_friction",
     "identify",
     "load_robot",
     "predict_efforts",
@@ -38,6 +40,7 @@ _HOME = {
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment",
     "Mechanism": "dynid.mechanism.mechanism",
+    "compare_friction": "dynid.compare",
     "identify": "dynid.identification",
     "load_robot": "dynid.mechanism.load",
     "predict_efforts": "dynid.predict",

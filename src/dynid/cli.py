@@ -179,6 +179,63 @@ def validate(
     _show_validation(validations, folder)
 
 
+@main.command(short_help="Fits or results side by side.")
+@click.argument("targets", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TARGET...")
+@click.option("--drive", "drives", multiple=True, metavar="Ia,Fv,...", help="Drive terms; repeatable.")
+@click.option("--friction", is_flag=True, help="Drive terms that real drives ask for, from plain to rich.")
+@click.option("--estimators", metavar="ols,wls,...", help="Estimators to compare.")
+@click.option("--models", metavar="inverse,power,...", help="Models to compare.")
+@click.option("--folds", type=click.IntRange(min=2), help="Cross-validate [default: hold out the last part].")
+@click.option("--last", default=0.25, show_default=True, help="Share of each log that is held out.")
+@click.option("--log", "logs", multiple=True, metavar="FILE", help="A log that all results predict.")
+@click.option("--robot", help="Instead of the robot named in the results.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of comparison.json, .csv and .html [default: results/<name>_compare].",
+)
+def compare(
+    targets: tuple[Path, ...],
+    drives: tuple[str, ...],
+    friction: bool,
+    estimators: str | None,
+    models: str | None,
+    folds: int | None,
+    last: float,
+    logs: tuple[str, ...],
+    robot: str | None,
+    out: Path | None,
+) -> None:
+    """Compare ways to fit, or finished results, by their error on data that were not fitted.
+
+    TARGET is one experiment file, whose drive terms, estimators and models are varied; several
+    experiment files; or several results (result.json or their folders), which may predict the same
+    --log.
+    """
+    from dynid.compare_targets import compare_targets
+    from dynid.report.comparison_file import write_comparison
+    from dynid.report.comparison_text import print_comparison
+    from dynid.report.progress import ProgressBar
+
+    with ProgressBar() as progress:
+        comparison = compare_targets(
+            targets,
+            drives=[_names(one) or () for one in drives],
+            friction=friction,
+            estimators=_names(estimators) or (),
+            models=_names(models) or (),
+            folds=folds,
+            last=last,
+            logs=logs,
+            robot=robot,
+            progress=progress,
+        )
+    folder = out or _default_out(f"{targets[0].stem or 'results'}_compare")
+    write_comparison(comparison, folder)
+    print_comparison(comparison)
+    click.echo(f"\nwritten: {_shown(folder)} (comparison.json, comparison.csv, comparison.html)")
+
+
 @main.command(short_help="Efforts for a desired trajectory.")
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("trajectory", type=click.Path(dir_okay=False, path_type=Path))

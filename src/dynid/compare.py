@@ -83,7 +83,7 @@ def compare_friction(
 
 
 def friction_sets(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
-    """`FRICTION_SETS` with the rotor inertia and offset that the robot has; without Fl where nothing loads."""
+    """`FRICTION_SETS` with the rotor inertia and offset that the robot has."""
     own = {symbol for symbols in mechanism.drive.values() for symbol in symbols}
     kept = [symbol for symbol in ("Ia", "Off") if symbol in own or not own]
     return tuple(_ordered((*kept, *terms)) for terms in FRICTION_SETS)

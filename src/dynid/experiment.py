@@ -14,6 +14,7 @@ from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Payload
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
+from dynid.statistics.refine_settings import RefineSettings
 
 __all__ = [
     "ColumnMap",
@@ -30,6 +31,7 @@ __all__ = [
 MODELS = ("inverse", "power", "energy", "internal", "wrench")
 ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
 ANGLES = ("xyz", "zyx")
+GATES = ("prior",)
 ENERGY_OPTIONS = ("window", "overlap", "integration")
 
 
@@ -61,9 +63,13 @@ class Experiment:
         payloads: Bodies mounted in some logs, beside those of the robot.
         drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
         stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.
+        cross_validate: Folds of a cross-validation beside the fit; None: none.
+        gate: `prior`: no result is published that predicts held-out efforts worse than the description's
+            own values do. Held out are the logs to validate on, else folds.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked. May be True or a mapping of options.
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
+        refine: Refine the linear estimate by output error; may be True or a mapping of options.
         energy, internal, wrench: Options of these models.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
@@ -87,8 +93,11 @@ class Experiment:
     payloads: Mapping[str, Payload] = field(default_factory=dict)
     drive: tuple[str, ...] | None = None
     stribeck: Mapping[str, float] = field(default_factory=dict)
+    cross_validate: int | None = None
+    gate: str | None = None
     standard: Consistency | Mapping[str, Any] | bool | None = None
     gains: GainSettings | None = None
+    refine: RefineSettings | Mapping[str, Any] | bool | None = None
     energy: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
     wrench: Mapping[str, Any] = field(default_factory=dict)
@@ -100,6 +109,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
+        object.__setattr__(self, "refine", _refine(self))
         # Bare paths are welcome where a script or a command line has nothing more to say.
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
@@ -110,6 +120,14 @@ class Experiment:
             check_choice("model", self.model, MODELS)
         check_choice("estimator", self.estimator, ESTIMATORS)
         check_choice("angles", self.angles, ANGLES)
+        if self.gate is not None:
+            check_choice("gate", self.gate, GATES)
+        if self.cross_validate is not None and self.cross_validate < 2:
+            raise InputError(
+                f"cross_validate {self.cross_validate} leaves nothing to fit",
+                file=self.file,
+                remedy="use 2 folds or more",
+            )
         for symbol in self.drive or ():
             check_choice("drive term", symbol, DRIVE_SYMBOLS)
         for effort in self.efforts or ():
@@ -131,6 +149,30 @@ def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: s
     if given is True:
         return Consistency()
     return given if isinstance(given, Consistency) else consistency_from(given)
+
+
+def _refine(experiment: Experiment) -> RefineSettings | None:
+    """Options of the refinement; None when nobody asks for it."""
+    given = experiment.refine
+    if given is None or given is False:
+        return None
+    others: dict[str, Any] = {
+        "essential": experiment.essential,
+        "keep": experiment.keep,
+        "gains": experiment.gains,
+        "standard": experiment.standard or (experiment.estimator == "consistent") or None,
+    }
+    for name, other in others.items():
+        if other is not None:
+            raise InputError(
+                f"refine cannot be combined with '{name}'", remedy="refine all parameters of a linear fit"
+            )
+    if given is True:
+        return RefineSettings()
+    if isinstance(given, RefineSettings):
+        return given
+    _check_names("refine", given, tuple(one.name for one in fields(RefineSettings)))
+    return RefineSettings(**given)
 
 
 def named_options(estimator: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ from dynid.experiment import (
     ANGLES,
     ENERGY_OPTIONS,
     ESTIMATORS,
+    GATES,
     MODELS,
     ColumnMap,
     Experiment,
@@ -32,6 +33,7 @@ from dynid.mechanism.scope import Scope
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
+from dynid.statistics.refine_settings import RefineSettings
 from dynid.strict_yaml import PathLike, read_yaml
 
 T = TypeVar("T")
@@ -59,8 +61,11 @@ _KEYS = (
     "payloads",
     "drive",
     "stribeck",
+    "cross_validate",
+    "gate",
     "standard",
     "gains",
+    "refine",
     "angles",
     "out",
 )
@@ -115,8 +120,11 @@ class _Reader:
             "payloads": lambda entry: read_payloads(entry, self.scope),
             "drive": self.drive,
             "stribeck": self.stribeck,
+            "cross_validate": lambda entry: entry.count(least=2),
+            "gate": lambda entry: entry.choice(GATES),
             "standard": self.standard,
             "gains": self.gains,
+            "refine": self.refine,
             "angles": lambda entry: entry.choice(ANGLES),
             "out": self.path,
         }
@@ -237,6 +245,18 @@ class _Reader:
             if speeds[owner] <= 0.0:
                 raise item.error(f"{speeds[owner]:g} is not positive", "give rad/s or m/s")
         return speeds
+
+    def refine(self, entry: Entry) -> RefineSettings | bool:
+        """`true`, or how windows are cut."""
+        if not entry.is_mapping:
+            return entry.flag()
+        fields = entry.fields(("window", "windows"))
+        options: dict[str, Any] = {}
+        if "window" in fields:
+            options["window"] = self.scope.number(fields["window"])
+        if "windows" in fields:
+            options["windows"] = int(self.scope.number(fields["windows"]))
+        return _placed(entry, RefineSettings, options)
 
     def gains(self, entry: Entry) -> GainSettings:
         """`all`, or which gains are open and what is believed of them."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks import check_estimate, check_logs, check_options
 from dynid.errors import NoResultError
@@ -18,17 +20,21 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment import Experiment, from_plain
 from dynid.gain_stage import gain_stage
+from dynid.gate import judge
 from dynid.info import grouping_symbols
 from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, prepare
-from dynid.linear import base_of, tie_names
+from dynid.linear import base_of, prior_values, tie_names
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.provenance import provenance
+from dynid.refinement import Refinement, refine, refined_parts
+from dynid.residual_checks import residual_checks
 from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.refine_settings import RefineSettings
 from dynid.statistics.tie_test import tie_test
 from dynid.threads import single_threaded_blas
 from dynid.validation import fitted_signals, predict_held_out, validate_result
@@ -114,13 +120,17 @@ def identify_logs(
             data,
             solved.solution,
             essential=solved.reduced,
-            priors=_priors(job.mechanism),
+            priors=prior_values(job.mechanism),
             symbols=symbols,
             settings=experiment.uncertainty,
         )
-        parts = stage.joined(parts)
-        fitted = fitted_signals(job, solved.chi)
-        validation, unseen = predict_held_out(job, solved.chi, validate, experiment)
+        refined = _refined(solved, experiment, parts)
+        chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
+        parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
+        tested = residual_checks(job, data, chi, experiment)
+        fitted = fitted_signals(job, chi)
+        validation, unseen = predict_held_out(job, chi, validate, experiment)
+        gate = judge(mechanism, solved, chi, logs, validate, experiment, progress)
     estimate = Estimate(
         robot=mechanism.name,
         model=job.model.name,
@@ -135,7 +145,9 @@ def identify_logs(
             *tie_notices,
             *settled.notices,
             *real.notices,
+            *(() if refined is None else refined.notices),
             *_warnings(job, validate, parts),
+            *tested.notices,
         ),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
@@ -147,15 +159,18 @@ def identify_logs(
             **settled.choices,
             **tied,
             **real.choices,
+            **gate.choices,
+            **({} if refined is None else {"refinement": refined.words}),
         },
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),
         truth=None if truth is None else _known_values(data, truth),
         standard=real.entries,
+        residual_tests=tested.tests,
     )
     estimate = replace(estimate, warnings=estimate.warnings + check_estimate(estimate))
-    if real.failure:
-        raise NoResultError(real.failure, estimate)
+    if real.failure or gate.failure:
+        raise NoResultError(real.failure or gate.failure, estimate)
     if parts.solution.status != CONVERGED:
         raise NoResultError(
             f"'{experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
@@ -181,10 +196,13 @@ def _known_values(data: BaseSystem, truth: Mapping[str, float]) -> dict[str, flo
     return {name: value for name, value in data.values_of(truth).items() if value is not None}
 
 
-def _priors(mechanism: Mechanism) -> dict[str, float]:
-    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
-    inertial = {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
-    return {**inertial, **mechanism.prior}
+def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Refinement | None:
+    """The estimate refined by output error, where that is asked for."""
+    if not isinstance(experiment.refine, RefineSettings):
+        return None
+    data = solved.data
+    solution = parts.solution
+    return refine(solved.job, data.S, data.base.c, solution.chi, solution.covariance, experiment.refine)
 
 
 def _choices(job: Job) -> dict[str, str]:

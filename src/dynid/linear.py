@@ -16,7 +16,7 @@ from dynid.estimator.solution import Solution
 from dynid.experiment import Experiment
 from dynid.info import structural_base, tie_groups
 from dynid.job import Job, build_system
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, parameter_table
 
 
@@ -60,6 +60,13 @@ def base_of(job: Job, experiment: Experiment) -> BaseSet:
 def tie_names(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
     """Ties in use, on standard parameters or after regrouping."""
     return tuple(tie.name for tie in experiment.ties if tie.apply == apply)
+
+
+def prior_values(mechanism: Mechanism) -> dict[str, float]:
+    """Standard name -> value of everything that the description gives as a prior."""
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    inertial = {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
+    return {**inertial, **mechanism.prior}
 
 
 def with_mechanism(job: Job, mechanism: Mechanism, values: Mapping[str, float]) -> Job:

@@ -24,11 +24,21 @@ def report_html(estimate: Estimate) -> str:
         "report.html",
         estimate=estimate,
         sections=sections,
-        style=_verbatim(source("style.css")),
+        style=page_style(),
         scripts=[_verbatim(script) for script in scripts],
         policy=_policy(scripts),
     )
     return str(page)
+
+
+def page_style() -> Markup:
+    """The style sheet of every page."""
+    return _verbatim(source("style.css"))
+
+
+def static_policy() -> str:
+    """Content security policy of a page without scripts."""
+    return "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def _policy(scripts: tuple[str, ...]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dynid.notices import Notice
 from dynid.report.console import standard_console
 from dynid.report.numbers import (
     interval_text,
@@ -18,12 +17,15 @@ from dynid.report.numbers import (
     value_text,
 )
 from dynid.report.quality import Quality, coverage, holds_truth, owner_of, quality, verdict
+from dynid.report.tables import plain_table as _table
+from dynid.report.tables import print_titled as _titled
+from dynid.report.tables import print_warnings as _print_warnings
+from dynid.report.tables import verbatim as _text
 from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from dynid.predict import EffortPrediction
 
@@ -97,20 +99,6 @@ def print_prediction(prediction: EffortPrediction, *, console: Console | None = 
         figures = (float(np.abs(values).max()), rms, float(np.median(sigma)), float(sigma.max()))
         table.add_row(*map(_text, (name, unit_text(unit), *(number(x, 3) for x in figures))))
     _titled(out, f"Efforts of {prediction.robot} at {len(prediction.t)} samples", table)
-
-
-def _print_warnings(out: Console, warnings: Sequence[Notice]) -> None:
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 1))
-    for notice in warnings:
-        grid.add_row(_text("!", "bold yellow"), _text(notice.code, "bold yellow"))
-        grid.add_row("", _text(notice.text))
-        if notice.remedy:
-            grid.add_row("", _text(f"remedy: {notice.remedy}", "cyan"))
-    if warnings:
-        out.print(grid)
-        out.print()
 
 
 def _print_verdict(out: Console, estimate: Estimate) -> None:
@@ -218,32 +206,3 @@ def _print_choices(out: Console, estimate: Estimate) -> None:
         for name, value in estimate.choices.items():
             table.add_row(_text(name), _text(value))
         _titled(out, "Chosen for this result", table)
-
-
-def _table(*titles: str, left: Sequence[str] | None = None) -> Table:
-    """A plain table; columns are right-aligned except those of `left` (default: the first)."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    texts = (titles[0],) if left is None else left
-    for title in titles:
-        if title in texts:
-            table.add_column(title, justify="left", overflow="fold")
-        else:
-            table.add_column(title, justify="right", no_wrap=True)
-    return table
-
-
-def _titled(out: Console, title: str, content: RenderableType) -> None:
-    out.print()
-    if title:
-        out.print(_text(title, "bold"))
-    out.print(content)
-
-
-def _text(text: str, style: str = "") -> Text:
-    """Text as it is: names never act as markup."""
-    from rich.text import Text
-
-    return Text(text, style=style)

@@ -1,0 +1,103 @@
+"""`comparison.json` (`dynid.comparison/1`), `comparison.csv` and `comparison.html`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.report.comparison_text import TITLES, cell
+from dynid.report.csv_file import harmless
+from dynid.report.html import page_style, static_policy
+from dynid.report.json_file import json_text, plain
+from dynid.report.output import write_files
+from dynid.report.template import render
+from dynid.statistics.comparison import Comparison
+
+SCHEMA = "dynid.comparison/1"
+FILES = ("comparison.json", "comparison.csv", "comparison.html")
+_COLUMNS = (
+    "label",
+    "model",
+    "estimator",
+    "drive",
+    "n_parameters",
+    "fit_percent",
+    "held_out_percent",
+    "effort_percent",
+    "change_percent",
+    "F",
+    "p",
+    "bic",
+    "failed",
+)
+
+
+def comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """The content of `comparison.json`; figures that are not defined are null."""
+    found: dict[str, Any] = plain({"schema": SCHEMA, **asdict(comparison)})
+    return found
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """One row a line, then the held-out error of each effort and fold in columns of their own."""
+    efforts = list(dict.fromkeys(name for line in comparison.lines for name in line.by_effort))
+    n_folds = max((len(line.folds) for line in comparison.lines), default=0)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    extra = [*(f"held_out_percent_{name}" for name in efforts), *(f"fold_{k + 1}" for k in range(n_folds))]
+    writer.writerow([*_COLUMNS, *map(harmless, extra)])
+    for line in comparison.lines:
+        own = [plain(getattr(line, name)) for name in _COLUMNS]
+        own = [harmless(value) if isinstance(value, str) else value for value in own]
+        folds = [*line.folds, *[None] * (n_folds - len(line.folds))]
+        writer.writerow([*own, *(plain(line.by_effort.get(name)) for name in efforts), *map(plain, folds)])
+    return text.getvalue()
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """One self-contained page without scripts."""
+    shown = [name for name in TITLES if any(getattr(line, name) is not None for line in comparison.lines)]
+    rows = [
+        {
+            "line": line,
+            "cells": [cell(line, name) for name in shown],
+            "best": line.label == comparison.recommended,
+        }
+        for line in comparison.lines
+    ]
+    efforts = list(dict.fromkeys(name for line in comparison.lines for name in line.by_effort))
+    page = render(
+        "comparison.html",
+        comparison=comparison,
+        titles=[TITLES[name] for name in shown],
+        rows=rows,
+        efforts=efforts,
+        style=page_style(),
+        policy=static_policy(),
+    )
+    return str(page)
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> None:
+    """Write the three files into `folder`, whole or not at all; only an older comparison is replaced."""
+    path = folder.resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        foreign = [one.name for one in path.iterdir() if one.name not in FILES] if path.is_dir() else []
+        if foreign or path.is_file():
+            shown = ", ".join(sorted(foreign)[:3]) or "a file of that name"
+            raise InputError(f"holds {shown}", file=path, remedy="choose another folder with --out")
+        texts = (
+            json_text(comparison_document(comparison)),
+            comparison_csv(comparison),
+            comparison_html(comparison),
+        )
+        write_files(path, dict(zip(FILES, texts, strict=True)))
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
+        ) from error
