@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from dynid.entry import Entry
@@ -82,6 +82,22 @@ def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]
         drive |= dict.fromkeys(matched, terms)
     drive |= exact
     return {owner: drive[owner] for owner in owners if drive.get(owner)}
+
+
+def read_stribeck(entry: Entry, scope: Scope, drive: Mapping[str, tuple[str, ...]]) -> dict[str, float]:
+    """`stribeck:`, names or globs to the speeds of their terms Fk, in [rad/s] or [m/s]."""
+    owners = [owner for owner, symbols in drive.items() if "Fk" in symbols]
+    speeds: dict[str, float] = {}
+    for pattern, item in entry.mapping().items():
+        matched = [owner for owner in owners if fnmatchcase(owner, pattern)]
+        if not matched:
+            text = f"'{pattern}' matches no joint and no actuator with a drive term Fk"
+            raise item.error(text + (nearest(pattern, owners) if owners else ""), "add Fk under `drive:`")
+        speed = scope.number(item)
+        if speed <= 0.0:
+            raise item.error(f"the Stribeck speed {speed:g} is not positive", "give rad/s or m/s, e.g. 0.05")
+        speeds |= dict.fromkeys(matched, speed)
+    return speeds
 
 
 def _terms(entry: Entry) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dynid.mechanism.drive_reader import (
     read_actuators,
     read_couplings,
     read_drive,
+    read_stribeck,
 )
 from dynid.mechanism.joint_reader import read_joints
 from dynid.mechanism.loop_joint import can_be_joint, cut_loops
@@ -54,6 +55,7 @@ _KEYS = (
     "measured",
     "actuators",
     "drive",
+    "stribeck",
     "bodies",
     "known",
     "terms",
@@ -99,6 +101,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
     parts = _tree(root, fields, scope, source)
     actuators = _actuators(root, fields, scope, parts)
     measured = _measured(fields, scope, parts, actuators)
+    drive = _drive(fields, parts, actuators, over_source=source is not None)
     robot = Mechanism(
         name=parts.name,
         gravity=_gravity(fields, scope, parts),
@@ -108,7 +111,8 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         measured=measured.joints,
         measured_sigma=measured.sigma,
         poses=measured.poses,
-        drive=_drive(fields, parts, actuators, over_source=source is not None),
+        drive=drive,
+        stribeck=read_stribeck(fields["stribeck"], scope, drive) if "stribeck" in fields else {},
         couplings=parts.couplings,
         loops=(*parts.loops, *measured.welds),
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
