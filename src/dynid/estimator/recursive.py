@@ -72,24 +72,25 @@ class RecursiveEstimator:
             inflation,
         )
         self.seconds = 0.0
-        self._R = np.zeros((n_parameters + 1, n_parameters + 1))
-        self._rows = 0.0
+        self._state = _State(np.zeros((n_parameters + 1, n_parameters + 1)), 0.0)
+        self._held: _State | None = None
         self._strange = 0
 
     @property
     def n_rows(self) -> float:
         """Rows so far, each counted with what is left of it."""
-        return self._rows
+        return self._state.rows
 
     @property
     def factor(self) -> Factor:
         """The triangle of all rows so far, as they count now."""
-        return Factor(self._R.copy(), max(1, round(self._rows)))
+        return Factor(self._state.R.copy(), max(1, round(self.n_rows)))
 
     def solution(self) -> LeastSquares:
         """The estimate now; refused while the rows do not determine it."""
-        if self._rows < len(self._R) - 1:
-            raise NoResultError(f"{self._rows:.0f} rows do not determine {len(self._R) - 1} parameters yet")
+        p = len(self._state.R) - 1
+        if self.n_rows < p:
+            raise NoResultError(f"{self.n_rows:.0f} rows do not determine {p} parameters yet")
         return least_squares(self.factor)
 
     @property
@@ -101,7 +102,7 @@ class RecursiveEstimator:
     def covariance(self) -> Float[Array, "p p"]:
         """C_chi of white noise now, shape (p, p), SI."""
         root = self.solution().root
-        return np.asarray(self.inflation * self._variance() * (root @ root.T))
+        return np.asarray(self.inflation * self._state.variance * (root @ root.T))
 
     def update(self, rows: Factor, seconds: float = 0.0) -> Innovation:
         """Take in the rows of the last `seconds`, after forgetting as much of the older ones.
@@ -110,17 +111,17 @@ class RecursiveEstimator:
             rows: Their factor over all parameters.
             seconds: Time since the last update.
         """
-        check_factor(rows, len(self._R) - 1, "update")
+        check_factor(rows, len(self._state.R) - 1, "update")
         kept = 1.0 if self.half_life is None else 2.0 ** (-seconds / self.half_life)
-        before = self._variance(), self._rows - len(self._R) + 1
-        old = np.sqrt(kept) * self._R
-        R = np.zeros_like(self._R)
-        merged = triangle(np.vstack([old, rows.R]))
-        R[: len(merged)] = merged
-        gained = max(0.0, R[-1, -1] ** 2 - old[-1, -1] ** 2)
-        self._R, self._rows = R, kept * self._rows + rows.n_rows
+        before = _State(np.sqrt(kept) * self._state.R, kept * self._state.rows)
+        self._state = before.with_rows(rows)
         self.seconds += seconds
-        return self._judge(gained, rows.n_rows, *before)
+        # While rows are strange they are held against what was known before the first of them:
+        # a state that has learnt from them would find them ordinary.
+        known = before if self._held is None else self._held
+        innovation = self._judge(known, known.with_rows(rows), rows.n_rows)
+        self._held = known if self._strange and not innovation.changed else None
+        return innovation
 
     def update_rows(self, W: Float[Array, "n p"], Y: Float[Array, "n"], seconds: float = 0.0) -> Innovation:
         """Take in dense rows; see `update`."""
@@ -130,20 +131,40 @@ class RecursiveEstimator:
         """Let `part` of all information go, as after a change: new rows then decide quickly."""
         if not 0.0 <= part <= 1.0:
             raise InputError(f"{part} of the information cannot be forgotten", remedy="give 0 to 1")
-        self._R *= np.sqrt(1.0 - part)
-        self._rows *= 1.0 - part
-        self._strange = 0
+        self._state = _State(np.sqrt(1.0 - part) * self._state.R, (1.0 - part) * self._state.rows)
+        self._held, self._strange = None, 0
 
-    def _variance(self) -> float:
-        dof = self._rows - len(self._R) + 1
-        return float(self._R[-1, -1] ** 2 / dof) if dof > 0 else 0.0
-
-    def _judge(self, gained: float, n: int, variance: float, dof: float) -> Innovation:
+    def _judge(self, before: _State, after: _State, n: int) -> Innovation:
         from scipy.special import fdtrc
 
-        if dof < _FEWEST_DOF * self.inflation or variance <= 0.0:
+        if before.dof < _FEWEST_DOF * self.inflation or before.variance <= 0.0:
             return Innovation(1.0, 1.0, False, self.seconds)
-        ratio = gained / n / variance
-        p = float(fdtrc(max(1.0, n / self.inflation), max(1.0, dof / self.inflation), ratio))
+        ratio = max(0.0, after.R[-1, -1] ** 2 - before.R[-1, -1] ** 2) / n / before.variance
+        freedoms = max(1.0, n / self.inflation), max(1.0, before.dof / self.inflation)
+        p = float(fdtrc(*freedoms, ratio))
         self._strange = self._strange + 1 if p < self.alarm and ratio > _RATIO else 0
-        return Innovation(ratio, p, self._strange >= self.consecutive, self.seconds)
+        changed = self._strange >= self.consecutive
+        self._strange = 0 if changed else self._strange
+        return Innovation(float(ratio), p, changed, self.seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Triangle of the rows so far, and how many they still count for."""
+
+    R: Float[Array, "p1 p1"]
+    rows: float
+
+    @property
+    def dof(self) -> float:
+        return self.rows - len(self.R) + 1
+
+    @property
+    def variance(self) -> float:
+        return float(self.R[-1, -1] ** 2 / self.dof) if self.dof > 0 else 0.0
+
+    def with_rows(self, rows: Factor) -> _State:
+        R = np.zeros_like(self.R)
+        merged = triangle(np.vstack([self.R, rows.R]))
+        R[: len(merged)] = merged
+        return _State(R, self.rows + rows.n_rows)
