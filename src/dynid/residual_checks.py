@@ -23,17 +23,19 @@ from dynid.statistics.clusters import duration
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.residual_tests import bursts, outlying_runs, whiteness
-from dynid.statistics.suspects import ALL, Suspect, SuspectRows
+from dynid.statistics.suspects import ALL, MOST_SAMPLES, Suspect, SuspectRows
 from dynid.statistics.suspicion import Verdict, accused
 from dynid.statistics.uncertainty import student_t95
 
 # What matters: less is within what a careful recording leaves anyway.
 _DELAY_SAMPLES = 0.2
 _ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
-_EXPLAINED = 0.05
+_EXPLAINED = 0.1
+# Beyond this the derivative at the pose logged says nothing.
+_ZERO_MOST = np.deg2rad(30.0)
 _NOTICEABLE = 3e-3
 _PERFECT = 1e-6
-_GAIN = 0.02
+_GAIN, _NONSENSE = 0.02, 0.5
 _MOST_CLUSTERS = 64
 
 
@@ -65,7 +67,7 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
 
 def _suspects(job: Job, data: BaseSystem, chi: Float[Array, "p"]) -> tuple[list[ResidualTest], list[Notice]]:
     sources = [
-        SuspectRows(job.mechanism, source, chi, rows.decimate)
+        SuspectRows(job.mechanism, source, chi, rows.decimate, MOST_SAMPLES // len(job.sources))
         for source, rows in zip(job.sources, job.filters, strict=True)
         if job.model.windowed is False
     ]
@@ -81,7 +83,8 @@ def _suspects(job: Job, data: BaseSystem, chi: Float[Array, "p"]) -> tuple[list[
     final = {**first, **{one.suspect: one for one in guilty}}
     blamed = {one.suspect for one in guilty}
     tests = [_row(one, one.suspect in blamed) for one in final.values()]
-    return tests, [_notice(one, job) for one in guilty]
+    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
+    return tests, _gathered([_notice(one, job, shared) for one in guilty])
 
 
 def _tested_system(job: Job, data: BaseSystem, sources: Sequence[SuspectRows]) -> System:
@@ -124,7 +127,7 @@ class _Relevance:
         if test == "gain":
             return size > _GAIN
         if test == "zero":
-            return size > self.zero[verdict.suspect.about]
+            return self.zero[verdict.suspect.about] < size < _ZERO_MOST
         return verdict.explains > _EXPLAINED and verdict.share > _NOTICEABLE
 
 
@@ -143,11 +146,20 @@ def _row(verdict: Verdict, warned: bool) -> ResidualTest:
     )
 
 
-def _notice(verdict: Verdict, job: Job) -> Notice:
+def _gathered(notices: Sequence[Notice]) -> list[Notice]:
+    """One notice a code, so that a poor model does not bury the rest of the list."""
+    found: dict[str, Notice] = {}
+    for one in notices:
+        before = found.get(one.code)
+        found[one.code] = one if before is None else replace(before, text=f"{before.text}; {one.text}")
+    return list(found.values())
+
+
+def _notice(verdict: Verdict, job: Job, shared: bool) -> Notice:
     suspect, size = verdict.suspect, float(verdict.size[0])
     half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
     if suspect.test == "delay":
-        return _delay(suspect, size, half, min(source.dt for source in job.sources))
+        return _delay(suspect, size, half, min(source.dt for source in job.sources), shared)
     if suspect.test == "gain":
         return _gain(suspect, size, half)
     if suspect.test == "zero":
@@ -164,7 +176,7 @@ def _notice(verdict: Verdict, job: Job) -> Notice:
             " model with respect to it",
             f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
         )
-    percent = 50.0 * verdict.explains  # of the rms, for small parts
+    percent = 100.0 * (1.0 - np.sqrt(1.0 - min(verdict.explains, 1.0)))
     if suspect.test == "load":
         return Notice(
             "friction-load",
@@ -180,13 +192,14 @@ def _notice(verdict: Verdict, job: Job) -> Notice:
     )
 
 
-def _delay(suspect: Suspect, size: float, half: float, dt: float) -> Notice:
+def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
     who = "the efforts come" if suspect.about == ALL else f"the effort of '{suspect.about}' comes"
     late = "later" if size > 0 else "earlier"
+    than = "the others" if shared and suspect.about != ALL else "the positions say"
     return Notice(
         "delay",
-        f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than the"
-        " positions say",
+        f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than"
+        f" {than}",
         "align the columns in time (shift them by that much), or log both from one clock; inertias take up a"
         " delay silently",
     )
@@ -195,6 +208,8 @@ def _delay(suspect: Suspect, size: float, half: float, dt: float) -> Notice:
 def _gain(suspect: Suspect, size: float, half: float) -> Notice:
     if suspect.about == ALL:
         text = f"a known mass says that all efforts are {100 * size:.1f} +- {100 * half:.1f} % too large"
+    elif abs(size) > _NONSENSE:
+        text = f"the effort of '{suspect.about}' does not belong to this model: {100 * size:.0f} % too large"
     else:
         text = (
             f"the effort of '{suspect.about}' is {100 * size:.1f} +- {100 * half:.1f} % larger than known"
@@ -203,8 +218,8 @@ def _gain(suspect: Suspect, size: float, half: float) -> Notice:
     return Notice(
         "gain",
         text,
-        "check the drive gain (gear ratio, torque constant), or let it be found from runs with a weighed"
-        " payload: gains: all",
+        "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
+        " description; or let gains be found from runs with a weighed payload: gains: all",
     )
 
 

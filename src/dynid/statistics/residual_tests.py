@@ -23,7 +23,8 @@ from dynid.statistics.estimate import ResidualTest
 _OUTLYING = 2.0
 _RUNS = 3
 # A quarter of a second this many times the usual residual is a contact, not noise.
-_BURST = 6.0
+_BURST = 8.0
+_ABOVE_OTHERS = 3.0
 _MOST_SHOWN = 4
 _LAGS = 10
 # Rows are correlated by their filter up to here; further lags are independent of each other.
@@ -78,11 +79,11 @@ def bursts(system: System, chi: Float[Array, "p"], starts: Mapping[str, Sequence
     for group in system.groups:
         blocks = _block_rms(group, chi)
         values = np.array([rms for _, rms, _ in blocks])
-        usual = float(np.median(values))
+        limit = max(_BURST * float(np.median(values)), _ABOVE_OTHERS * float(np.quantile(values, 0.9)))
         first: dict[int, int] = {}
         for (run, number), rms, rows in blocks:
             first.setdefault(run, number)
-            if len(blocks) >= 8 and rows >= 3 and rms > _BURST * usual > 0.0:
+            if len(blocks) >= 8 and rows >= 3 and rms > limit > 0.0:
                 t = starts.get(group.log, [0.0])[run] + (number - first[run]) * group.seconds
                 found.setdefault((group.log, t), []).append(group.name)
     if found:

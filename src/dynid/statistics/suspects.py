@@ -33,7 +33,7 @@ ALL = "all efforts"
 _PER_ROW = 3 + SPEEDS
 # Rows beyond so many samples tell the tests nothing new.
 MOST_SAMPLES = 65_536
-_WINDOW = 16_384
+_WINDOW = 4096
 _STEP = 1e-4  # [rad] or [m]: central difference over a joint zero
 
 
@@ -64,9 +64,18 @@ class SuspectRows:
         source: Rows of one log.
         chi: Standard parameters of the estimate, shape (p,), SI.
         thin: Zeros are computed at one sample in so many and interpolated.
+        most: Samples to look at; of a longer log some windows all over it are taken.
     """
 
-    def __init__(self, mechanism: Mechanism, source: RowSource, chi: Float[Array, "p"], thin: int) -> None:
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        source: RowSource,
+        chi: Float[Array, "p"],
+        thin: int,
+        most: int = MOST_SAMPLES,
+    ) -> None:
+        self._most = most
         self.source, self.dt, self.chi, self._thin = source, source.dt, chi, max(1, thin)
         inner, p, k = source.layout, len(chi), len(source.directions.names)
         self._compare = predictor(inner, chi)
@@ -113,13 +122,11 @@ class SuspectRows:
         """The source's; of a long log some windows all over it."""
         pieces = list(self.source.pieces())
         total = sum(stop - start for start, stop in pieces)
-        if total <= MOST_SAMPLES:
+        if total <= self._most:
             return pieces
-        windows = [
-            (at, min(at + _WINDOW, stop)) for start, stop in pieces for at in range(start, stop, _WINDOW)
-        ]
-        every = -(-total // MOST_SAMPLES)
-        return windows[::every]
+        size = max(_WINDOW, self._most // 4)
+        windows = [(at, min(at + size, stop)) for start, stop in pieces for at in range(start, stop, size)]
+        return windows[:: -(-total // self._most)]
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the test columns before each measured side."""

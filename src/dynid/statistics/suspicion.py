@@ -28,10 +28,10 @@ from dynid.statistics.suspects import Suspect
 # Some tens of suspects at this level: about one clean log in forty accuses somebody.
 SIGNIFICANT = 1e-3
 # A column with less than this part of itself beside W cannot be told from the parameters.
-_HIDDEN = 1e-3
+_HIDDEN = 1e-2
 # A column this small beside the measured side per SI unit of its suspect is rounding.
 _NOTHING = 1e-7
-_MOST_ACCUSED = 16
+_MOST_ACCUSED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +121,10 @@ class _Rows:
         self.scale = column_scale(stacked)
         self.whole = triangle(stacked / self.scale)
 
+    def raw(self, columns: Sequence[int]) -> Float[Array, "r c"]:
+        """Some columns of all blocks."""
+        return np.concatenate([block[:, list(columns)] for _, block in self.blocks])
+
     def judge(self, suspects: Sequence[Suspect], joined: Sequence[int]) -> list[Verdict]:
         """Verdicts beside the parameters and the columns joined."""
         A = [*range(self.p), *joined]
@@ -130,12 +134,9 @@ class _Rows:
         sides = self.whole[:, [*columns, -1]]
         coefficients = np.linalg.solve(R, Q.T @ sides)
         freed = sides - Q @ (Q.T @ sides)
-        Z = (
-            np.concatenate([block[:, [*columns, -1]] for _, block in self.blocks])
-            / self.scale[[*columns, -1]]
-        )
-        AA = np.concatenate([block[:, kept] for _, block in self.blocks]) / self.scale[kept]
-        Z = Z - AA @ coefficients
+        wanted = [*columns, -1]
+        Z = self.raw(wanted) / self.scale[wanted]
+        Z -= (self.raw(kept) / self.scale[kept]) @ coefficients
         labels = np.repeat([c for c, _ in self.blocks], [len(block) for _, block in self.blocks])
         found, at = [], 0
         for one in suspects:
@@ -155,7 +156,7 @@ class _Rows:
         from scipy.special import fdtrc
 
         z, rho = Z[:, index], Z[:, -1]
-        concerned = np.any(z != 0, axis=1)
+        concerned = np.any(self.raw(columns) != 0, axis=1)
         fit = least_squares(Factor(triangle(np.column_stack([z, rho])), len(z)))
         size = fit.chi
         n, c = self.n, len(index)
