@@ -7,7 +7,7 @@ others imply them everywhere they are left out once and for all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +21,7 @@ from dynid.kinematics.first_pose import CLOSED, damped, first_pose
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.split import Split, least_squares, split
 from dynid.kinematics.tracking import Tracker
+from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism
 
 _RANK_RTOL = 1e-7
@@ -76,6 +77,7 @@ class Assembly:
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
         self.closure = Closure(mechanism)
+        self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
@@ -99,11 +101,15 @@ class Assembly:
         return self.mobility.dof
 
     def split(self, A: Float[Array, "n c v"]) -> Split:
-        """Tangent directions and smallest steps of a batch, from one factorisation of A."""
-        return split(A, self.kept, self.rank)
+        """Tangent directions and smallest steps of a batch, from one factorisation of A.
+
+        Orthonormal and smallest in the units of the coordinates.
+        """
+        parts = split(A * self.units, self.kept, self.rank)
+        return replace(parts, N=self.units[:, None] * parts.N, outer=self.units[:, None] * parts.outer)
 
     def tangent(self, A: Float[Array, "n c v"]) -> Float[Array, "n v d"]:
-        """Orthonormal directions N with A N = 0, of the mechanism's own dimension."""
+        """Directions N with A N = 0, of the mechanism's own dimension, orthonormal in its units."""
         return self.split(A).N
 
     def close(
@@ -134,7 +140,7 @@ class Assembly:
                 N = parts.N
                 miss = sensors.miss(q[active], wanted[active]) - step[:, sensors.velocity]
                 step = step + np.einsum("nvd,nd->nv", N, least_squares(N, miss, sensors))
-            size = np.linalg.norm(step, axis=1, keepdims=True)
+            size = np.linalg.norm(step / self.units, axis=1, keepdims=True)
             step = step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300))
             q[active] = moved(self.mechanism, q[active], step)
             active = active[~(size[:, 0] < arrived)]

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.closure import Closure, moved
+from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism
 
 CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of rounding
@@ -98,14 +99,16 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
     """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations do no harm."""
+    units = coordinate_units(mechanism)
     for _ in range(200):
         values = closure.values(q)
         size = np.sum(values.f**2, axis=1)
-        At = np.swapaxes(values.A, 1, 2)
-        gram = values.A @ At + (size + 1e-15)[:, None, None] * np.eye(closure.count)
+        A = values.A * units
+        At = np.swapaxes(A, 1, 2)
+        gram = A @ At + (size + 1e-15)[:, None, None] * np.eye(closure.count)
         step = -(At @ np.linalg.solve(gram, values.f[:, :, None]))[:, :, 0]
         length = np.linalg.norm(step, axis=1, keepdims=True)
-        q = moved(mechanism, q, step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
+        q = moved(mechanism, q, units * step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
         if np.max(length, initial=0.0) < 1e-15:
             break
     return q

@@ -43,6 +43,27 @@ def choose_cutoff(
     return cutoff, f"{cutoff:g} Hz ({shape}), chosen: {why}"
 
 
+def cutoff_for_measured(
+    filter: FilterSettings, logs: Sequence[Log], spectra: Sequence[Spectrum], cutoff: float, why: str
+) -> tuple[float, str]:
+    """The cutoff where velocities are measured: nothing is gained where these have sunk into noise.
+
+    The rule of `cutoff_of` on the velocities' own spectrum; a cutoff that is given stays.
+    """
+    if filter.cutoff is not None:
+        return cutoff, why
+    own = [spectrum(longest(log, log.dq), log.dt) for log in logs if log.dq is not None]
+    sinks = [float(np.median(s.sink[s.moving])) for s in own if s.moving.any()]
+    bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
+    if not sinks or not bands:
+        return cutoff, why
+    lower = float(f"{max(1.5 * max(sinks), 4.0 * max(bands)):.2g}")
+    if lower >= cutoff:
+        return cutoff, why
+    shown = why if filter.kind == "none" else f"{lower:g} Hz" + why[why.index(" (") :]
+    return lower, f"{shown}; measured velocities sink into noise at {max(sinks):.3g} Hz"
+
+
 def choose_velocity(
     filter: FilterSettings, logs: Sequence[Log], cutoff: float, derivative: str
 ) -> tuple[str, str, tuple[Notice, ...]]:

@@ -12,7 +12,13 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.choose import choose_cutoff, choose_velocity, longest, noise_and_peak
+from dynid.motion.choose import (
+    choose_cutoff,
+    choose_velocity,
+    cutoff_for_measured,
+    longest,
+    noise_and_peak,
+)
 from dynid.motion.differentiate import STENCILS
 from dynid.motion.filters import check_cutoff, samples
 from dynid.motion.log import Log
@@ -131,6 +137,8 @@ def plan_motions(
     cutoff, why = choose_cutoff(filter, logs, spectra)
     derivative = filter.derivative or _DEFAULT_DERIVATIVE
     velocity, source, notices = choose_velocity(filter, logs, cutoff, derivative)
+    if velocity == "measured":
+        cutoff, why = cutoff_for_measured(filter, logs, spectra, cutoff, why)
     if mask.speed is None or mask.rest is None:
         noise, peak = noise_and_peak(filter, logs, spectra, cutoff, derivative, velocity)
     else:
