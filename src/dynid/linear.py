@@ -40,9 +40,15 @@ class LinearFit:
         return dict(zip(names, self.chi.tolist(), strict=True))
 
 
-def linear_fit(job: Job, experiment: Experiment) -> LinearFit:
-    """Stream the logs of a job and solve by `wls`, whatever estimator comes after."""
-    data = base_system(build_system(job), base_of(job, experiment))
+def linear_fit(job: Job, experiment: Experiment, base: BaseSet | None = None) -> LinearFit:
+    """Stream the logs of a job and solve by `wls`, whatever estimator comes after.
+
+    Args:
+        job: Mechanism, logs and filters.
+        experiment: Its ties count.
+        base: Structural base parameters where they are known already.
+    """
+    data = base_system(build_system(job), base_of(job, experiment) if base is None else base)
     solution = estimator_named("wls")(data.system)
     return LinearFit(job, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
 

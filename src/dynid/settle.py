@@ -15,7 +15,7 @@ import numpy as np
 
 from dynid.experiment import Experiment
 from dynid.job import Job
-from dynid.linear import LinearFit, linear_fit, vector, with_mechanism
+from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.notices import Notice
@@ -78,8 +78,9 @@ def _settle_loads(
     """Fit and foretell loads in turn until load friction stands still: the fit, rounds, last step."""
     names = [f"Fl_{owner}" for owner in owners_of(job.mechanism, "Fl")]
     rounds, step = 0, np.inf
+    base = base_of(job, experiment)  # loads do not change what can be seen
     while rounds < _ROUNDS and step > _STEP:
-        fit = linear_fit(job.foretelling(vector(job.parameters, values)), experiment)
+        fit = linear_fit(job.foretelling(vector(job.parameters, values)), experiment, base)
         step = max(abs(fit.values[name] - values.get(name, 0.0)) for name in names)
         rounds, values = rounds + 1, fit.values
     return fit, rounds, step

@@ -18,8 +18,9 @@ from jaxtyping import Float, Int
 from dynid.arrays import Array
 from dynid.notices import Notice
 
-# Of the held-out error: a simpler model that is no worse than this is preferred.
-WORTH = 0.02
+# Of the held-out error: a simpler model that is no worse than this is preferred. Other parts of the
+# same logs change the error by more.
+WORTH = 0.05
 SIGNIFICANT = 0.01
 
 
@@ -181,7 +182,7 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     first = known[0]
     text = f"take {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
-        text += ", and nothing else is more than 2 % better" if chosen is not best else ", the least of all"
+        text += f", and nothing else is more than {100 * WORTH:.0f} % better" if chosen is not best else ", the least of all"
     else:
         change = 100.0 * (1.0 - (chosen.error or 0.0) / max(first.error or 0.0, np.finfo(float).tiny))
         more = (chosen.n_parameters or 0) - (first.n_parameters or 0)
