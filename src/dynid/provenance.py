@@ -28,6 +28,7 @@ from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
+from dynid.statistics.refine_settings import RefineSettings
 
 ROBOT, IDENTIFIED, VALIDATED = "robot", "identify", "validate"
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
@@ -86,6 +87,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "keep": None if experiment.keep is None else list(experiment.keep),
         "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
         "gains": None if experiment.gains is None else asdict(experiment.gains),
+        "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
         "drop_bad_rows": experiment.drop_bad_rows,
@@ -147,6 +149,7 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
         standard=options.get("standard"),
         gains=None if options.get("gains") is None else GainSettings(**options["gains"]),
+        refine=options.get("refine"),
         angles=options.get("angles", "xyz"),
         energy=options.get("energy", {}),
         drop_bad_rows=options.get("drop_bad_rows", False),

@@ -112,42 +112,42 @@ class ForwardDynamics:
         if not self.freedoms.regular(q):
             raise NoResultError("a pose is singular for the coordinates in which derivatives are taken")
         N, d = found.N, self.freedoms.dof
-        still = np.zeros((len(q), self._n_v))
         rest = self.inverse(q, dq, found.ddq) - tau @ self._B
-        sides = []
-        for k in range(d):
-            sides.append(self._side(q, dq, found, N[:, :, k], None, rest))
-        for k in range(d):
-            sides.append(self._side(q, dq, found, still, N[:, :, k], rest))
+        sides = self._sides(q, dq, found, rest)
         packed = self._regressor.packed(q, dq, found.ddq, np.zeros((len(q), self._n_v)))
         W = self._regressor.layout.dense(packed, len(self.chi))
-        right = np.concatenate([np.stack(sides, axis=2), -np.einsum("nvd,nvp->ndp", N, W)], axis=2)
-        solved = np.linalg.solve(found.mass, right)
+        solved = np.linalg.solve(found.mass, np.concatenate([sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
         return Slopes(solved[:, :, :d], solved[:, :, d : 2 * d], solved[:, :, 2 * d :])
 
-    def _side(
-        self,
-        q: Array,
-        dq: Array,
-        found: Accelerations,
-        turn: Float[Array, "n v"],
-        push: Float[Array, "n v"] | None,
-        rest: Float[Array, "n v"],
-    ) -> Float[Array, "n d"]:
-        """-N^T dID - dN^T (ID - B tau) for a change `turn` of the pose, or `push` of the velocities."""
-        free, none = self.freedoms, np.zeros((len(q), self.freedoms.dof))
-        slope = 1j * _STEP * position_rates(self.mechanism, q, turn)
-        bent = free.jacobian(q + slope).imag / _STEP  # how A changes with the pose
-        twist = free.lifted(q, none, np.einsum("ncv,nv->nc", bent, dq)) if push is None else push
-        gain = free.bias(q + slope, dq + 1j * _STEP * twist).imag / _STEP
-        jerk = free.lifted(q, none, gain + np.einsum("ncv,nv->nc", bent, found.ddq))
-        change = self.inverse(q + slope, dq + 1j * _STEP * twist, found.ddq + 1j * _STEP * jerk)
-        side = -np.einsum("nvd,nv->nd", found.N, change.imag / _STEP)
-        if bent.any():
-            for k in range(free.dof):
-                tilt = free.lifted(q, none, np.einsum("ncv,nv->nc", bent, found.N[:, :, k]))
-                side[:, k] -= np.sum(tilt * rest, axis=1)
-        return np.asarray(side)
+    def _sides(
+        self, q: Array, dq: Array, found: Accelerations, rest: Float[Array, "n v"]
+    ) -> Float[Array, "n d s"]:
+        """-N^T dID - dN^T (ID - B tau), for changes of the pose along each direction, then of the velocities.
+
+        All directions stand behind each other in one batch.
+        """
+        free, (n, v, d) = self.freedoms, found.N.shape
+        along = np.moveaxis(found.N, 2, 0).reshape(d * n, v)
+        many, rates, seconds = (np.tile(x, (d, 1)) for x in (q, dq, found.ddq))
+        none = np.zeros((d * n, d))
+        slope = 1j * _STEP * position_rates(self.mechanism, many, along)
+        bent = free.jacobian(many + slope).imag / _STEP  # how A changes with the pose
+        twist = free.lifted(many, none, np.einsum("ncv,nv->nc", bent, rates))
+        gain = free.bias(many + slope, rates + 1j * _STEP * twist).imag / _STEP
+        jerk = free.lifted(many, none, gain + np.einsum("ncv,nv->nc", bent, seconds))
+        turned = self.inverse(many + slope, rates + 1j * _STEP * twist, seconds + 1j * _STEP * jerk)
+        push = free.bias(many + 0j, rates + 1j * _STEP * along).imag / _STEP
+        jolt = free.lifted(many, none, push)
+        pushed = self.inverse(many + 0j, rates + 1j * _STEP * along, seconds + 1j * _STEP * jolt)
+        change = np.concatenate([turned.imag, pushed.imag]).reshape(2 * d, n, v) / _STEP
+        sides = -np.einsum("nve,knv->nek", found.N, change)
+        if bent.size:
+            for e in range(d):
+                tilt = free.lifted(
+                    many, none, np.einsum("ncv,nv->nc", bent, np.tile(found.N[:, :, e], (d, 1)))
+                )
+                sides[:, e, :d] -= np.einsum("knv,nv->nk", tilt.reshape(d, n, v), rest)
+        return np.asarray(sides)
 
 
 def named_values(mechanism: Mechanism, values: Mapping[str, float]) -> Float[Array, "p"]:
