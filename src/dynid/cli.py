@@ -185,8 +185,10 @@ def validate(
 @click.option("--friction", is_flag=True, help="Drive terms that real drives ask for, from plain to rich.")
 @click.option("--estimators", metavar="ols,wls,...", help="Estimators to compare.")
 @click.option("--models", metavar="inverse,power,...", help="Models to compare.")
-@click.option("--folds", type=click.IntRange(min=2), help="Cross-validate [default: hold out the last part].")
-@click.option("--last", default=0.25, show_default=True, help="Share of each log that is held out.")
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the cross-validation."
+)
+@click.option("--last", type=float, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="A log that all results predict.")
 @click.option("--robot", help="Instead of the robot named in the results.")
 @click.option(
@@ -200,8 +202,8 @@ def compare(
     friction: bool,
     estimators: str | None,
     models: str | None,
-    folds: int | None,
-    last: float,
+    folds: int,
+    last: float | None,
     logs: tuple[str, ...],
     robot: str | None,
     out: Path | None,

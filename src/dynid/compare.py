@@ -18,12 +18,13 @@ from dynid.errors import DynidError, InputError
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment import Experiment, from_plain
-from dynid.folds import LAST_SHARE, Fold, folds, last_part
+from dynid.folds import FOLDS, Fold, folds, last_part
 from dynid.gain_stage import gain_stage
 from dynid.job import LogSource, Progress, as_asked, as_log
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.notices import Notice
 from dynid.solve import Solved, solve_logs
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
@@ -57,8 +58,8 @@ def compare_friction(
     log: LogSource | Sequence[LogSource],
     *,
     sets: Sequence[Sequence[str]] | None = None,
-    folds: int | None = None,
-    last: float = LAST_SHARE,
+    folds: int = FOLDS,
+    last: float | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Comparison:
@@ -69,8 +70,8 @@ def compare_friction(
         log: One log or several: files, or `Log` objects.
         sets: Drive terms of every joint or motor that has any; default `FRICTION_SETS`, with Ia and Off
             where the robot has them. The first set is what the others are measured by.
-        folds: Cross-validate with so many folds; default: hold out the last part.
-        last: Share of each log that is held out.
+        folds: Of the cross-validation; see `dynid.folds` for how logs are cut.
+        last: Hold out only this last share of each log instead: one fit, but one opinion.
         progress: Called with a stage and the fraction of it done.
         options: Fields of `Experiment`, as for `identify`.
     """
@@ -95,8 +96,8 @@ def compare_experiment(
     drives: Sequence[Sequence[str]] | None = None,
     estimators: Sequence[str] = (),
     models: Sequence[str] = (),
-    folds: int | None = None,
-    last: float = LAST_SHARE,
+    folds: int = FOLDS,
+    last: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare variants of one experiment; arguments as for `compare_logs`."""
@@ -123,20 +124,20 @@ def compare_logs(
     drives: Sequence[Sequence[str]] | None = None,
     estimators: Sequence[str] = (),
     models: Sequence[str] = (),
-    folds: int | None = None,
-    last: float = LAST_SHARE,
+    folds: int = FOLDS,
+    last: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Every combination of drive terms, estimators and models, fitted to the same logs.
 
     Args:
         mechanism: The robot.
-        logs: To fit and to predict; see `dynid.folds` for how they are cut.
+        logs: To fit and to predict.
         experiment: Everything that is not compared.
         drives: Sets of drive terms; default: those that the robot or the experiment has.
         estimators, models: Names; default: those of the experiment.
-        folds: Cross-validate with so many folds; None holds out the last part.
-        last: Share of each log that is held out.
+        folds: Of the cross-validation; see `dynid.folds` for how logs are cut.
+        last: Hold out only this last share of each log instead: one fit, but one opinion.
         progress: Called with a stage and the fraction of it done.
     """
     with single_threaded_blas():
@@ -144,11 +145,13 @@ def compare_logs(
     plain = replace(experiment, gains=None)
     candidates = _candidates(mechanism, plain, drives, estimators, models)
     parts = _parts(logs, folds, last)
+    with single_threaded_blas():
+        plans = plan_motions(logs, as_asked(mechanism, plain), plain.filter, plain.mask)
     lines: list[Line] = []
     told: list[Notice] = []
     solved: list[Solved | None] = []
     for candidate in candidates:
-        line, fit = _line(candidate, logs, parts, progress)
+        line, fit = _line(candidate, logs, parts, plans, progress)
         lines.append(line)
         solved.append(fit)
         if line.failed:
@@ -156,8 +159,9 @@ def compare_logs(
     with single_threaded_blas():
         lines = _judged(lines, solved)
     label, words = recommend(lines)
-    how = "last part of every log held out" if folds is None else f"{len(parts)} folds"
-    how += f" ({100 * last:.3g} % of its time)" if folds is None else ", every run or part held out once"
+    how = f"{len(parts)} folds, every run or part held out once"
+    if last is not None:
+        how = f"the last {100 * last:.3g} % of every log held out"
     told += _uneven(lines, solved)
     return Comparison(
         f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(told)
@@ -200,20 +204,24 @@ def _ordered(symbols: Sequence[str]) -> tuple[str, ...]:
     return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in symbols)
 
 
-def _parts(logs: Sequence[Log], count: int | None, last: float) -> tuple[Fold, ...]:
-    return last_part(logs, last) if count is None else folds(logs, count)
+def _parts(logs: Sequence[Log], count: int, last: float | None) -> tuple[Fold, ...]:
+    return folds(logs, count) if last is None else last_part(logs, last)
 
 
 def _line(
-    candidate: _Candidate, logs: Sequence[Log], parts: Sequence[Fold], progress: Progress | None
+    candidate: _Candidate,
+    logs: Sequence[Log],
+    parts: Sequence[Fold],
+    plans: Sequence[MotionPlan],
+    progress: Progress | None,
 ) -> tuple[Line, Solved | None]:
     """Held-out errors of a candidate, and its fit to all data; what fails is told, not hidden."""
     robot, own = candidate.mechanism, candidate.experiment
     line = Line(candidate.label, own.model or robot.model, own.estimator, drive_words(robot))
     try:
-        errors = cross_validate(robot, parts, own, progress)
+        errors = cross_validate(robot, parts, own, plans, progress)
         with single_threaded_blas():
-            fit = solve_logs(robot, logs, own, progress)
+            fit = solve_logs(robot, logs, own, progress, plans)
     except DynidError as error:
         return replace(line, failed=error.text if isinstance(error, InputError) else str(error)), None
     total = errors.total

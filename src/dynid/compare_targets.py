@@ -10,7 +10,7 @@ from dynid.compare import compare_experiment, friction_sets
 from dynid.compare_results import compare_results
 from dynid.errors import InputError
 from dynid.experiment import LogEntry, read_experiment
-from dynid.folds import LAST_SHARE
+from dynid.folds import FOLDS
 from dynid.job import Progress
 from dynid.mechanism.load import load_robot
 from dynid.notices import Notice
@@ -26,8 +26,8 @@ def compare_targets(
     friction: bool = False,
     estimators: Sequence[str] = (),
     models: Sequence[str] = (),
-    folds: int | None = None,
-    last: float = LAST_SHARE,
+    folds: int = FOLDS,
+    last: float | None = None,
     logs: Sequence[str] = (),
     robot: str | None = None,
     progress: Progress | None = None,
@@ -48,7 +48,7 @@ def compare_targets(
             remedy="compare experiments with each other, or results with each other",
         )
     if not experiments:
-        if drives or friction or estimators or models or folds:
+        if drives or friction or estimators or models:
             raise InputError(
                 "results are finished: their drive terms, estimators and models cannot be varied",
                 remedy="name an experiment file",

@@ -22,6 +22,7 @@ from dynid.folds import Fold
 from dynid.job import Job, Progress, row_filters
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
 from dynid.solve import solve_logs
 from dynid.statistics.fit import percent
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
@@ -110,6 +111,7 @@ def cross_validate(
     mechanism: Mechanism,
     parts: Sequence[Fold],
     experiment: Experiment,
+    plans: Sequence[MotionPlan],
     progress: Progress | None = None,
 ) -> CrossValidation:
     """Fit each fold as the experiment asks, and predict what it holds out.
@@ -118,17 +120,25 @@ def cross_validate(
         mechanism: The robot.
         parts: See `folds` and `last_part`.
         experiment: Settings; the same for all folds.
+        plans: Filters and masks of the whole logs, for all of their parts alike.
         progress: Called with a stage and the fraction of it done.
     """
     errors = []
     for fold in parts:
         with single_threaded_blas():
-            solved = solve_logs(mechanism, fold.fitted, experiment, progress)
-            errors.append(held_out_error(solved.job, solved.chi, fold.held_out, experiment))
+            own, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
+            solved = solve_logs(mechanism, fold.fitted, experiment, progress, own)
+            errors.append(held_out_error(solved.job, solved.chi, fold.held_out, experiment, others))
     return CrossValidation(tuple(fold.name for fold in parts), tuple(errors))
 
 
-def held_out_error(job: Job, chi: Float[Array, "p"], logs: Sequence[Log], experiment: Experiment) -> HeldOut:
+def held_out_error(
+    job: Job,
+    chi: Float[Array, "p"],
+    logs: Sequence[Log],
+    experiment: Experiment,
+    plans: Sequence[MotionPlan] | None = None,
+) -> HeldOut:
     """Predict logs by standard parameters, with the filters of a job.
 
     Args:
@@ -136,8 +146,9 @@ def held_out_error(job: Job, chi: Float[Array, "p"], logs: Sequence[Log], experi
         chi: Standard parameters, shape (p,), SI.
         logs: Not fitted.
         experiment: What the job was asked.
+        plans: Filters and masks of these logs; default: those of the job, masks from the data.
     """
-    plans = held_out_plans(job, logs, experiment)
+    plans = held_out_plans(job, logs, experiment) if plans is None else plans
     other = job.on(logs, plans, experiment)
     found: HeldOut | None = None
     for source, rows, log in zip(other.by_efforts(chi), row_filters(plans, experiment), logs, strict=True):

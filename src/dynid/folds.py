@@ -19,11 +19,17 @@ _Piece = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Logs to fit and logs to predict; together they are all logs given."""
+    """Logs to fit and logs to predict; together they are all logs given.
+
+    Attributes:
+        fitted_of, held_out_of: Number of the log that each of them is a part of.
+    """
 
     name: str
     fitted: tuple[Log, ...]
     held_out: tuple[Log, ...]
+    fitted_of: tuple[int, ...]
+    held_out_of: tuple[int, ...]
 
 
 def last_part(logs: Sequence[Log], share: float = LAST_SHARE) -> tuple[Fold, ...]:
@@ -80,15 +86,15 @@ def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
 
 
 def _fold(name: str, logs: Sequence[Log], held: Sequence[_Piece]) -> Fold:
-    fitted, unseen = [], []
+    fitted, unseen = {}, {}
     for i, log in enumerate(logs):
         out = sorted((start, stop) for k, start, stop in held if k == i)
         kept = _others(log.segments, out)
         if kept:
-            fitted.append(replace(log, segments=tuple(kept)))
+            fitted[i] = replace(log, segments=tuple(kept))
         if out:
-            unseen.append(replace(log, segments=tuple(out)))
-    return Fold(name, tuple(fitted), tuple(unseen))
+            unseen[i] = replace(log, segments=tuple(out))
+    return Fold(name, tuple(fitted.values()), tuple(unseen.values()), tuple(fitted), tuple(unseen))
 
 
 def _others(segments: Sequence[tuple[int, int]], held: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -65,7 +65,7 @@ def judge(
     count = experiment.cross_validate or (FOLDS if experiment.gate and not validate else None)
     parts = folds(logs, count) if count else ()
     if parts:
-        found = cross_validate(mechanism, parts, replace(experiment, gains=None), progress)
+        found = cross_validate(mechanism, parts, replace(experiment, gains=None), solved.job.plans, progress)
         choices["cross-validation"] = found.words
     if experiment.gate is None:
         return Gate(choices)
@@ -107,5 +107,8 @@ def prior_model(job: Job) -> Float[Array, "p"]:
 
 def _over(job: Job, chi: Float[Array, "p"], parts: Sequence[Fold], experiment: Experiment) -> HeldOut:
     """Error of given parameters over all that the folds hold out."""
-    errors = [held_out_error(job, chi, fold.held_out, experiment) for fold in parts]
+    errors = [
+        held_out_error(job, chi, fold.held_out, experiment, [job.plans[i] for i in fold.held_out_of])
+        for fold in parts
+    ]
     return CrossValidation(tuple(fold.name for fold in parts), tuple(errors)).total

@@ -116,8 +116,20 @@ class Job:
         return join(self.mechanism, self.model, self.parameters, self.directions, plans, logs, experiment)
 
 
-def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Job:
-    """Choose rows and filters, and join mechanism and motion; nothing is computed yet."""
+def prepare(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    experiment: Experiment,
+    plans: Sequence[MotionPlan] | None = None,
+) -> Job:
+    """Choose rows and filters, and join mechanism and motion; nothing is computed yet.
+
+    Args:
+        mechanism: The robot.
+        logs: To identify from.
+        experiment: Settings.
+        plans: Filters and masks of each log where they are chosen already; default: from the data.
+    """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
     model = model_named(experiment.model or mechanism.model, experiment.file)
@@ -134,7 +146,7 @@ def prepare(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -
             file=experiment.file,
             remedy="map the effort columns under `columns:`",
         )
-    plans = plan_motions(logs, robot, experiment.filter, experiment.mask)
+    plans = plan_motions(logs, robot, experiment.filter, experiment.mask) if plans is None else plans
     return join(robot, model, parameters, directions, plans, logs, experiment)
 
 

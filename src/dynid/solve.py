@@ -17,6 +17,7 @@ from dynid.job import Job, Progress, build_system, prepare
 from dynid.linear import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
 from dynid.projection.projection import System
 from dynid.second_pass import LogPass
 from dynid.settle import Settled, settle_friction
@@ -59,12 +60,24 @@ class Solved:
 
 
 def solve_logs(
-    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, progress: Progress | None = None
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    experiment: Experiment,
+    progress: Progress | None = None,
+    plans: Sequence[MotionPlan] | None = None,
 ) -> Solved:
-    """Prepare, stream, find base parameters and solve, as the experiment asks."""
+    """Prepare, stream, find base parameters and solve, as the experiment asks.
+
+    Args:
+        mechanism: The robot.
+        logs: To identify from.
+        experiment: Settings.
+        progress: Called with a stage and the fraction of it done.
+        plans: Filters and masks of each log where they are chosen already; default: from the data.
+    """
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
     check_reduction(experiment, estimator.constraint)
-    settled = settle_friction(prepare(mechanism, logs, experiment), experiment)
+    settled = settle_friction(prepare(mechanism, logs, experiment, plans), experiment)
     job = settled.job
     system = build_system(job, progress)
     seen = base_system(system, base_of(job, experiment))
