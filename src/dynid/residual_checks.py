@@ -127,7 +127,7 @@ class _Relevance:
         if test == "gain":
             return size > _GAIN
         if test == "zero":
-            return self.zero[verdict.suspect.about] < size < _ZERO_MOST
+            return bool(self.zero[verdict.suspect.about] < size < _ZERO_MOST)
         return verdict.explains > _EXPLAINED and verdict.share > _NOTICEABLE
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
+from dynid.motion.faults import signal_faults
 from dynid.motion.record import Record
 from dynid.motion.resample import METHOD, continuous, resample
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
@@ -56,7 +57,10 @@ def clean(
     record, told = in_order(record, step)
     notices += told
     step = median_step(record)
-    good = _finite(record, notices)
+    faults = signal_faults(record, *_names(record, quaternions), step)
+    notices += faults.notices
+    good = _finite(record, notices) & faults.good
+    doubtful = record.t[~faults.usable]
     segments = _split(record, good, step, cutoff, notices)
     record, told = continuous(record, segments, angles, quaternions)
     notices += told
@@ -68,8 +72,27 @@ def clean(
     valid = np.zeros(len(record.t), dtype=bool)
     for start, stop in segments:
         valid[start:stop] = True
+    valid &= _away(record.t, doubtful, 0.75 * clock.dt)
     pieces = tuple((int(start), int(stop)) for start, stop in segments)
     return Cleaned(record, pieces, clock.dt, valid, tuple(notices), choices)
+
+
+def _names(record: Record, quaternions: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Columns as a log names them; entries of quaternions, which are no coordinates, have no name."""
+    turned = {start + i for start in quaternions for i in range(4)}
+    positions = ["" if i in turned else f"q_{i + 1}" for i in range(record.q.shape[1])]
+    return positions, [f"tau_{i + 1}" for i in range(record.tau.shape[1])]
+
+
+def _away(t: Float[Array, "n"], doubtful: Float[Array, "d"], distance: float) -> Bool[Array, "n"]:
+    """Samples further from every doubtful time than a distance in [s]."""
+    if not len(doubtful):
+        return np.ones(len(t), dtype=bool)
+    after = np.clip(np.searchsorted(doubtful, t), 1, len(doubtful) - 1) if len(doubtful) > 1 else 0
+    near = np.abs(t - doubtful[after])
+    if len(doubtful) > 1:
+        near = np.minimum(near, np.abs(t - doubtful[after - 1]))
+    return np.asarray(near > distance)
 
 
 def _timed(record: Record, notices: list[Notice]) -> Record:

@@ -180,7 +180,8 @@ class _Rows:
         sigma = np.sqrt(np.maximum(np.diag(fit.root @ covariance @ fit.root.T), 0.0))
         explains = 1.0 - after / before if before > 0 else 0.0
         gain = max(before - after, 0.0) * self.scale[-1] ** 2
-        share = float(np.sqrt(gain) / max(np.linalg.norm(self.measured[concerned]), np.finfo(float).tiny))
+        norm = float(np.linalg.norm(self.measured[concerned]))
+        share = float(np.sqrt(gain)) / norm if norm > 0.0 else 0.0
         return Verdict(suspect, size * units, sigma * units, dof, p_value, max(explains, 0.0), gain, share)
 
 

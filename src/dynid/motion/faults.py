@@ -1,0 +1,277 @@
+"""Faults of sensors: spikes, flat tops, stuck readings, coarse steps.
+
+Hampel's test: a sample is a spike where it leaves the median of its neighbours by more than their
+spread could make it,
+
+|x_i - med_i| > k max(1.4826 med |x_j - med_i|, s, step)
+
+with s the usual size of |x_i - med_i| in this signal. A jump that lasts is none: the median follows.
+Efforts that are spikes, or that stand at their limit, are masked sample by sample (their rows do not
+count); positions are filtered and differentiated, so that the log is split where they jump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.motion.record import Record
+from dynid.notices import Notice
+
+_HALF = 5  # samples on either side
+_SPIKE = 10.0  # Gaussian noise does not reach this in a million samples, a contact is no single sample
+_USUAL = 1.4826
+# Less than this part of the range is left to the noise model: encoders that step at rest, gentle kinks.
+_POSITION_PART, _EFFORT_PART = 2e-3, 2e-2
+# Samples in a row at the very largest value: no signal with noise stays there.
+_FLAT_RUN, _FLAT_PART = 8, 0.002
+_STUCK_SECONDS = 0.5
+_COARSE = 0.02  # step of a signal in parts of its deviation
+_MOST_SPIKES = 0.1
+_BESIDE = 0.4
+
+
+@dataclass(frozen=True, eq=False)
+class SignalFaults:
+    """What is wrong with the signals of a record.
+
+    Attributes:
+        good: Samples that may stay in a segment, shape (n,).
+        usable: Samples whose efforts count, shape (n,).
+    """
+
+    good: Bool[Array, "n"]
+    usable: Bool[Array, "n"]
+    notices: tuple[Notice, ...]
+
+
+def signal_faults(
+    record: Record, positions: Sequence[str], efforts: Sequence[str], step: float
+) -> SignalFaults:
+    """Find faults in positions and efforts.
+
+    Args:
+        record: In order of time, with bad samples as NaN.
+        positions: Names of the columns of q that are plain coordinates; others are empty.
+        efforts: Names of the columns of tau.
+        step: Median time step in [s].
+    """
+    n = len(record.t)
+    good, usable = np.ones(n, bool), np.ones(n, bool)
+    told: list[Notice] = []
+    jumped: dict[str, int] = {}
+    spiked: dict[str, int] = {}
+    flat: dict[str, float] = {}
+    moving = _moving(record, positions)
+    for i, name in enumerate(positions):
+        if name:
+            bad = spikes(record.q[:, i], record.breaks, _POSITION_PART)
+            good &= ~bad
+            jumped |= {name: int(bad.sum())} if bad.any() else {}
+    for i, name in enumerate(efforts):
+        x = record.tau[:, i]
+        if not np.any(np.isfinite(x)):
+            continue
+        bad, top = spikes(x, record.breaks, _EFFORT_PART), flat_tops(x)
+        usable &= ~(bad | top)
+        spiked |= {name: int(bad.sum())} if bad.any() else {}
+        flat |= {name: float(np.max(np.abs(x[top])))} if top.any() else {}
+    told += _spike_notices(jumped, spiked, n)
+    told += _flat_notices(flat)
+    told += _stuck_notices(record, positions, efforts, moving, step)
+    told += _coarse_notices(record, efforts)
+    return SignalFaults(good, usable, tuple(told))
+
+
+def spikes(
+    x: Float[Array, "n"], breaks: Bool[Array, "n"] | None = None, least: float = 0.0
+) -> Bool[Array, "n"]:
+    """Samples that leave their neighbours, by Hampel's test; candidates are tested only.
+
+    Args:
+        x: One signal; NaN is no spike.
+        breaks: Where a new run begins.
+        least: Smallest spike that matters, in parts of the signal's range.
+    """
+    found = np.zeros(len(x), bool)
+    if len(x) < 4 * _HALF or not np.any(np.isfinite(x)):
+        return found
+    filled = _filled(x)
+    bend = np.abs(filled[1:-1] - 0.5 * (filled[2:] + filled[:-2]))
+    usual = float(np.median(bend))
+    level = _resolution(filled)
+    threshold = _SPIKE * max(_USUAL * usual * 0.5, 0.5 * level, 1e-12 * float(np.max(np.abs(filled))))
+    candidates = np.flatnonzero(bend > threshold) + 1
+    candidates = np.unique(np.clip(candidates[:, None] + np.arange(-1, 2), 0, len(x) - 1))
+    if not len(candidates):
+        return found
+    around = np.clip(candidates[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
+    windows = filled[around]
+    middle = np.median(windows, axis=1)
+    spread = _USUAL * np.median(np.abs(windows - middle[:, None]), axis=1)
+    away = np.abs(filled[candidates] - middle)
+    limit = _SPIKE * np.maximum(np.maximum(spread, _USUAL * usual), level)
+    limit = np.maximum(limit, least * _range(filled))
+    # A spike comes and goes: what lasts, decays or vibrates is motion, contact or noise of this signal.
+    beside = np.abs(windows[:, _HALF + np.array([-3, -2, 2, 3])] - middle[:, None])
+    alone = np.all(beside < _BESIDE * away[:, None], axis=1)
+    found[candidates[(away > limit) & alone]] = True
+    found &= np.isfinite(x)
+    if breaks is not None:
+        starts = np.flatnonzero(breaks)
+        edge = np.clip(starts[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
+        found[np.unique(edge)] = False  # neighbours across a break are none
+    return found
+
+
+def _range(x: Float[Array, "n"]) -> float:
+    """Between the 1 % and the 99 % quantile: a spike does not widen it."""
+    low, high = np.quantile(x[:: max(1, len(x) >> 15)], [0.01, 0.99])
+    return float(high - low)
+
+
+def flat_tops(x: Float[Array, "n"]) -> Bool[Array, "n"]:
+    """Samples at the largest or smallest value of a signal that stays there again and again."""
+    found = np.zeros(len(x), bool)
+    finite = x[np.isfinite(x)]
+    if not len(finite) or np.ptp(finite) == 0.0:
+        return found
+    if _resolution(_filled(x)) > 0.02 * np.std(finite):
+        return found  # a coarse signal meets its extremes by chance
+    for limit in (np.max(finite), np.min(finite)):
+        at = np.abs(x - limit) <= 1e-9 * max(abs(limit), float(np.ptp(finite)))
+        runs = _run_lengths(at)
+        if at.sum() > _FLAT_PART * len(finite) and runs.max(initial=0) >= _FLAT_RUN:
+            found |= at
+    return found
+
+
+def stuck(x: Float[Array, "n"], moving: Bool[Array, "n"], least: int) -> int:
+    """Samples of the longest run in which a signal does not change while the robot moves."""
+    still = np.zeros(len(x), bool)
+    still[1:] = (np.diff(x) == 0.0) & moving[1:] & moving[:-1]
+    longest = int(_run_lengths(still).max(initial=0))
+    return longest if longest >= least else 0
+
+
+def _run_lengths(mask: Bool[Array, "n"]) -> Array:
+    """Length of every run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    return np.asarray(edges[1::2] - edges[::2])
+
+
+def _filled(x: Float[Array, "n"]) -> Float[Array, "n"]:
+    """NaN replaced by the value before (or the first one)."""
+    finite = np.isfinite(x)
+    if finite.all():
+        return np.asarray(x, float)
+    index = np.maximum.accumulate(np.where(finite, np.arange(len(x)), -1))
+    return np.asarray(x[np.where(index >= 0, index, int(np.argmax(finite)))], float)
+
+
+def _resolution(x: Float[Array, "n"]) -> float:
+    """Smallest step between values where the signal takes few of them; 0 for a fine one."""
+    part = x[: 1 << 15]
+    values = np.unique(part)
+    if len(values) < 2 or len(values) > 0.2 * len(part):
+        return 0.0
+    return float(np.median(np.diff(values)))
+
+
+def _moving(record: Record, positions: Sequence[str]) -> Bool[Array, "n"]:
+    """Samples at which some coordinate changes by more than a thousandth of its usual step."""
+    moving = np.zeros(len(record.t), bool)
+    for i, name in enumerate(positions):
+        if name:
+            steps = np.abs(np.diff(_filled(record.q[:, i])))
+            top = float(np.quantile(steps, 0.95)) if len(steps) else 0.0
+            moving[1:] |= steps > 1e-2 * top if top > 0 else False
+    return moving
+
+
+def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> list[Notice]:
+    told = []
+    if jumped:
+        told.append(
+            Notice(
+                "position-spikes",
+                f"single samples jump out of {_counts(jumped)}; they are masked and the log is split there",
+                "look for lost packets, or a failing encoder",
+            )
+        )
+    if spiked:
+        many = max(spiked.values()) > _MOST_SPIKES * n
+        told.append(
+            Notice(
+                "effort-spikes",
+                f"single samples jump out of {_counts(spiked)}; rows of these samples are not used"
+                + ("; so many that the signal itself is in doubt" if many else ""),
+                "look for lost packets (zeros), or electric noise",
+            )
+        )
+    return told
+
+
+def _flat_notices(flat: dict[str, float]) -> list[Notice]:
+    if not flat:
+        return []
+    shown = ", ".join(f"{name} (at {value:.4g})" for name, value in flat.items())
+    return [
+        Notice(
+            "saturation",
+            f"efforts stand at their largest value again and again: {shown}; their rows are not used",
+            "the amplifier or its recorder saturates: move more gently, or raise the limit",
+        )
+    ]
+
+
+def _stuck_notices(
+    record: Record, positions: Sequence[str], efforts: Sequence[str], moving: Array, step: float
+) -> list[Notice]:
+    least = max(8, round(_STUCK_SECONDS / step))
+    found = []
+    signals = [(name, record.q[:, i]) for i, name in enumerate(positions)]
+    signals += [(name, record.tau[:, i]) for i, name in enumerate(efforts)]
+    for name, x in signals:
+        if name and np.any(np.isfinite(x)) and np.ptp(x[np.isfinite(x)]) > 0 and not _resolution(_filled(x)):
+            count = stuck(_filled(x), moving, least)
+            if count:
+                found.append(f"{name} ({count * step:.2g} s)")
+    if not found:
+        return []
+    return [
+        Notice(
+            "stuck-signal",
+            f"signals that do not change at all while the robot moves: {', '.join(found)}",
+            "look for a sensor or a recorder that hangs; cut these stretches out with a `segment` column",
+        )
+    ]
+
+
+def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
+    coarse = []
+    for i, name in enumerate(efforts):
+        x = record.tau[:, i]
+        if not np.any(np.isfinite(x)):
+            continue
+        filled = _filled(x)
+        size, step = float(np.std(filled)), _resolution(filled)
+        if size > 0 and step > _COARSE * size and len(np.unique(filled[: 1 << 15])) < 2.0 / _COARSE:
+            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its deviation)")
+    if not coarse:
+        return []
+    return [
+        Notice(
+            "coarse-effort",
+            f"efforts come in coarse steps: {', '.join(coarse)}",
+            "log them with more digits, or in the drive's own unit",
+        )
+    ]
+
+
+def _counts(found: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in found.items())

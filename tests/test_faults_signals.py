@@ -1,0 +1,126 @@
+"""Faults of sensors are found, masked and told; clean signals and real ones are left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynid.motion.faults import flat_tops, spikes
+from dynid.motion.logs import log_from_arrays
+from tests.arms import arm, motion
+
+RATE = 500.0
+
+
+def signals(seed: int = 0, seconds: float = 6.0, noise: float = 0.05):
+    """Time, positions and noisy efforts of a two-joint arm."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(seconds * RATE)) / RATE
+    q, dq, ddq = motion(t)
+    tau = 2.0 * ddq + 0.5 * dq + 0.8 * np.sign(dq)
+    return t, q, tau + noise * rng.standard_normal(tau.shape)
+
+
+def codes(log) -> list[str]:
+    return [notice.code for notice in log.notices]
+
+
+def test_a_clean_log_with_coulomb_friction_raises_nothing() -> None:
+    for seed in range(20):
+        t, q, tau = signals(seed)
+        log = log_from_arrays(arm(), t, q, tau)
+        assert codes(log) == []
+        assert log.valid.all()
+
+
+def test_37_spikes_of_efforts_are_masked_and_counted() -> None:
+    t, q, tau = signals()
+    rng = np.random.default_rng(1)
+    at = np.sort(rng.choice(np.arange(20, len(t) - 20, 25), 15, replace=False))
+    tau[at, 1] += rng.choice([-1, 1], 15) * 30.0
+    log = log_from_arrays(arm(), t, q, tau)
+    assert codes(log) == ["effort-spikes"]
+    assert "tau_2 (15)" in log.notices[0].text
+    assert np.array_equal(np.flatnonzero(~log.valid), at)
+    assert len(log.segments) == 1  # only rows are lost, not the filter's reach around them
+
+
+def test_37_lost_torque_samples_are_masked() -> None:
+    """2 % of the torques zero: those lost where the torque is large are found."""
+    t, q, tau = signals()
+    rng = np.random.default_rng(2)
+    lost = rng.random(len(t)) < 0.02
+    tau[lost, 0] = 0.0
+    clean = signals()[2]
+    large = lost & (np.abs(clean[:, 0]) > 2.0)
+    log = log_from_arrays(arm(), t, q, tau)
+    assert "effort-spikes" in codes(log)
+    # Another loss two or three samples away hides both: 8 % of them at a loss of 2 %.
+    assert np.mean(~log.valid[large]) > 0.85
+    assert np.mean(~log.valid[~lost]) < 0.002
+
+
+def test_37_a_position_that_jumps_splits_the_log() -> None:
+    t, q, tau = signals()
+    q = q.copy()
+    q[1500, 0] += 0.2
+    log = log_from_arrays(arm(), t, q, tau)
+    assert codes(log) == ["position-spikes"]
+    assert len(log.segments) == 2
+    assert not log.valid[1500] or len(log.t) == len(t) - 1
+
+
+def test_37_saturation_is_masked_and_told() -> None:
+    t, q, tau = signals()
+    limit = 0.6 * np.abs(tau[:, 0]).max()
+    tau[:, 0] = np.clip(tau[:, 0], -limit, limit)
+    log = log_from_arrays(arm(), t, q, tau)
+    assert "saturation" in codes(log)
+    assert np.array_equal(~log.valid, np.abs(tau[:, 0]) == limit)
+
+
+def test_37_a_sensor_that_hangs_is_told() -> None:
+    t, q, tau = signals()
+    tau[1000:1600, 1] = tau[1000, 1]
+    log = log_from_arrays(arm(), t, q, tau)
+    assert "stuck-signal" in codes(log)
+    assert "tau_2 (1.2 s)" in next(n.text for n in log.notices if n.code == "stuck-signal")
+
+
+def test_37_coarse_efforts_are_told() -> None:
+    t, q, tau = signals()
+    tau[:, 0] = np.round(tau[:, 0] / 4.0) * 4.0
+    log = log_from_arrays(arm(), t, q, tau)
+    assert codes(log) == ["coarse-effort"]
+    assert log.valid.all()
+
+
+def test_an_irregular_clock_keeps_the_mask() -> None:
+    t, q, tau = signals()
+    rng = np.random.default_rng(3)
+    jittered = t + 0.1 / RATE * rng.uniform(-1, 1, len(t))
+    tau[700, 0] += 40.0
+    log = log_from_arrays(arm(), jittered, motion(jittered)[0], tau)
+    assert "effort-spikes" in codes(log)
+    hidden = log.t[~log.valid]
+    assert len(hidden) >= 1
+    # The resampled neighbours of the spike, not more.
+    assert np.all(np.abs(hidden - jittered[700]) < 1.0 / RATE)
+
+
+@pytest.mark.parametrize("shape", ["step", "decay", "burst"])
+def test_what_lasts_is_no_spike(shape: str) -> None:
+    rng = np.random.default_rng(4)
+    x = 0.05 * rng.standard_normal(2000) + np.sin(np.arange(2000) / 100)
+    if shape == "step":
+        x[1000:] += 5.0
+    elif shape == "decay":
+        x[1000:1050] += 5.0 * np.exp(-np.arange(50) / 10)
+    else:
+        x[1000:1040] += 5.0
+    assert not spikes(x).any()
+
+
+def test_a_signal_that_touches_its_extreme_once_is_not_flat() -> None:
+    x = np.sin(np.arange(5000) / 200) + 0.01 * np.random.default_rng(5).standard_normal(5000)
+    assert not flat_tops(x).any()
