@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from dynid.crossvalidation import cross_validate
 from dynid.experiment import read_experiment
+from dynid.folds import last_part
 from dynid.identification import run_experiment
+from dynid.job import as_asked, as_log, prepare
+from dynid.mechanism.load import load_robot
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -48,3 +52,22 @@ def test_the_tx40_finds_the_values_of_its_maker() -> None:
     for name, value in reference.items():
         # Another identification of the same robot, other filters: friction agrees to 25 %.
         assert estimate[name].value == pytest.approx(value, rel=0.25), name
+
+
+# Terms that replace viscous and Coulomb friction, and the least gain on the last quarter of the log.
+FRICTION = {"staubli_tx40": 0.12, "ur10_unisa": 0.12}
+
+
+@pytest.mark.parametrize("name", FRICTION)
+def test_load_and_root_friction_pay_on_the_last_quarter(name: str) -> None:
+    if not (DATA / name).is_dir():
+        pytest.skip(f"the real logs are not beside the project: no {DATA / name}")
+    experiment = read_experiment(EXAMPLES / f"{name}.yaml")
+    robot = load_robot(experiment.robot)
+    logs = [as_log(entry, robot, experiment) for entry in experiment.logs]
+    plans = prepare(robot, logs, experiment).plans
+    errors = []
+    for drive in (("Ia", "Fv", "Fs", "Off"), ("Ia", "Fv", "Fs", "Off", "Fr", "Fl")):
+        own = replace(experiment, drive=drive)
+        errors.append(cross_validate(as_asked(robot, own), last_part(logs), own, plans).total.percent)
+    assert errors[1] < (1.0 - FRICTION[name]) * errors[0]

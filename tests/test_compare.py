@@ -1,0 +1,297 @@
+"""Comparison and cross-validation: what is held out, what is recommended, and the gate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dynid import compare_friction, load_robot
+from dynid.cli import main
+from dynid.compare import compare_logs, friction_sets
+from dynid.compare_results import compare_results
+from dynid.crossvalidation import cross_validate
+from dynid.errors import InputError, NoResultError
+from dynid.excitation.design import random_motion
+from dynid.excitation.simulate import simulate_log
+from dynid.excitation.write import write_log
+from dynid.experiment import Experiment
+from dynid.folds import folds, last_part
+from dynid.identification import identify_logs, run_experiment
+from dynid.job import prepare
+from dynid.mechanism.parameters import parameter_table
+from dynid.report.comparison_file import comparison_csv, comparison_document, comparison_html
+from dynid.report.output import write_results
+from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
+
+PENDULUM = """
+name: pendulum
+gravity: [0, -9.81, 0]
+joints:
+  - {name: a, kind: revolute, parent: base, child: upper, mdh: {}}
+  - {name: b, kind: revolute, parent: upper, child: lower, mdh: {d: 0.5}}
+drive: {"*": [Fv, Fs]}
+limits: {a: {q: 1, dq: 3, ddq: 20}, b: {q: 1, dq: 3, ddq: 20}}
+bodies:
+  upper: {prior: {M: 3.0, com: [0.3333, 0, 0], XX: 0, XY: 0, XZ: 0, YY: 0.3, YZ: 0, ZZ: 0.3}}
+  lower: {prior: {M: 3.0, com: [0.3333, 0, 0], XX: 0, XY: 0, XZ: 0, YY: 0.3, YZ: 0, ZZ: 0.3}}
+payloads: {block: {body: lower}}
+"""
+SIZE = {"YY": 0.3, "ZZ": 0.3, "MX": 1.0, "M": 3.0, "Fv": 0.5, "Fs": 0.4, "Fr": 1.5, "Fl": 0.15}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "pendulum.yaml"
+    path.write_text(PENDULUM)
+    return path
+
+
+@pytest.fixture
+def robot(file):
+    return load_robot(file)
+
+
+def recorded(robot, terms=("Fv", "Fs"), seed: int = 1, sigma: float = 0.1, seconds: float = 8.0, **options):
+    loads = options.get("payloads", ())
+    carried = replace(robot, drive=dict.fromkeys(robot.drive, tuple(terms)))
+    carried = replace(carried, payloads={name: robot.payloads[name] for name in loads})
+    truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(carried)}
+    motion = random_motion(carried, seed=seed, draws=2)
+    return simulate_log(
+        carried,
+        truth,
+        motion,
+        rate=100.0,
+        duration=seconds,
+        torque_sigma=sigma,
+        seed=seed,
+        velocity=True,
+        name=f"run {seed}",
+        **options,
+    )
+
+
+def samples(logs) -> list[tuple[str, int]]:
+    return [(log.name, k) for log in logs for start, stop in log.segments for k in range(start, stop)]
+
+
+def test_folds_hold_out_every_sample_once_and_fit_every_payload(robot) -> None:
+    logs = [recorded(robot, seed=k, seconds=3.0) for k in range(5)]
+    logs.append(recorded(robot, seed=9, payloads=("block",), seconds=3.0))
+    parts = folds(logs, 4)
+    held = [sample for fold in parts for sample in samples(fold.held_out)]
+    assert sorted(held) == sorted(samples(logs))
+    for fold in parts:
+        assert not set(samples(fold.fitted)) & set(samples(fold.held_out))
+        assert sorted(samples(fold.fitted) + samples(fold.held_out)) == sorted(samples(logs))
+        # The one loaded run is cut, the five others are dealt out whole.
+        assert any(log.payloads for log in fold.fitted)
+        assert [logs[i].name for i in fold.held_out_of] == [log.name for log in fold.held_out]
+    assert {len(fold.held_out) for fold in parts} == {2, 3}
+
+
+def test_the_last_part_is_the_last_in_time(robot) -> None:
+    log = recorded(robot)
+    log = replace(log, segments=((0, 500), (520, 801)))
+    (fold,) = last_part([log], 0.25)
+    assert samples(fold.held_out) == samples([log])[-round(0.25 * 781) :]
+    with pytest.raises(InputError, match="share of 1"):
+        last_part([log], 1.0)
+    with pytest.raises(InputError, match="1 folds"):
+        folds([log], 1)
+
+
+def test_held_out_error_is_that_of_the_noise_where_the_model_is_right(robot) -> None:
+    log = recorded(robot, sigma=0.2)
+    experiment = Experiment(robot=robot)
+    plans = prepare(robot, [log], experiment).plans
+    found = cross_validate(robot, folds([log], 4), experiment, plans).total
+    expected = 100 * 0.2 * np.sqrt(log.tau.size) / np.linalg.norm(log.tau)
+    # As logged, the error is the noise; ten parameters fitted to three quarters add a few percent.
+    assert found.effort_percent == pytest.approx(expected, rel=0.1)
+    # The low-pass takes most of the noise away.
+    assert found.percent < 0.6 * found.effort_percent
+    assert set(found.by_effort) == {"a", "b"}
+
+
+def test_the_friction_that_was_simulated_is_recommended(robot) -> None:
+    rich = compare_friction(robot, recorded(robot, ("Fv", "Fs", "Fr", "Fl")), last=0.25)
+    assert rich.recommended == "Fv Fs Fr Fl"
+    line = rich["Fv Fs Fr Fl"]
+    assert line.change_percent < -40
+    assert line.p < 1e-6
+    assert line.bic < rich["Fv Fs"].bic
+    assert line.n_parameters == rich["Fv Fs"].n_parameters + 4
+    plain = compare_friction(robot, recorded(robot), sets=[("Fv", "Fs"), ("Fv", "Fs", "Fr", "Fl")])
+    assert plain.recommended == "Fv Fs"
+    assert plain["Fv Fs"].bic < plain["Fv Fs Fr Fl"].bic
+    # No real effect: a p-value below a thousandth would be a wrong count of what rows are worth.
+    assert plain["Fv Fs Fr Fl"].p > 1e-3
+
+
+def test_models_and_estimators_stand_in_one_table(robot, capsys) -> None:
+    log = recorded(robot)
+    found = compare_logs(
+        robot, [log], Experiment(robot=robot), estimators=("ols", "wls"), models=("inverse", "power"), folds=2
+    )
+    assert [line.label for line in found.lines] == [
+        "inverse, ols",
+        "power, ols",
+        "inverse, wls",
+        "power, wls",
+    ]
+    # Rows of another model are other rows: neither F nor BIC, but the same held-out efforts.
+    assert found["power, wls"].bic is None
+    assert found["power, wls"].held_out_percent < 20
+    assert found["inverse, wls"].bic is not None
+    assert all(len(line.folds) == 2 for line in found.lines)
+    found.summary()
+    assert "held-out %" in capsys.readouterr().out
+
+
+def test_what_fails_is_told_and_the_others_go_on(robot) -> None:
+    log = recorded(robot)
+    found = compare_logs(robot, [log], Experiment(robot=robot), models=("inverse", "wrench"), last=0.25)
+    assert "wrench" in found["wrench"].failed
+    assert found["inverse"].held_out_percent is not None
+    assert [notice.code for notice in found.warnings] == ["not-compared"]
+    with pytest.raises(InputError, match="unknown drive term 'Fx'"):
+        compare_logs(robot, [log], Experiment(robot=robot), drives=[("Fx",)])
+
+
+def test_sets_without_dry_friction_are_fitted_to_other_rows(robot) -> None:
+    found = compare_logs(
+        robot, [recorded(robot)], Experiment(robot=robot), drives=[("Fv", "Fs"), ("Fv",)], last=0.25
+    )
+    assert [notice.code for notice in found.warnings] == ["rows-differ"]
+    assert found["Fv"].bic is None
+
+
+def test_friction_sets_keep_rotor_and_offset_of_the_robot(robot) -> None:
+    assert friction_sets(robot)[0] == ("Fv", "Fs")
+    geared = replace(robot, drive={"a": ("Ia", "Fv", "Off"), "b": ("Fv",)})
+    assert friction_sets(geared)[0] == ("Ia", "Fv", "Fs", "Off")
+
+
+def test_f_test_and_bic_are_the_textbook_ones() -> None:
+    """Against dense least squares, rows independent."""
+    from scipy.stats import f
+
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(200, 5))
+    Y = W[:, :3] @ np.ones(3) + rng.normal(size=200)
+    small, large = (Y - W[:, :k] @ np.linalg.lstsq(W[:, :k], Y, rcond=None)[0] for k in (3, 5))
+    norms = np.linalg.norm(small), np.linalg.norm(large)
+    found = f_test(*norms, 2, 200, 5, 1.0)
+    F = (small @ small - large @ large) / 2 / (large @ large / 195)
+    assert pytest.approx(F, rel=1e-10) == found.F
+    assert found.p == pytest.approx(f.sf(F, 2, 195), rel=1e-9)
+    expected = 200 * np.log(large @ large / 200) + 5 * np.log(200)
+    assert bic(np.array([norms[1]]), np.array([200]), 5, 1.0) == pytest.approx(expected, rel=1e-12)
+    assert f_test(1.0, 1.0, 0, 200, 5, 1.0) is None
+
+
+def test_a_small_gain_is_not_worth_parameters() -> None:
+    lines = [
+        Line("a", n_parameters=10, held_out_percent=5.0),
+        Line("b", n_parameters=16, held_out_percent=4.9),
+    ]
+    assert recommend(lines)[0] == "a"
+    lines[1] = replace(lines[1], held_out_percent=4.0, p=0.2, F=1.3)
+    chosen, words = recommend(lines)
+    assert chosen == "b"
+    assert "20 % less than a with +6 parameters" in words
+    assert "not significant" in words
+    assert recommend(lines[:1])[0] == ""
+
+
+def test_the_gate_refuses_what_predicts_worse_than_the_prior(robot) -> None:
+    frictionless = replace(robot, drive={})
+    experiment = Experiment(robot=robot, gate="prior", cross_validate=3)
+    # Three seconds and heavy noise: the prior, which is the truth, predicts better.
+    poor = recorded(robot, terms=(), sigma=8.0, seconds=3.0)
+    with pytest.raises(NoResultError, match="no better than the prior") as refused:
+        identify_logs(frictionless, [poor], (), experiment)
+    assert refused.value.exit_code == 3
+    assert refused.value.estimate.choices["gate"].startswith("failed")
+    # A prior without friction is beaten by any fair fit; other logs are asked where there are some.
+    good, other = recorded(robot, seed=1), recorded(robot, seed=2)
+    found = identify_logs(robot, [good], [other], replace(experiment, cross_validate=None))
+    assert found.choices["gate"].startswith("passed; efforts of run 2")
+    assert "cross-validation" not in found.choices
+    folded = identify_logs(robot, [good], (), experiment)
+    assert "3 folds" in folded.choices["cross-validation"]
+
+
+def test_the_gate_needs_a_prior(robot) -> None:
+    bare = replace(robot, bodies={name: replace(body, prior={}) for name, body in robot.bodies.items()})
+    with pytest.raises(InputError, match="prior of every body; XX_upper"):
+        identify_logs(bare, [recorded(robot)], (), Experiment(robot=bare, gate="prior"))
+    with pytest.raises(InputError, match="gate 'cad'"):
+        Experiment(robot=bare, gate="cad")
+    with pytest.raises(InputError, match="cross_validate 1"):
+        Experiment(robot=bare, cross_validate=1)
+
+
+def test_results_side_by_side(file, tmp_path) -> None:
+    robot = load_robot(file)
+    write_log(recorded(robot, seed=3), tmp_path / "other.csv")
+    for k in (1, 2):
+        write_log(recorded(robot, seed=k), tmp_path / f"log{k}.csv")
+        experiment = Experiment(robot=str(file), logs=(str(tmp_path / f"log{k}.csv"),))
+        write_results(run_experiment(experiment), tmp_path / f"fit{k}")
+    results = [tmp_path / "fit1", tmp_path / "fit2" / "result.json"]
+    found = compare_results(results, [tmp_path / "other.csv"])
+    assert [line.label for line in found.lines] == ["fit1", "fit2"]
+    assert all(0 < line.effort_percent < 10 for line in found.lines)
+    z = [one.z for one in found.parameters]
+    # Two honest fits of one robot: differences are a few of their own deviations.
+    assert max(z) < 5
+    assert found.parameters[0].values[0] != found.parameters[0].values[1]
+    own = compare_results(results)
+    assert own.recommended == ""
+    assert "--log" in own.words
+    with pytest.raises(InputError, match="nothing to be compared"):
+        compare_results(results[:1])
+
+
+def test_files_of_a_comparison() -> None:
+    line = Line(
+        "=SUM(1)<b>", "inverse", "wls", "Fv Fs", 10, 1.0, 2.0, 3.0, None, by_effort={"a": 2.5}, folds=(2.0,)
+    )
+    found = Comparison("arm & co", "4 folds", (line, replace(line, label="b", failed="no")), "b", "take b")
+    document = json.loads(json.dumps(comparison_document(found)))
+    assert document["schema"] == "dynid.comparison/1"
+    assert document["lines"][0]["held_out_percent"] == 2.0
+    (first, second) = csv.DictReader(io.StringIO(comparison_csv(found)))
+    assert first["label"] == "'=SUM(1)<b>"
+    assert (first["held_out_percent_a"], first["fold_1"], second["failed"]) == ("2.5", "2.0", "no")
+    page = comparison_html(found)
+    assert "=SUM(1)&lt;b&gt;" in page
+    assert "arm &amp; co" in page
+    assert "<script" not in page
+
+
+def test_the_command_writes_its_table(file, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(recorded(load_robot(file)), tmp_path / "log.csv")
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text("robot: ./pendulum.yaml\nlogs: [{file: log.csv}]\n")
+    arguments = ["compare", "experiment.yaml", "--drive", "Fv,Fs", "--drive", "Fv,Fs,Fr", "--last", "0.25"]
+    outcome = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
+    assert "take Fv Fs" in outcome.output
+    folder = tmp_path / "results" / "experiment_compare"
+    names = {"comparison.json", "comparison.csv", "comparison.html"}
+    assert {one.name for one in folder.iterdir()} == names
+    again = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path)], catch_exceptions=False)
+    assert again.exit_code == 2
+    assert "holds" in again.output
+    mixed = CliRunner().invoke(main, ["compare", "experiment.yaml", "results"], catch_exceptions=False)
+    assert mixed.exit_code == 2
