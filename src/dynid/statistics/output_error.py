@@ -210,16 +210,21 @@ def _eliminated(
 def window_covariance(
     problem: OutputError, minimum: Minimum, linear: Float[Array, "b b"]
 ) -> Float[Array, "b b"]:
-    """Sandwich with a window as cluster: what one window misses is not independent in time.
+    """Jackknife-type sandwich (CR3) with a window as cluster: errors within a window are not independent.
 
-    With the small-sample factor n / (n - 1). What the windows do not feel keeps the covariance of
-    the linear estimate to which it is held.
+    With H the part of a window's fit that is its own doing, its residual counts as (I - H)^-1 r. What
+    the windows do not feel keeps the covariance of the linear estimate to which it is held.
     """
-    J, r = minimum.rows[:, :, :-1], minimum.rows[:, :, -1]
-    R = triangle(np.concatenate([J.reshape(-1, J.shape[2]), np.diag(problem.hold)]))
+    J, b = minimum.rows[:, :, :-1], minimum.rows.shape[2] - 1
+    R = triangle(np.concatenate([J.reshape(-1, b), np.diag(problem.hold)]))
     inverse = np.linalg.pinv(R)
     bread = inverse @ inverse.T
-    scores = np.einsum("nrb,nr->nb", J, r)
-    n = len(scores)
+    scores = []
+    for window in minimum.rows:
+        small = triangle(window)  # the same inner products in no more rows than columns
+        own, left = small[:, :-1], small[:, -1]
+        hat = own @ bread @ own.T
+        scores.append(own.T @ np.linalg.solve(np.eye(len(hat)) - (1.0 - 1e-9) * hat, left))
+    meat = np.stack(scores)
     kept = bread @ np.diag(problem.hold**2)
-    return np.asarray(bread @ (scores.T @ scores) @ bread * (n / max(n - 1, 1)) + kept @ linear @ kept.T)
+    return np.asarray(bread @ (meat.T @ meat) @ bread + kept @ linear @ kept.T)
