@@ -18,6 +18,7 @@ from dynid.job import Job, LogSource, as_log, prepare
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import MODELS, RowSource
 from dynid.provenance import VALIDATED
 from dynid.result_values import refuse_unloaded, saved, standard_values
@@ -133,7 +134,10 @@ def fitted_signals(job: Job, chi: Float[Array, "p"]) -> tuple[Signals, ...]:
 def _with_tension(
     job: Job, source: RowSource, rows: RowFilter, chi: Float[Array, "p"], signals: Signals
 ) -> Signals:
-    return replace(signals, tension=tension_of(job.mechanism, job.parameters, source, rows, chi))
+    kinematics = kinematics_along(job.mechanism, source.motion)
+    closure = kinematics.residuals(signals.t) if isinstance(kinematics, ClosedKinematics) else {}
+    tension = tension_of(job.mechanism, job.parameters, source, rows, chi)
+    return replace(signals, tension=tension, closure=closure)
 
 
 def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettings:

@@ -87,6 +87,7 @@ class ClosedKinematics:
         redundant = self.sensors.count > self.assembly.dof
         self.choices = {"closure": words_of(found, self._labels, redundant)}
         self._anchors, self._poses = np.array(found.anchors), np.array(found.poses)
+        self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 2 + len(self._labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *found.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
@@ -110,6 +111,18 @@ class ClosedKinematics:
         rates = self.assembly.rates(pose, *self.sensors.rates(*measured), self.sensors)
         fine = (self.assembly.gaps(pose) < OPEN) & (rates.condition < SINGULAR)
         return States(pose, rates.dq, rates.ddq, rates.N, fine)
+
+    def residuals(self, t: Float[Array, "n"]) -> dict[str, Float[Array, "n"]]:
+        """What the loops leave open near some times, in [m] or [rad], and what redundant sensors miss."""
+        times = self._shown[:, 0]
+        if len(times) == 0:
+            return {}
+        at = np.clip(np.searchsorted(times, t), 0, len(times) - 1)
+        near = np.where(np.isfinite(t)[:, None], self._shown[at], np.nan)
+        found = {"closure_residual": near[:, 1]}
+        if self.sensors.count > self.assembly.dof:
+            found |= {f"misfit_{name}": near[:, 2 + i] for i, name in enumerate(self._labels)}
+        return found
 
     def gaps(self, wanted: Float[Array, "n w"]) -> tuple[Float[Array, "n"], list[str]]:
         """What stays open at unrelated measured positions, in [m] or [rad], and where.

@@ -23,6 +23,7 @@ _ANCHOR = 256
 _THINNED = 16
 _PROBES = 400
 _MOST_LOST = 0.01
+_SHOWN = 3000
 # rad or m between neighbouring samples, beyond what their velocities explain.
 _JUMP = 0.05
 
@@ -40,6 +41,7 @@ class Survey:
         largest: Of the closure residuals of poses that close, in [m] or [rad].
         misfit: Sum of squares of what the measured coordinates miss, shape (m,).
         worst: Largest miss, in [rad] or [m], and its time in [s].
+        shown: Times, closure residuals and misses of some samples, a row each, to look at.
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
         tangents: Tangent directions at the anchors, each shape (n, v, d).
     """
@@ -53,6 +55,7 @@ class Survey:
     largest: float = 0.0
     misfit: float | Float[Array, "m"] = 0.0
     worst: tuple[float, float] = (0.0, 0.0)
+    shown: list[Float[Array, "k m2"]] = field(default_factory=list)
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
 
@@ -95,6 +98,10 @@ def _judge(
     found.singular_at += t[closed & ~states.fine].tolist()
     found.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
     found.largest = max(found.largest, float(gaps[closed].max(initial=0.0)))
+    every = max(1, len(motion.log.t) // _SHOWN)
+    part = slice((-first) % every, None, every)
+    gone = kinematics.sensors.miss(states.q[part], wanted[part])
+    found.shown.append(np.column_stack([t[part], gaps[part], gone]))
     miss = np.abs(kinematics.sensors.miss(states.q[closed], wanted[closed]))
     found.misfit = found.misfit + np.sum(miss**2, axis=0)
     if miss.size and miss.max() > found.worst[0]:

@@ -48,7 +48,8 @@ def signals_csv(signals: Sequence[Signals]) -> str:
     """The signals of all logs as CSV text, SI units; empty where a row was masked.
 
     Per equation `measured_NAME` and `predicted_NAME`; of redundantly actuated robots also, per motor,
-    `tau_NAME`, `tau_rebuilt_NAME` and `tau_min_norm_NAME`, and the internal tension `c_1`, ...
+    `tau_NAME`, `tau_rebuilt_NAME` and `tau_min_norm_NAME`, and the internal tension `c_1`, ...; of closed
+    robots `closure_residual` and, where more is measured than there are freedoms, `misfit_NAME`.
     """
     tables = [_signal_columns(one) for one in signals]
     names = list(dict.fromkeys(name for table in tables for name in table))
@@ -76,7 +77,7 @@ def _signal_columns(one: Signals) -> dict[str, Float[Array, "n"]]:
         for label, values in sets.items():
             columns |= {f"{label}_{name}": values[:, i] for i, name in enumerate(motors.names)}
         columns |= {f"c_{i + 1}": motors.c[:, i] for i in range(motors.c.shape[1])}
-    return columns
+    return columns | dict(one.closure)
 
 
 def _cell(x: float) -> str:

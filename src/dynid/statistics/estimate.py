@@ -132,6 +132,8 @@ class Signals:
         t: Shape (n,), in [s]; NaN rows separate pieces that do not join.
         measured, predicted: Shape (n, k), in `units`.
         tension: Motor efforts and internal tension, of redundantly actuated robots.
+        closure: Of closed robots, what the loops leave open and what redundant sensors miss, in [m] or
+            [rad], by name, each of shape (n,).
     """
 
     log: str
@@ -142,6 +144,7 @@ class Signals:
     predicted: Float[Array, "n k"]
     validation: bool = False
     tension: Tension | None = None
+    closure: Mapping[str, Float[Array, "n"]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
