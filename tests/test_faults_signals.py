@@ -96,7 +96,7 @@ def test_37_coarse_efforts_are_told() -> None:
 
 
 def test_an_irregular_clock_keeps_the_mask() -> None:
-    t, q, tau = signals()
+    t, _, tau = signals()
     rng = np.random.default_rng(3)
     jittered = t + 0.1 / RATE * rng.uniform(-1, 1, len(t))
     tau[700, 0] += 40.0

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,6 +37,8 @@ from dynid.projection.projection import System
 _DEPENDENT = 1e-7
 _ITERATIONS = 200
 _RTOL = 1e-10
+# Gains beyond this (and its inverse) times the nominal ones are no start: nothing tells them.
+_SMALLEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ class _Problem:
         pooled = np.sqrt(np.bincount(self.shared, self.squares(theta)) / rows)[self.shared]
         return np.maximum(pooled, self._floor)
 
-    @property
+    @cached_property
     def _floor(self) -> Float[Array, "g"]:
         sides = [Factor(np.column_stack([one.W, _torques(one, self.u)]), one.n_rows) for one in self.factors]
         return smallest_sigmas(sides, self.shared)
@@ -178,7 +181,8 @@ class _Problem:
         y = np.linalg.svd(left)[2][-1] / np.sqrt(sizes)
         m = -y[0] if f > 0 else least_squares(Factor(np.column_stack([clean, -C @ y]), 1)).chi[-1] * -1.0
         g = y[-self.u :] / m if m else np.full(self.u, np.nan)
-        return np.append(self._dynamics(g, sigma), g) if np.all(np.isfinite(g)) else None
+        sane = np.all(np.isfinite(g)) and np.all((np.abs(g) > _SMALLEST) & (np.abs(g) < 1.0 / _SMALLEST))
+        return np.append(self._dynamics(g, sigma), g) if sane else None
 
 
 def _descend(problem: _Problem, theta: Float[Array, "p"]) -> tuple[Float[Array, "p"], int, str]:
