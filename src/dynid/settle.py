@@ -22,6 +22,7 @@ from dynid.notices import Notice
 from dynid.stribeck import search_speeds, speeds_by_owner
 
 _ROUNDS = 8
+_WEAK = 1e4  # real logs of arms have 10 to 2000; beyond, single masses are not told by the data
 _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
 
 
@@ -69,6 +70,13 @@ def settle_friction(job: Job, experiment: Experiment) -> Settled:
         if step > _STEP:
             text = f"the loads of friction Fl have not settled: Fl still changes by {step:.2g} a round"
             told.append(Notice("loads-open", text, "leave Fl out where a joint carries little"))
+        condition = last.solution.condition_scaled
+        if condition > _WEAK:
+            text = (
+                f"loads of friction Fl are foretold by a fit of condition {condition:.1e} (columns scaled):"
+            )
+            text += " they are known badly, and the intervals of Fl do not count that"
+            told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
     return Settled(job, experiment, choices, tuple(told))
 
 
