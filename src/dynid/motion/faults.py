@@ -76,7 +76,9 @@ def signal_faults(
         x = record.tau[:, i]
         if not np.any(np.isfinite(x)):
             continue
+        # At standstill dry friction takes any value between its two: a jump there is no fault.
         bad, top = spikes(x, record.breaks, _EFFORT_PART), flat_tops(x)
+        bad &= moving | (not any(positions))
         usable &= ~(bad | top)
         spiked |= {name: int(bad.sum())} if bad.any() else {}
         flat |= {name: float(np.max(np.abs(x[top])))} if top.any() else {}
@@ -183,13 +185,14 @@ def _resolution(x: Float[Array, "n"]) -> float:
 
 
 def _moving(record: Record, positions: Sequence[str]) -> Bool[Array, "n"]:
-    """Samples at which some coordinate changes by more than a thousandth of its usual step."""
+    """Samples at which some coordinate is faster than a hundredth of its usual top speed."""
     moving = np.zeros(len(record.t), bool)
     for i, name in enumerate(positions):
         if name:
-            steps = np.abs(np.diff(_filled(record.q[:, i])))
+            q = _filled(record.q[:, i])
+            steps = 0.5 * np.abs(q[2:] - q[:-2])
             top = float(np.quantile(steps, 0.95)) if len(steps) else 0.0
-            moving[1:] |= steps > 1e-2 * top if top > 0 else False
+            moving[1:-1] |= steps > 1e-2 * top if top > 0 else False
     return moving
 
 
