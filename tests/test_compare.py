@@ -20,9 +20,9 @@ from dynid.errors import InputError, NoResultError
 from dynid.excitation.design import random_motion
 from dynid.excitation.simulate import simulate_log
 from dynid.excitation.write import write_log
-from dynid.experiment import Experiment
+from dynid.experiment import Experiment, read_experiment
 from dynid.folds import folds, last_part
-from dynid.identification import identify_logs, run_experiment
+from dynid.identification import identify_logs, run_experiment, validate_result
 from dynid.job import prepare
 from dynid.mechanism.parameters import parameter_table
 from dynid.report.comparison_file import comparison_csv, comparison_document, comparison_html
@@ -295,3 +295,44 @@ def test_the_command_writes_its_table(file, tmp_path, monkeypatch) -> None:
     assert "holds" in again.output
     mixed = CliRunner().invoke(main, ["compare", "experiment.yaml", "results"], catch_exceptions=False)
     assert mixed.exit_code == 2
+
+
+def test_drive_terms_of_an_experiment_are_remembered(file, tmp_path) -> None:
+    robot = load_robot(file)
+    terms = ("Fv", "Fs", "Fr", "Fl", "Fk")
+    for k in (1, 2):
+        write_log(recorded(robot, ("Fv", "Fs", "Fr", "Fl"), seed=k), tmp_path / f"log{k}.csv")
+    path = tmp_path / "experiment.yaml"
+    path.write_text(
+        "robot: ./pendulum.yaml\nlogs: [log1.csv]\nvalidate: [log2.csv]\n"
+        f"drive: [{', '.join(terms)}]\nstribeck: {{a: 0.4}}\ngate: prior\ncross_validate: 2\n"
+    )
+    experiment = read_experiment(path)
+    assert (experiment.drive, experiment.stribeck, experiment.gate) == (terms, {"a": 0.4}, "prior")
+    estimate = run_experiment(experiment)
+    assert {"Fr_a", "Fl_b", "Fk_a"} <= {one.name for one in estimate.parameters}
+    # The speed that was given stays, the other one was searched.
+    assert "Stribeck speed of a" not in estimate.choices
+    assert "Stribeck speed of b" in estimate.choices
+    options = estimate.provenance["options"]
+    assert options["drive"] == list(terms)
+    assert options["stribeck"]["a"] == 0.4
+    write_results(estimate, tmp_path / "fit")
+    (again,) = validate_result(tmp_path / "fit", [tmp_path / "log2.csv"])[0]
+    # The same prediction from the file as from the run: values are saved in full.
+    assert again.effort_percent == pytest.approx(estimate.validation[0].effort_percent, rel=1e-9)
+
+
+def test_stribeck_speeds_of_a_robot_file_need_their_term(file) -> None:
+    file.write_text(PENDULUM + "stribeck: {a: 0.1}\n")
+    with pytest.raises(InputError, match="no actuator with a drive term Fk"):
+        load_robot(file)
+
+
+def test_stribeck_speeds_are_read_by_name_or_glob(file) -> None:
+    with_term = PENDULUM.replace("[Fv, Fs]", "[Fv, Fs, Fk]")
+    file.write_text(with_term + 'stribeck: {"*": 0.1, b: 2 * 0.1}\n')
+    assert load_robot(file).stribeck == {"a": 0.1, "b": 0.2}
+    file.write_text(with_term + "stribeck: {a: 0}\n")
+    with pytest.raises(InputError, match="not positive"):
+        load_robot(file)

@@ -16,7 +16,7 @@ from dynid.excitation.closed import ClosedStates
 from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
-from dynid.projection.load import LoadModel
+from dynid.projection.load import simulated_loads
 from dynid.regressor.regressor import tree_matrix
 
 _MOST_ENTRIES = 4_000_000  # of a dense regressor at a time: 32 MB
@@ -40,7 +40,7 @@ def closed_efforts(
         tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it loads the joints too.
     """
     J = motor_jacobian(mechanism, states.N)
-    loads = LoadModel(mechanism, parameter_table(mechanism), chi, mounted).values
+    loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
     step = max(1, _MOST_ENTRIES // (states.dq.shape[1] * len(chi)))
     blocks = []
     for i in range(0, len(states.q), step):

@@ -25,7 +25,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
-from dynid.projection.load import LoadModel
+from dynid.projection.load import simulated_loads
 from dynid.regressor.regressor import tree_matrix
 
 Per = float | Float[Array, "c"]
@@ -60,7 +60,7 @@ def inverse_efforts(
     directions = inverse_directions(mechanism)
     coordinates = coordinate_map(mechanism)
     G, states = coordinates.velocities, coordinates.states(q, dq, ddq)
-    loads = LoadModel(mechanism, parameter_table(mechanism), chi, mounted).values
+    loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
     blocks = []
     for i in range(0, len(q), _BLOCK):
         q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)

@@ -92,6 +92,15 @@ class LoadModel:
         return np.concatenate(parts) if parts else np.zeros_like(dq)
 
 
+def simulated_loads(
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], mounted: Sequence[str] = ()
+) -> Callable[..., Float[Array, "n s"] | None]:
+    """A function from states, as `LoadModel.values` takes them, to loads; to None where no friction asks."""
+    if not owners_of(mechanism, "Fl"):
+        return lambda *states: None
+    return LoadModel(mechanism, parameters, chi, mounted).values
+
+
 # First sample, q, dq, ddq and N of consecutive samples in, loads of all sources (n, v + a) out.
 Along = Callable[[int, Array, Array, Array, Array], Float[Array, "n s"]]
 
