@@ -157,3 +157,27 @@ def test_a_clean_run_of_whole_periods_has_a_bandwidth():
     log = log_from_arrays(arm(), t, np.rint(q / step) * step, q)
     plan = plan_motion([log], arm(), Filter(), Mask())
     assert 10.0 < plan.cutoff < 80.0  # a few times the 4 Hz of the motion, not a tenth of the sampling rate
+
+
+def test_noise_of_measured_velocities_lowers_the_cutoff() -> None:
+    """A clean position does not help where the acceleration comes from a noisy velocity."""
+    from dynid.mechanism.load import load_robot
+
+    robot = load_robot("scara")
+    t = np.arange(0, 40, 0.01)
+    w = 2 * np.pi * 0.4
+    q, dq = (np.repeat(x[:, None], 4, axis=1) for x in (np.sin(w * t), w * np.cos(w * t)))
+    noise = np.random.default_rng(0).normal(size=dq.shape)
+    cutoffs = {}
+    for sigma in (0.0, 1e-3, 0.1):
+        log = log_from_arrays(robot, t, q, np.zeros_like(q), dq=dq + sigma * noise)
+        settings = Filter(velocity="measured")
+        plan = plan_motions([log], robot, settings, Mask())[0]
+        cutoffs[sigma] = plan.cutoff
+        given = plan_motions([log], robot, Filter(cutoff=9.0, velocity="measured"), Mask())[0]
+        assert given.cutoff == 9.0
+        derived = plan_motions([log], robot, Filter(velocity="derived"), Mask())[0]
+        assert derived.cutoff >= plan.cutoff
+    # Four bandwidths (1.6 Hz and the resolution of the spectrum) always pass.
+    assert 1.5 < cutoffs[0.1] < cutoffs[0.0]
+    assert "measured velocities sink into noise" in plan.choices["low-pass on coordinates"]

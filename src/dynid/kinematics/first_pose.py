@@ -17,6 +17,7 @@ CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of roundi
 _SEED = 20131104
 _MOST_STEP = 0.5
 _ATTEMPTS = 8
+_FLOOR = 1e-14  # of the trace of A A^T
 _MOST_LOOPS = 24  # to ask which of them contradict each other: each costs one more search
 
 
@@ -105,7 +106,10 @@ def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Fl
         size = np.sum(values.f**2, axis=1)
         A = values.A * units
         At = np.swapaxes(A, 1, 2)
-        gram = A @ At + (size + 1e-15)[:, None, None] * np.eye(closure.count)
+        gram = A @ At
+        # Redundant equations leave pivots of rounding size: the floor must stand above them.
+        floor = _FLOOR * np.trace(gram, axis1=1, axis2=2)
+        gram += (size + floor)[:, None, None] * np.eye(closure.count)
         step = -(At @ np.linalg.solve(gram, values.f[:, :, None]))[:, :, 0]
         length = np.linalg.norm(step, axis=1, keepdims=True)
         q = moved(mechanism, q, units * step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
