@@ -251,6 +251,7 @@ def test_settings_are_checked_and_read_from_files(tmp_path) -> None:
     assert settings.currents
     file.write_text("robot: serial6\nlogs: [a.csv]\ngains: all\n")
     assert read_experiment(file).gains == GainSettings()
+    robot, logs, _ = serial(0.01, None, seconds=8.0)
+    experiment = Experiment(robot=robot, gains=GainSettings(), estimator="tls")
     with pytest.raises(InputError, match="maximum likelihood"):
-        robot, logs, _ = serial(0.01, None, seconds=8.0)
-        identify_logs(robot, logs, (), Experiment(robot=robot, gains=GainSettings(), estimator="tls"))
+        identify_logs(robot, logs, (), experiment)

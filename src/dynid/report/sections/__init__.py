@@ -15,6 +15,7 @@ from dynid.report.sections import (
     residuals,
     standard,
     tension,
+    tests,
     unknown,
     validation,
     verdict,
@@ -32,6 +33,7 @@ SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
     efforts.section,
     tension.section,
     residuals.section,
+    tests.section,
     validation.section,
     provenance.section,
 )

@@ -1,0 +1,16 @@
+"""Do the residuals hold what a fault would leave in them?"""
+
+from __future__ import annotations
+
+from dynid.report.sections.section import Section
+from dynid.report.template import render
+from dynid.statistics.estimate import Estimate
+
+
+def section(estimate: Estimate) -> Section | None:
+    """The table of residual tests; left out where none was made."""
+    if not estimate.residual_tests:
+        return None
+    rows = sorted(estimate.residual_tests, key=lambda one: (not one.warned, one.test))
+    warned = sum(one.warned for one in rows)
+    return Section("tests", f"Residual tests ({warned} of {len(rows)} warn)", render("tests.html", rows=rows))
