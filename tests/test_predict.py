@@ -21,11 +21,12 @@ from dynid.job import build_system, prepare
 from dynid.kinematics.tension import motor_jacobian, tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
-from dynid.posed import POSE, pose_angles, posed_robot
+from dynid.posed import pose_angles, posed_robot
 from dynid.predict import PoseTrajectory, predict_efforts
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results

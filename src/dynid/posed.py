@@ -17,15 +17,15 @@ from dynid.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.attitude import angles_of, rotation_of
 from dynid.mechanism.frame import ROUNDING, Frame, identity_frame, rotation, snap_angle
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import DIRECTIONS, Loop
+from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.motion.attitude import CONVENTIONS
 
-POSE = ("x", "y", "z", "roll", "pitch", "yaw")
 QUATERNION = ("qw", "qx", "qy", "qz")
-_TURNS = {"xyz": ("roll", "pitch", "yaw"), "zyx": ("yaw", "pitch", "roll")}
 _AXIS = {"x": 0, "y": 1, "z": 2, "roll": 0, "pitch": 1, "yaw": 2}
 
 
@@ -44,7 +44,7 @@ def posed_robot(mechanism: Mechanism, body: str, given: Sequence[str], angles: s
             file=mechanism.file,
             remedy="name the body whose pose the trajectory gives (--body)",
         )
-    if angles not in _TURNS:
+    if angles not in ANGLE_ORDERS:
         raise InputError(f"unknown angle convention '{angles}'" + nearest(angles, CONVENTIONS))
     start, pose = _start(mechanism, body, angles)
     joints, tail = _chain(mechanism, body, given, pose, angles)
@@ -73,8 +73,8 @@ def pose_angles(pose: Mapping[str, Float[Array, "n"]], angles: str = "xyz") -> d
             remedy="give all four, or roll, pitch and yaw",
         )
     if quaternion:
-        R = _matrices(np.column_stack([np.asarray(pose[name], float) for name in QUATERNION]))
-        for name, turn in zip(_TURNS["xyz"], np.unwrap(_turns(R, angles), axis=0).T, strict=True):
+        R = rotation_of(np.column_stack([np.asarray(pose[name], float) for name in QUATERNION]))
+        for name, turn in zip(ANGLE_ORDERS["xyz"], np.unwrap(angles_of(R, angles), axis=0).T, strict=True):
             found[name] = turn
     return {name: found[name] for name in POSE if name in found}
 
@@ -90,7 +90,7 @@ def _start(mechanism: Mechanism, body: str, angles: str) -> tuple[dict[str, floa
     still = np.zeros((1, len(mechanism.coordinates)))
     motion = body_motion(tree_of(mechanism), q[None], still, still)
     index = [joint.child for joint in mechanism.joints].index(body)
-    turns = [snap_angle(float(turn)) for turn in _turns(motion.R[0, index][None], angles)[0]]
+    turns = [snap_angle(float(turn)) for turn in angles_of(motion.R[0, index][None], angles)[0]]
     # The start pose is closed to rounding; what is not given must not tilt a plane by as much.
     origin = np.where(np.abs(motion.p[0, index]) < ROUNDING, 0.0, motion.p[0, index])
     pose = dict(zip(POSE, [*origin.tolist(), *turns], strict=True))
@@ -103,7 +103,7 @@ def _chain(
     """Joints of the given coordinates, and what is fixed behind the last of them."""
     joints: list[Joint] = []
     fixed, parent = identity_frame(), BASE
-    for name in (*POSE[:3], *_TURNS[angles]):
+    for name in (*POSE[:3], *ANGLE_ORDERS[angles]):
         axis = np.eye(3)[_AXIS[name]]
         slides = name in POSE[:3]
         if name not in given:
@@ -133,33 +133,3 @@ def _check_freedoms(mechanism: Mechanism, robot: Mechanism, body: str, given: Se
             file=mechanism.file,
             remedy=f"give more of {', '.join(POSE)}",
         )
-
-
-def _matrices(quaternion: Float[Array, "n 4"]) -> Float[Array, "n 3 3"]:
-    """Rotation matrices of quaternions (w, x, y, z), not necessarily of unit length."""
-    w, x, y, z = (quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)).T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.moveaxis(np.array(rows), 2, 0)
-
-
-def _turns(R: Float[Array, "n 3 3"], angles: str) -> Float[Array, "n 3"]:
-    """Roll, pitch, yaw of rotation matrices, pitch within a quarter turn."""
-    if angles == "xyz":
-        return np.column_stack(
-            [
-                np.arctan2(-R[:, 1, 2], R[:, 2, 2]),
-                np.arcsin(np.clip(R[:, 0, 2], -1.0, 1.0)),
-                np.arctan2(-R[:, 0, 1], R[:, 0, 0]),
-            ]
-        )
-    return np.column_stack(
-        [
-            np.arctan2(R[:, 2, 1], R[:, 2, 2]),
-            np.arcsin(np.clip(-R[:, 2, 0], -1.0, 1.0)),
-            np.arctan2(R[:, 1, 0], R[:, 0, 0]),
-        ]
-    )

@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.columns import match, slots
 from dynid.motion.differentiate import differentiate
@@ -27,7 +28,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import LogEntry
 from dynid.notices import Notice
-from dynid.posed import POSE, QUATERNION, pose_angles, posed_robot
+from dynid.posed import QUATERNION, pose_angles, posed_robot
 
 _SPOILED = ("not-finite", "short-segments", "time-missing", "gap")
 _MOST_OFF = 0.2  # of the rates' own size: rates that do not belong to the positions

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.mechanism.attitude import quaternion_of
 from dynid.mechanism.frame import Frame, identity_frame, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.joint_reader import normalised_notice
@@ -147,23 +148,8 @@ def _positions(name: str, kind: JointKind) -> tuple[str, ...]:
 
 
 def _free_reference(name: str, pose: Frame) -> dict[str, float]:
-    values = [*pose.p, *matrix_quaternion(pose.R)]
+    values = [*pose.p, *quaternion_of(pose.R)]
     return dict(zip(_positions(name, JointKind.FREE), (float(x) for x in values), strict=True))
-
-
-def matrix_quaternion(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
-    """Unit quaternion (w x y z) of a rotation, from its largest component."""
-    squares = np.array([1.0 + np.trace(R), *(1.0 + 2.0 * np.diag(R) - np.trace(R))])
-    off = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    k = int(np.argmax(squares))
-    q = np.zeros(4)
-    if k == 0:
-        q[0], q[1:] = squares[0], off
-    else:
-        i = k - 1
-        q[0], q[1:] = off[i], R[i] + R[:, i]
-        q[k] = squares[k]
-    return np.asarray(np.copysign(1.0, q[0]) * q / np.linalg.norm(q))
 
 
 def _axis(element: Element, owner: str, scope: Scope) -> Float[Array, "3"]:

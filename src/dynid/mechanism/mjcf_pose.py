@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.mechanism.attitude import rotation_of
 from dynid.mechanism.frame import (
     ROUNDING,
     SNAP_RANGE,
@@ -121,9 +122,7 @@ def quaternion_matrix(
     if change > _SILENT:
         text = f"{element.place}, {owner}: a rounded quaternion is taken as exact"
         scope.notices.append(Notice("snapped-angle", text, "write it with more digits to silence this"))
-    w, v = float(near[0]), near[1:]
-    s = skew(v)
-    return tidy(np.eye(3) + 2.0 * w * s + 2.0 * (s @ s))
+    return tidy(rotation_of(near))
 
 
 def _near(q: Float[Array, "4"], digit: float) -> Float[Array, "4"]:

@@ -1,0 +1,46 @@
+"""Rotations as matrices, unit quaternions (w, x, y, z), and roll, pitch, yaw."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+
+def rotation_of(quaternion: Float[Array, "*n 4"]) -> Float[Array, "*n 3 3"]:
+    """Rotation matrices of quaternions of any length but zero."""
+    unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+    w, x, y, z = np.moveaxis(unit, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+def quaternion_of(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
+    """Unit quaternion of a rotation, w not negative.
+
+    4 q q^T is known entry by entry; the row of its largest diagonal entry is q but for its length.
+    """
+    wx, wy, wz = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
+    t = np.trace(R)
+    xx, yy, zz = 1.0 - t + 2.0 * np.diag(R)
+    rows = np.array([[1.0 + t, wx, wy, wz], [wx, xx, xy, xz], [wy, xy, yy, yz], [wz, xz, yz, zz]])
+    q = rows[int(np.argmax(np.diag(rows)))]
+    return np.asarray(q / np.linalg.norm(q) * (1.0 if q[0] >= 0.0 else -1.0))
+
+
+def angles_of(R: Float[Array, "*n 3 3"], angles: str) -> Float[Array, "*n 3"]:
+    """Roll, pitch, yaw [rad] of R = Rx Ry Rz (`xyz`) or Rz Ry Rx (`zyx`), pitch within a quarter turn."""
+    # Rz Ry Rx with angles (r, p, y) is the transpose of Rx Ry Rz with (-r, -p, -y).
+    sign, M = (1.0, R) if angles == "xyz" else (-1.0, np.swapaxes(R, -1, -2))
+    turns = (
+        np.arctan2(-M[..., 1, 2], M[..., 2, 2]),
+        np.arcsin(np.clip(M[..., 0, 2], -1.0, 1.0)),
+        np.arctan2(-M[..., 0, 1], M[..., 0, 0]),
+    )
+    return np.asarray(sign * np.stack(turns, axis=-1))
