@@ -182,7 +182,8 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     first = known[0]
     text = f"take {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
-        text += f", and nothing else is more than {100 * WORTH:.0f} % better" if chosen is not best else ", the least of all"
+        few = f", and nothing else is more than {100 * WORTH:.0f} % better"
+        text += ", the least of all" if chosen is best else few
     else:
         change = 100.0 * (1.0 - (chosen.error or 0.0) / max(first.error or 0.0, np.finfo(float).tiny))
         more = (chosen.n_parameters or 0) - (first.n_parameters or 0)
