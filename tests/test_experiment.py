@@ -145,6 +145,13 @@ def test_refusals_name_the_line(read, text, said, place):
     assert place in caught.value.place
 
 
+def test_a_log_in_place_of_an_experiment_is_not_printed_whole(read):
+    with pytest.raises(InputError, match="found 't,q_1,tau_1 0,1,2") as caught:
+        read("t,q_1,tau_1\n" + "0,1,2\n" * 1000)
+    assert len(caught.value.text) < 200
+    assert "--log" in caught.value.remedy
+
+
 def test_plain_mappings_and_names_are_taken_as_in_a_file():
     made = from_plain({"filter": {"cutoff": 20.0}, "mask": {"speed": 0.1}, "ties": ["legs"]})
     assert made["filter"] == FilterSettings(cutoff=20.0)

@@ -11,6 +11,8 @@ from dynid.strict_yaml import Document, Node
 
 T = TypeVar("T")
 
+_SHOWN = 60  # characters of a value in a message
+
 
 @dataclass(frozen=True, eq=False)
 class Entry:
@@ -129,17 +131,23 @@ class Entry:
 
     @property
     def shown(self) -> str:
-        """The value for a message."""
+        """The value for a message; a long one is cut, for it may be a whole file."""
         if self.is_mapping:
             return "named entries"
         if self.is_list:
             return "a list"
-        return f"'{self.node.text}'" if self.node.text else "nothing"
+        text = self.node.text
+        if len(text) > _SHOWN:
+            return f"'{text[:_SHOWN]}' ..."
+        return f"'{text}'" if text else "nothing"
 
 
 def root_entry(document: Document) -> Entry:
     """The whole file, which must have named entries."""
     entry = Entry(document, document.root)
     if not entry.is_mapping:
-        raise entry.error(f"expected named entries (name: value), found {entry.shown}")
+        raise entry.error(
+            f"expected named entries (name: value), found {entry.shown}",
+            "write a mapping; a log belongs under `logs:`, or after --log",
+        )
     return entry
