@@ -103,6 +103,28 @@ def test_19_binary_and_empty_files_are_refused(tmp_path):
         read_log(tmp_path / "a.xlsx", arm())
 
 
+@pytest.mark.parametrize("name", ["runs.csv", "runs.parquet"])
+def test_a_folder_is_called_a_folder(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="a folder, not a file") as caught:
+        read_log(tmp_path / name, arm())
+    assert caught.value.remedy
+
+
+def test_a_log_without_time_names_its_columns(tmp_path):
+    with pytest.raises(InputError, match="no time column 't'; columns are stamp, q_1, tau_1"):
+        text_log(tmp_path / "a.csv", "stamp,q_1,tau_1\n" + "0,1,2\n" * 20)
+
+
+@pytest.mark.parametrize("cells", ["{i},nan,1", "{i},1,1"])
+def test_useless_samples_are_refused_with_a_remedy(tmp_path, cells):
+    rows = 40 if "nan" in cells else 10
+    text = "".join(cells.format(i=i / 100) + "\n" for i in range(rows))
+    with pytest.raises(InputError, match=r"no finite value|at least 16") as caught:
+        text_log(tmp_path / "a.csv", "t,q_1,tau_1\n" + text)
+    assert caught.value.remedy
+
+
 # 20: text, blanks, short and long rows
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.errors import InputError
 from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.columns import match, slots
@@ -106,7 +106,8 @@ def _read(
     if any(key.startswith("q_") for key in chosen) or not pose:
         return read_log(entry, mechanism, angles=angles, need_effort=False)
     if "t" not in chosen:
-        raise InputError("no time column 't'" + nearest("t", table.columns), file=path, place="header")
+        text = f"no time column 't'; columns are {', '.join(table.columns)}"
+        raise InputError(text, file=path, place="header", remedy="name the time t, in s")
     t = np.asarray(table.columns[chosen["t"].name], float)
     return PoseTrajectory(t, pose, body or _PLATFORM, angles, path.stem)
 

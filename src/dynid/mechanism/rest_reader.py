@@ -143,6 +143,8 @@ def read_start(entry: Entry, scope: Scope, robot: Mechanism) -> dict[str, float]
     values = {}
     for name, item in entry.mapping().items():
         if name not in positions:
-            raise item.error(f"unknown coordinate '{name}'" + nearest(name, positions))
+            raise item.error(
+                f"unknown coordinate '{name}'" + nearest(name, positions), "name a joint that moves"
+            )
         values[name] = scope.number(item)
     return values

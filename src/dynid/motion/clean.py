@@ -105,6 +105,7 @@ def _timed(record: Record, notices: list[Notice]) -> Record:
             f"only {int(timed.sum())} samples have a time; at least {MIN_SEGMENT} are needed",
             file=record.file,
             place="column t",
+            remedy="record longer; a few seconds with every joint moving are the least",
         )
     notices.append(Notice("time-missing", f"{int((~timed).sum())} rows without a time were dropped"))
     return record.rows(np.flatnonzero(timed))

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_lengths, quaternion
 from dynid.motion.columns import ANGLES, Slot, quaternion_starts
@@ -44,7 +44,7 @@ def gather(
     """Arrays of the chosen columns; refuses a log without time or with unmeasured joints."""
     if "t" not in chosen:
         raise InputError(
-            "no time column 't'" + nearest("t", table.columns),
+            f"no time column 't'; columns are {', '.join(table.columns)}",
             file=file,
             place="header",
             remedy="name it t, or map it: columns: {t: <its name>}",
@@ -134,7 +134,11 @@ def _positions(
         )
     for i, name in enumerate(names):
         if not np.any(np.isfinite(q[:, i])):
-            raise InputError(f"the position of '{name}' holds no finite value", file=file)
+            raise InputError(
+                f"the position of '{name}' holds no finite value",
+                file=file,
+                remedy="look at the recorder, or map another column under `columns:`",
+            )
     return q
 
 

@@ -174,6 +174,8 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
             file=path,
             remedy=f"give one of {', '.join(READERS)}",
         )
+    if path.is_dir():
+        raise InputError("a folder, not a file", file=path, remedy="name the logs in it one by one")
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
     return reader(path, drop_bad_rows)

@@ -24,7 +24,11 @@ def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"not a readable Parquet file: {error}", file=path) from error
+        raise InputError(
+            f"not a readable Parquet file: {error}",
+            file=path,
+            remedy="write it anew; a copy may have been cut short",
+        ) from error
     check_names(list(table.column_names), path)
     columns = {}
     skipped = []
