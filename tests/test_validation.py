@@ -190,6 +190,17 @@ def test_what_was_noticed_in_a_log_stays_with_its_figures(robot, capsys):
     assert "log 2: 1 gap longer than 10 ms" in capsys.readouterr().out
 
 
+def test_a_log_predicted_far_worse_than_the_fit_is_told(robot):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    good, doubled = log(robot, 2), log(robot, 3)
+    validations, _ = validate_result(estimate, [good, replace(doubled, tau=2.0 * doubled.tau)], robot)
+    assert validations[0].warnings == ()
+    (told,) = validations[1].warnings
+    assert told.code == "poor-prediction"
+    assert "50 %" in told.text  # half of doubled efforts is what the result does not explain
+    assert "payload" in told.remedy
+
+
 def test_same_samples_from_another_file_are_not_independent(robot):
     recording = log(robot, 1)
     copy = replace(recording, name="copy", sha256="0" * 64)

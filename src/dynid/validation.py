@@ -18,6 +18,7 @@ from dynid.job import Job, LogSource, as_log, prepare
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.notices import Notice
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import MODELS, RowSource
 from dynid.provenance import VALIDATED
@@ -61,7 +62,18 @@ def validate_result(
         ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
-        return predict(job, chi, used)
+        found, shown = predict(job, chi, used)
+    fitted = estimate.fit.residual_percent
+    return tuple(_judged(one, fitted) for one in found), shown
+
+
+def _judged(found: Validation, fitted: float) -> Validation:
+    """With a warning where a log is predicted far worse than the fit."""
+    if not found.poor(fitted):
+        return found
+    text = f"predicted {found.residual_percent:.2g} % off, where the fit itself left {fitted:.2g} %"
+    remedy = "check the payload (--payload), units, zeros and signs of this log; else do not use the result"
+    return replace(found, warnings=(*found.warnings, Notice("poor-prediction", text, remedy)))
 
 
 def predict_held_out(

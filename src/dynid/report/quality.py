@@ -34,7 +34,6 @@ MEANING = {
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
 _PROMISED = 0.95  # of the intervals hold the truth
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
-_POOR_PREDICTION = 3.0  # times the residual of the fit
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,7 @@ def _failures(estimate: Estimate) -> Iterable[str]:
     if not math.isfinite(fit.residual_percent) or fit.residual_percent > _POOR_FIT:
         yield f"the fit leaves {percent(fit.residual_percent)} % of the measured effort unexplained"
     for item in _independent(estimate.validation):
-        limit = max(_POOR_PREDICTION * fit.residual_percent, 10.0)
-        if item.residual_percent > limit:
+        if item.poor(fit.residual_percent):
             yield f"unseen motion {item.log} is predicted {percent(item.residual_percent)} % off"
 
 

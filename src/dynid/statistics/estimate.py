@@ -13,6 +13,10 @@ from dynid.base.system import NotIdentifiable
 from dynid.notices import Notice
 from dynid.statistics.correlation import Correlation
 
+# A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
+_POOR_TIMES = 3.0
+_POOR_PERCENT = 10.0
+
 
 @dataclass(frozen=True)
 class ParameterEstimate:
@@ -69,7 +73,7 @@ class Validation:
     """Prediction of a log that was not used for the estimate (or was: `independent` False).
 
     Attributes:
-        warnings: What was noticed while the log was read.
+        warnings: What was noticed while the log was read and predicted.
     """
 
     log: str
@@ -78,6 +82,10 @@ class Validation:
     effort_percent: float
     groups: tuple[GroupFit, ...] = ()
     warnings: tuple[Notice, ...] = ()
+
+    def poor(self, fit_percent: float) -> bool:
+        """Whether it is so much worse than the residual of the fit that the result should not be used."""
+        return self.residual_percent > max(_POOR_TIMES * fit_percent, _POOR_PERCENT)
 
 
 @dataclass(frozen=True)
