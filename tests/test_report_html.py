@@ -15,6 +15,7 @@ from dynid.notices import Notice
 from dynid.report.figures.small_multiples import points_per_panel
 from dynid.report.html import report_html
 from dynid.report.quality import Quality, owner_of, quality, verdict
+from dynid.report.sections.standard import section as standard_section
 from dynid.statistics.estimate import Signals
 from tests.fabricated import JOINTS, estimate
 
@@ -143,6 +144,30 @@ def test_hostile_names_do_nothing():
     titles = [note["text"] for note in specs[1]["layout"]["annotations"]]
     assert "&lt;script&gt;" in titles[0]  # plotly.js would take a bare tag for formatting
     assert any(_HOSTILE in piece for piece in page.text)  # and the reader still sees the name
+
+
+def test_standard_bodies_stand_one_to_a_row_without_rounding_dust():
+    def entry(name, unit, value, source="data"):
+        return {"name": name, "unit": unit, "value": value, "from": source, "share": 0.9}
+
+    standard = (
+        entry("XX_link1", "kg m^2", 0.25),
+        entry("XY_link1", "kg m^2", 1.2e-18, "prior"),
+        entry("M_link1", "kg", 2.5),
+        entry("Fv_joint1", "N m s/rad", 0.31),
+        entry("Spring", "N m", 4.5),
+    )
+    body = standard_section(replace(estimate(), standard=standard)).body
+    table, whole = body.split("<details>")
+    (row,) = [line for line in table.splitlines() if "link1" in line]
+    cells = re.findall(r'<td class="n( muted)?">([^<]*)<', row)
+    # M MX MY MZ XX YY ZZ XY XZ YZ: grey where the prior speaks or the body has no such entry.
+    values = ["2.5", "-", "-", "-", "0.25", "-", "-", "0", "-", "-"]
+    assert [shown for _, shown in cells] == values
+    assert [bool(grey) for grey, _ in cells] == [value in ("-", "0") for value in values]
+    assert re.search(r"joint1.*0\.31.*N m s/rad", table)
+    assert re.search(r"extra terms.*4\.5", table)
+    assert "XY_link1" in whole
 
 
 def test_without_warnings_signals_truth_or_validation():
