@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float, Inexact
@@ -136,26 +137,52 @@ def moved(mechanism: Mechanism, q: Float[Array, "n q"], step: Float[Array, "n v"
     """Positions after a finite step in velocity coordinates; quaternions stay on their sphere."""
     if not any(joint.has_quaternion for joint in mechanism.joints):
         return q + step
-    parts, iq, iv = [], 0, 0
-    for joint in mechanism.joints:
-        nq, nv = len(joint.positions), len(joint.coordinates)
-        x, s = q[:, iq : iq + nq], step[:, iv : iv + nv]
-        if joint.has_quaternion:
-            parts += [x[:, :-4] + s[:, :-3], _turned(x[:, -4:], s[:, -3:])]
-        else:
-            parts.append(x + s)
-        iq, iv = iq + nq, iv + nv
-    return np.concatenate(parts, axis=1)
+    at_q, at_v, quaternions = _places(mechanism)
+    found = np.array(q)
+    found[:, at_q] += step[:, at_v]
+    for p, v in quaternions:
+        found[:, p : p + 4] = _turned(q[:, p : p + 4], step[:, v : v + 3])
+    return found
+
+
+_PLACES: WeakKeyDictionary[Mechanism, tuple[list[int], list[int], list[tuple[int, int]]]] = (
+    WeakKeyDictionary()
+)
+
+
+def _places(mechanism: Mechanism) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Positions that are their own velocity's integral, those velocities, and where quaternions begin."""
+    if mechanism not in _PLACES:
+        at_q: list[int] = []
+        at_v: list[int] = []
+        quaternions: list[tuple[int, int]] = []
+        iq = iv = 0
+        for joint in mechanism.joints:
+            nq, nv = len(joint.positions), len(joint.coordinates)
+            plain = nv - 3 if joint.has_quaternion else nv
+            at_q += range(iq, iq + plain)
+            at_v += range(iv, iv + plain)
+            if joint.has_quaternion:
+                quaternions.append((iq + plain, iv + plain))
+            iq, iv = iq + nq, iv + nv
+        _PLACES[mechanism] = at_q, at_v, quaternions
+    return _PLACES[mechanism]
 
 
 def _turned(q: Float[Array, "n 4"], turn: Float[Array, "n 3"]) -> Float[Array, "n 4"]:
     """Q times the quaternion of a rotation vector in the moving frame."""
-    half = 0.5 * np.linalg.norm(turn, axis=1, keepdims=True)
-    w, v = np.cos(half), 0.5 * turn * np.sinc(half / np.pi)
-    scalar = q[:, :1] * w - np.sum(q[:, 1:] * v, axis=1, keepdims=True)
-    vector = q[:, :1] * v + w * q[:, 1:] + np.cross(q[:, 1:], v)
-    product = np.concatenate([scalar, vector], axis=1)
-    return np.asarray(product / np.linalg.norm(product, axis=1, keepdims=True))
+    half = 0.5 * np.sqrt(np.sum(turn * turn, axis=1))
+    c, (x, y, z) = np.cos(half), 0.5 * turn.T * np.sinc(half / np.pi)
+    w0, x0, y0, z0 = q.T
+    product = np.column_stack(
+        [
+            w0 * c - x0 * x - y0 * y - z0 * z,
+            w0 * x + c * x0 + y0 * z - z0 * y,
+            w0 * y + c * y0 + z0 * x - x0 * z,
+            w0 * z + c * z0 + x0 * y - y0 * x,
+        ]
+    )
+    return np.asarray(product / np.sqrt(np.sum(product * product, axis=1, keepdims=True)))
 
 
 def _equations(mechanism: Mechanism) -> tuple[_Equation, ...]:
