@@ -88,6 +88,8 @@ def test_a_measured_pose_changes_nothing_that_info_counts(measured: str, open_lo
     for field in ("dof", "n_bodies", "n_joints", "n_actuators", "n_closures", "n_standard", "n_base"):
         assert getattr(seen, field) == getattr(own, field), field
     assert (seen.base, seen.eliminated, seen.grouped) == (own.base, own.eliminated, own.grouped)
+    told = [[one.text for one in info.notices if one.code == "over-constrained"] for info in (own, seen)]
+    assert told[0] == told[1]
 
 
 def test_a_sub_chain_leaves_the_sensors_out() -> None:

@@ -12,7 +12,7 @@ from dynid.base.ties import tied_columns
 from dynid.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.loop import Loop
+from dynid.mechanism.loop import DIRECTIONS, Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
@@ -115,7 +115,8 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
     found = assembly_of(robot).mobility
     if not found.n_redundant:
         return found.dof, ()
-    text = f"{found.n_redundant} of {found.n_equations} closure equations are implied by the others"
+    own = found.n_equations - len(DIRECTIONS) * len(robot.poses)  # sensors are no closures
+    text = f"{found.n_redundant} of {own} closure equations are implied by the others"
     return found.dof, (Notice("over-constrained", text + " (normal for planar loops and parallelograms)"),)
 
 
