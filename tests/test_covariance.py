@@ -255,6 +255,13 @@ def test_few_blocks_are_told():
     data = Dense(blocks=6)
     spread = covariance_of(data.system, data.solution, UncertaintySettings(block=1.5))
     assert [notice.code for notice in spread.notices] == ["few-blocks"]
+    assert " blocks of 1.5 s" in spread.notices[0].text
+
+
+def test_few_runs_are_called_runs():
+    data = Dense(runs=2)
+    spread = covariance_of(data.system, data.solution, UncertaintySettings("leave-one-out"))
+    assert any("of the 2 runs" in notice.text for notice in spread.notices)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -55,6 +55,7 @@ def test_essential_removes_what_data_tell_badly(rule, name):
     assert reduced.stopped == "rule"
     assert 0 <= reduced.growth_percent < 1
     assert [notice.code for notice in reduced.notices] == ["essential-bias"]
+    assert reduced.notices[0].text.startswith("set to zero: ")
     # Fitted again without the removed columns, not merely cut out of the full solution.
     again = np.linalg.lstsq(W[:, :3], Y, rcond=None)[0]
     np.testing.assert_allclose(reduced.solution.chi, again, rtol=1e-10)

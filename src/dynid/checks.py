@@ -127,6 +127,6 @@ def _weak(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         )
         yield Notice(
             "weak-parameters",
-            f"{len(weak)} parameters are not told apart from zero (relative sigma over 100 %): {names}",
+            f"not told apart from zero (relative sigma over 100 %): {names}",
             "excite them more, or ask for essential parameters",
         )

@@ -173,7 +173,7 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
     removed = [one.name for one in estimate.parameters if not one.essential]
     if removed:
         shown = ", ".join(removed[:4]) + (f" and {len(removed) - 4} more" if len(removed) > 4 else "")
-        text = f"{len(removed)} parameters were set to zero ({shown}); sigma does not cover the bias of that"
+        text = f"the result has set to zero {shown}; sigma does not cover the bias of that"
         told.append(Notice("essential-bias", text, "compare with a result of all parameters"))
     return told
 

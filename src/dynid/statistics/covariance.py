@@ -85,7 +85,7 @@ def covariance_of(
         return _one_block(system, solution, settings)
     short = cut(0.0) if settings.method in _SHORT else clusters
     spread = _SPREADS[settings.method](solution, clusters, short, settings)
-    return replace(spread, notices=spread.notices + _few(solution.names, spread.dof, clusters))
+    return replace(spread, notices=spread.notices + _few(solution.names, spread.dof, _blocks(clusters)))
 
 
 def block_seconds(total: float) -> float:
@@ -186,7 +186,7 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     found = _with_classical(jackknife(clusters), solution)
     words = f"leave-one-out: jackknife over {n} runs" + _freedom_words(found.dof)
     methods = ("leave-one-out",) * len(solution.chi)
-    notices = _alone(solution.names, found.alone, "run") + _few(solution.names, found.dof, clusters)
+    notices = _alone(solution.names, found.alone, "run") + _few(solution.names, found.dof, f"{n} runs")
     return Spread(
         found.covariance, found.dof, methods, words, {"method": "leave-one-out", "runs": n}, notices
     )
@@ -247,15 +247,15 @@ def _alone(names: Sequence[str], alone: Bool[Array, "p"], part: str = "block of 
     )
 
 
-def _few(names: Sequence[str], dof: Float[Array, "p"], clusters: Clusters) -> tuple[Notice, ...]:
+def _few(names: Sequence[str], dof: Float[Array, "p"], parts: str) -> tuple[Notice, ...]:
     few = dof < _FEW_FREEDOMS
     if not np.any(few):
         return ()
     return (
         Notice(
             "few-blocks",
-            f"sigma of {_named(names, few)} rests on fewer than two of the {_blocks(clusters)}: the"
+            f"sigma of {_named(names, few)} rests on fewer than two of the {parts}: the"
             " intervals are wide and yet not sure",
-            "use a longer log, or several",
+            "use longer logs, or more of them",
         ),
     )

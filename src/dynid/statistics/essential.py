@@ -174,7 +174,7 @@ def _bias_notice(names: Sequence[str], growth: float) -> Notice:
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     return Notice(
         "essential-bias",
-        f"{len(names)} parameters were set to zero ({shown}); the residual norm changed by {growth:+.2g} %."
+        f"set to zero: {shown}; the residual norm changed by {growth:+.2g} %."
         " The sigma of the others does not cover the bias that this brings",
         "compare with the full set before trusting single parameters",
     )
