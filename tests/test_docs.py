@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dynid import experimentfile
 from dynid.experiment import read_experiment
+from dynid.mechanism import robotfile
 from dynid.mechanism.load import load_robot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,6 +143,15 @@ def test_defaults_of_filter_and_mask_are_those_of_the_code() -> None:
     assert f"{spectrum._BANDWIDTHS:g} bandwidths" in text
     for sigmas, share, most in (plan._REVERSAL, plan._REST):
         assert re.search(f"{sigmas:g} sigma.*at least {100 * share:g} % and at most {100 * most:g} %", text)
+
+
+@pytest.mark.parametrize(
+    ("page", "keys"), [("experiment_file.md", experimentfile._KEYS), ("robot_file.md", robotfile._KEYS)]
+)
+def test_every_key_of_a_file_is_in_its_reference(page: str, keys: tuple[str, ...]) -> None:
+    rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/reference" / page).read_text(encoding="utf-8"), re.M)
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(keys) <= explained
 
 
 def test_pages_are_all_in_the_navigation() -> None:

@@ -47,8 +47,8 @@ class Commands(click.Group):
 def main() -> None:
     """Identify the dynamics of robots from a description of the mechanism and a log of its motion.
 
-    ROBOT is a built-in name, a robot file, or a URDF. Exit codes: 0 done; 2 input refused, nothing
-    written; 3 no trustworthy result; 130 interrupted.
+    ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 done; 2 input refused,
+    nothing written; 3 no trustworthy result; 130 interrupted.
     """
 
 
@@ -123,7 +123,7 @@ def info(
 
 @main.command(short_help="Identify parameters from logs: the main job.")
 @click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--robot", help="Built-in name, robot file, or URDF (instead of an experiment file).")
+@click.option("--robot", help="Built-in name, robot file, URDF or MJCF (instead of an experiment file).")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="A log to identify from; repeatable.")
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; repeatable.")
 @click.option("--model", help="inverse, power, ... [default: the robot's own].")
