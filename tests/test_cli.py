@@ -176,8 +176,12 @@ def test_no_result_is_exit_3(library):
 def test_no_result_saves_what_was_found(library):
     library.outcome = NoResultError("not converged")
     library.outcome.estimate = estimate()
-    assert _run("identify", "arm.yaml").exit_code == 3
+    done = _run("identify", "arm.yaml")
+    assert done.exit_code == 3
     assert Path("results/arm/result.json").is_file()
+    # The remedies stand in the warnings, and the folder must be found.
+    assert "remedy: mount a known payload" in done.output
+    assert "saved all the same: results/arm" in done.output
 
 
 def test_interrupt_is_exit_130(library):

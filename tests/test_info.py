@@ -125,8 +125,9 @@ def test_a_payload_counts_only_when_mounted() -> None:
     assert (empty.n_standard, loaded.n_standard) == (60, 70)
     # Runs with and without it: all ten of a body that turns every way are told apart.
     assert loaded.n_base == empty.n_base + 10
-    with pytest.raises(InputError, match="no payload 'lod'"):
+    with pytest.raises(InputError, match="no payload 'lod'") as caught:
         describe(robot, payloads=("lod",))
+    assert "payloads:" in caught.value.remedy
 
 
 def test_a_tie_makes_equal_legs_one() -> None:

@@ -309,12 +309,17 @@ def _experiment(
 
 @contextlib.contextmanager
 def _saving(folder: ResultFolder) -> Iterator[None]:
-    """What a run without trustworthy result has found is saved all the same."""
+    """What a run without trustworthy result has found is saved all the same, and its warnings are told."""
+    from dynid.report.console import standard_console
+    from dynid.report.tables import print_warnings
+
     try:
         yield
     except NoResultError as error:
         if error.estimate is not None:
             folder.write(error.estimate)
+            print_warnings(standard_console(), error.estimate.warnings)
+            click.echo(f"saved all the same: {_shown(folder.path)} (report.html, result.json)")
         raise
 
 

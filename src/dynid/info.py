@@ -137,7 +137,8 @@ def variant(
     for name in payloads:
         if name not in mechanism.payloads:
             raise InputError(
-                f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads)
+                f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads),
+                remedy="describe it under `payloads:` of the robot file or of the experiment",
             )
     changes: dict[str, object] = {"payloads": {name: mechanism.payloads[name] for name in payloads}}
     if drive is not None:
@@ -213,7 +214,10 @@ def tie_groups(
     groups: list[tuple[int, ...]] = []
     for name in ties:
         if name not in mechanism.ties:
-            raise InputError(f"no tie '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.ties))
+            raise InputError(
+                f"no tie '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.ties),
+                remedy="describe it under `ties:` of the robot file",
+            )
         groups += tied_columns(mechanism, mechanism.ties[name], parameters)
     return groups
 

@@ -160,7 +160,8 @@ def _row_index(names: Sequence[str], effort: int | str) -> int:
     if isinstance(effort, int):
         if not 1 <= effort <= len(names):
             raise InputError(
-                f"effort number {effort} does not exist; there are {len(names)}: {', '.join(names)}"
+                f"effort number {effort} does not exist; there are {len(names)}: {', '.join(names)}",
+                remedy="number or name them under `efforts:`",
             )
         return effort - 1
     if effort not in names:
