@@ -436,3 +436,18 @@ def test_one_row_per_motor_of_a_redundant_robot_is_refused() -> None:
     for efforts in (("left",), (1,)):
         with pytest.raises(InputError, match=r"null space of J_a\^T has dimension 1"):
             identify_logs(robot, [log], (), replace(EXACT, efforts=efforts))
+
+
+def test_angles_in_degrees_are_suspected() -> None:
+    from dynid.checks import check_logs
+
+    robot = arm()
+    log = exact_log(robot, true_parameters(robot))
+    assert check_logs([log], robot) == ()
+    degrees = replace(log, q=np.degrees(log.q))
+    told = check_logs([degrees], robot)
+    assert [notice.code for notice in told] == ["angles-large"] * log.q.shape[1]
+    assert "unit: deg" in told[0].remedy
+    limited = replace(robot, limits={log.position_names[0]: {"q": (-0.1, 0.1)}})
+    (one,) = check_logs([log], limited)
+    assert "times what its limits allow" in one.text

@@ -209,6 +209,16 @@ def test_same_samples_from_another_file_are_not_independent(robot):
     assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
 
 
+def test_a_tie_that_binds_nothing_says_so():
+    from dynid.robots.demo import built_in_experiment
+
+    demo = built_in_experiment("dualv")
+    experiment = Experiment(robot=demo.mechanism, ties=(TieChoice("proximals"),))
+    estimate = identify_logs(demo.mechanism, demo.logs[:1], (), experiment)
+    assert estimate.choices["tie 'proximals'"] == "restricts nothing"
+    assert "tie-idle" in {notice.code for notice in estimate.warnings}
+
+
 def test_ties_are_tested_against_the_data(robot):
     ties = (TieChoice("sides"), TieChoice("motors"))
     equal = identify_logs(robot, [log(robot, 1)], (), Experiment(robot=robot, ties=ties))

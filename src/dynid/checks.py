@@ -8,6 +8,7 @@ import numpy as np
 
 from dynid.experiment import Experiment
 from dynid.mechanism.inertia import UNITS
+from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
@@ -17,6 +18,9 @@ _WEAK_PERCENT = 100.0
 # Priors from drawings are seldom off by more than this, all of them alike.
 _SCALE = 2.0
 _SCALE_PRIORS, _SURE_PERCENT = 5, 10.0
+
+# Six turns of a joint without limits: a wheel may, an arm in degrees does.
+_SWEEP = 12.0 * np.pi
 
 
 def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
@@ -40,7 +44,31 @@ def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
     return (Notice("option-ignored", text, "remove them, or choose that model"),)
 
 
-def check_logs(logs: Sequence[Log]) -> tuple[Notice, ...]:
+def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
+    """What makes the logs of a fit doubtful before anything is computed."""
+    return (*_repeated(logs), *(notice for log in logs for notice in _degrees(log, mechanism)))
+
+
+def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
+    """Angles that sweep far more than the joint can: most likely they are not in radians."""
+    for i, name in enumerate(log.position_names):
+        joint = mechanism.joint_of_coordinate.get(name)
+        if joint is None or not joint.is_angle(name) or not log.valid.any():
+            continue
+        sweep = float(np.ptp(log.q[log.valid, i]))
+        low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
+        room = high - low
+        if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
+            limits = f", {sweep / room:.0f} times what its limits allow" if np.isfinite(room) else ""
+            yield Notice(
+                "angles-large",
+                f"'{name}' of log '{log.name}' sweeps {sweep:.4g} rad"
+                f" ({sweep / (2 * np.pi):.3g} turns){limits}",
+                f"if the log is in degrees, say so: columns: {{q_{i + 1}: {{name: ..., unit: deg}}}}",
+            )
+
+
+def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
     """Logs that hold the same samples: counted twice, they make every sigma too small."""
     repeated = [
         f"{log.name} repeats {first.name}"

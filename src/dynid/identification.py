@@ -35,7 +35,7 @@ from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.refine_settings import RefineSettings
-from dynid.statistics.tie_test import tie_test
+from dynid.statistics.tie_test import idle_tie, tie_test
 from dynid.threads import single_threaded_blas
 from dynid.validation import fitted_signals, predict_held_out, validate_result
 
@@ -189,7 +189,9 @@ def _tested_ties(solved: Solved, experiment: Experiment) -> tuple[dict[str, str]
     free = replace(experiment, ties=())
     found = tie_test(solution, base_system(solved.system, base_of(solved.job, free)))
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
-    return ({f"tie {names}": found.words}, found.notices(names)) if found else ({}, ())
+    if found is None:
+        return {f"tie {names}": "restricts nothing"}, (idle_tie(names),)
+    return {f"tie {names}": found.words}, found.notices(names)
 
 
 def _known_values(data: BaseSystem, truth: Mapping[str, float]) -> dict[str, float]:
@@ -218,7 +220,7 @@ def _choices(job: Job) -> dict[str, str]:
 def _warnings(job: Job, held_out: Sequence[Log], parts: EstimateParts) -> tuple[Notice, ...]:
     """Everything noticed on the way; with several logs, each notice says which one it is about."""
     logs = (*job.logs, *held_out)
-    told = [*job.mechanism.notices, *check_logs(job.logs)]
+    told = [*job.mechanism.notices, *check_logs(job.logs, job.mechanism)]
     for log in logs:
         about = f"{log.name}: " if len(logs) > 1 else ""
         told += [replace(notice, text=about + notice.text) for notice in log.notices]

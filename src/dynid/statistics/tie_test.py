@@ -47,6 +47,15 @@ class TieTest:
         return (Notice("tie-rejected", f"tie {name} is {self.words}", "identify without it and compare"),)
 
 
+def idle_tie(name: str) -> Notice:
+    """A tie that saves no base parameter: what its members share is grouped differently in each."""
+    return Notice(
+        "tie-idle",
+        f"tie {name} restricts nothing: no base parameter is saved by it",
+        "apply it after regrouping, e.g. ties: [{name: ..., apply: regrouped}], if that is what is meant",
+    )
+
+
 def tie_test(tied: Solution, free: BaseSystem) -> TieTest | None:
     """Test the tied solution against the free model with the same weights; None if nothing was saved.
 
