@@ -43,6 +43,8 @@ def recover(formula, geometry=GEOMETRY, units=None):
         (lambda g: g.r3 - g.r4, "r3 - r4"),
         (lambda g: g.r4**2 - g.d3**2, "r4^2 - d3^2"),
         (lambda g: g.d3 / 2, "d3/2"),
+        (lambda g: (g.d3**2 + g.r4**2) / g.d4, "d3^2/d4 + r4^2/d4"),
+        (lambda g: 1 - g.d3 / g.d4, "1 - d3/d4"),
         (lambda g: np.cos(g.a), "cos(a)"),
         (lambda g: -g.d3 * np.sin(g.a), "-d3 sin(a)"),
     ],

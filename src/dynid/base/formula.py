@@ -1,7 +1,7 @@
 """Formulas in a few named constants that explain sampled values: the simplest one that holds.
 
-Tried in this order: a fraction, a monomial, a homogeneous polynomial, one with the sine and
-cosine of one angle. Every candidate must predict samples it has not seen.
+Tried in this order: a fraction, a monomial, a homogeneous polynomial, one over a constant, one with
+the sine and cosine of one angle. Every candidate must predict samples it has not seen.
 """
 
 from __future__ import annotations
@@ -98,11 +98,15 @@ def _fit_monomial(samples: Samples) -> str | None:
 
 
 def _feature_sets(m: int, degree: int | None) -> Iterator[list[_Monomial]]:
-    """Candidate sums: lengths only, then each constant in turn taken for an angle."""
+    """Candidate sums: lengths only, lengths over one of them, then each in turn taken for an angle."""
     degrees = (degree,) if degree is not None else (1, 2, 3)
     for d in degrees:
         if d > 0:
             yield _polynomial(m, d, range(m))
+    for under in range(m):
+        for d in (degree,) if degree is not None else (0, 1):
+            if d >= 0:
+                yield [_over(one, under) for one in _polynomial(m, d + 1, range(m))]
     for angle in range(m):
         rest = [i for i in range(m) if i != angle]
         for d in (degree,) if degree is not None else (0, 1, 2):
@@ -116,6 +120,11 @@ def _polynomial(m: int, degree: int, use: Sequence[int]) -> list[_Monomial]:
     """All monomials of one degree in the constants `use` of m."""
     chosen = combinations_with_replacement(use, degree)
     return [_Monomial(tuple(factors.count(i) for i in range(m))) for factors in chosen]
+
+
+def _over(one: _Monomial, under: int) -> _Monomial:
+    """A monomial divided by a constant."""
+    return replace(one, powers=tuple(e - (i == under) for i, e in enumerate(one.powers)))
 
 
 def _fit_sum(samples: Samples, features: Sequence[_Monomial]) -> str | None:
