@@ -209,7 +209,9 @@ def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Re
 
 def _choices(job: Job) -> dict[str, str]:
     """Every choice of the data flow in words; those that differ between logs carry the log's name."""
-    choices: dict[str, str] = {"equations": ", ".join(job.directions.names)}
+    rows = ", ".join(job.directions.names)
+    shared = job.model.name == "inverse" and np.all(np.count_nonzero(job.directions.effort_map, axis=1) > 1)
+    choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(job.logs, job.plans, job.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():
             if choices.setdefault(name, text) != text:

@@ -71,7 +71,7 @@ def print_validation(
     if warnings:
         told = [replace(notice, text=f"{v.log}: {notice.text}") for v in validations for notice in v.warnings]
         _print_warnings(out, told)
-    table = _table("log", "independent", "residual %", "effort %", "worst effort")
+    table = _table("log", "independent", "residual %", "effort %", "worst row")
     for item in validations:
         worst = max(item.groups, key=lambda group: group.residual_percent, default=None)
         shown = f"{worst.name} {percent(worst.residual_percent)} %" if worst else "-"
