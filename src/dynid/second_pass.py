@@ -128,7 +128,7 @@ class LogPass:
 
             def residual(
                 entries: Float[Array, "e n"],
-                compare: Callable[..., tuple[Array, Array]] = compare,
+                compare: Callable[..., Array] = compare,
             ) -> Float[Array, "k n"]:
                 measured, predicted = compare(entries)
                 return np.asarray(measured - predicted)

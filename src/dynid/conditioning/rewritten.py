@@ -20,13 +20,12 @@ RowChange = Callable[[int, Float[Array, "n"]], Float[Array, "n"]]
 
 def predictor(
     layout: Layout, chi: Float[Array, "p"]
-) -> Callable[[Float[Array, "e n"]], tuple[Float[Array, "k n"], Float[Array, "k n"]]]:
-    """A function from packed entries to the measured side and W chi, both of shape (k, n)."""
-    coefficients = np.where(layout.columns == ABSENT, 0.0, chi[np.maximum(layout.columns, 0)])[:, None]
+) -> Callable[[Float[Array, "e n"]], Float[Array, "2 k n"]]:
+    """A function from packed entries to the measured side and W chi of every row."""
+    coefficients = layout.coefficients(chi)
 
-    def compare(packed: Float[Array, "e n"]) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
-        predicted = np.add.reduceat(packed * coefficients, layout.start[:-1], axis=0)
-        return packed[layout.start[1:] - 1], predicted
+    def compare(packed: Float[Array, "e n"]) -> Float[Array, "2 k n"]:
+        return np.stack([packed[layout.start[1:] - 1], layout.sums(packed, coefficients)])
 
     return compare
 

@@ -18,7 +18,7 @@ from dynid.dynamics.freedoms import Freedoms, freedoms_of, position_rates
 from dynid.errors import NoResultError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
-from dynid.regressor.layout import ABSENT, tree_regressor
+from dynid.regressor.layout import tree_regressor
 
 _STEP = 1e-30  # of the complex step: no difference is taken, so nothing is lost
 
@@ -73,16 +73,15 @@ class ForwardDynamics:
         self.chi = np.asarray(chi, dtype=float)
         self._n_v = len(mechanism.coordinates)
         self._regressor = tree_regressor(mechanism, parameter_table(mechanism), np.eye(self._n_v), mounted)
+        self._coefficients = self._regressor.layout.coefficients(self.chi)
         self._B = mechanism.actuator_map
 
     def inverse(
         self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
     ) -> Inexact[Array, "n v"]:
         """Efforts ID(q, dq, ddq) along all tree coordinates, in [N m] or [N]."""
-        layout = self._regressor.layout
-        weights = np.where(layout.columns == ABSENT, 0.0, self.chi[np.maximum(layout.columns, 0)])
         packed = self._regressor.packed(q, dq, ddq, np.zeros((len(q), self._n_v)))
-        return np.asarray(np.add.reduceat(packed * weights[:, None], layout.start[:-1], axis=0).T)
+        return self._regressor.layout.sums(packed, self._coefficients).T
 
     def accelerations(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]

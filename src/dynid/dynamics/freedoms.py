@@ -12,7 +12,7 @@ from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.sensors import Sensors
 from dynid.kinematics.tracking import Tracker
-from dynid.kinematics.tree import SPHERICAL, tree_of
+from dynid.kinematics.tree import SPHERICAL, times_pure, tree_of
 from dynid.mechanism.mechanism import Mechanism
 
 _SINGULAR = 1e4  # condition number beyond which independent coordinates are given up at a pose
@@ -157,10 +157,7 @@ def position_rates(
     rates = np.zeros(q.shape, np.result_type(q, dq))
     for kind, p, v in zip(tree.kind.tolist(), tree.q_start.tolist(), tree.v_start.tolist(), strict=True):
         if kind == SPHERICAL:
-            quaternion, omega = q[:, p : p + 4], dq[:, v : v + 3]
-            rates[:, p] = -0.5 * np.sum(quaternion[:, 1:] * omega, axis=1)
-            turned = quaternion[:, :1] * omega + np.cross(quaternion[:, 1:], omega)
-            rates[:, p + 1 : p + 4] = 0.5 * turned
+            rates[:, p : p + 4] = 0.5 * times_pure(q[:, p : p + 4], dq[:, v : v + 3])
         elif kind != 0:
             rates[:, p] = dq[:, v]
     return rates

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.tree import times_pure
 from dynid.mechanism.mechanism import Mechanism
 
 
@@ -34,13 +35,7 @@ def measured_motion(
         turning = sensors.velocity[j : j + 3]
         u, omega = q[:, p : p + 4], dq[:, turning]
         part = slice(c, c + 4)
-        first[:, part] = 0.5 * _times_pure(u, omega)
+        first[:, part] = 0.5 * times_pure(u, omega)
         square = np.sum(omega**2, axis=1, keepdims=True)
-        second[:, part] = 0.5 * _times_pure(u, ddq[:, turning]) - 0.25 * square * u
+        second[:, part] = 0.5 * times_pure(u, ddq[:, turning]) - 0.25 * square * u
     return positions, first, second
-
-
-def _times_pure(u: Float[Array, "n 4"], v: Float[Array, "n 3"]) -> Float[Array, "n 4"]:
-    """Quaternion times the pure quaternion of a vector."""
-    scalar = -np.sum(u[:, 1:] * v, axis=1, keepdims=True)
-    return np.concatenate([scalar, u[:, :1] * v + np.cross(u[:, 1:], v)], axis=1)

@@ -48,10 +48,10 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
     """
     if mechanism.loops:
         raise InputError(
-            f"robot '{mechanism.name}' has closed loops, which are not yet supported: this version"
-            " identifies trees",
+            f"robot '{mechanism.name}' has closed loops: its coordinates follow from the loops, not from"
+            " couplings alone",
             file=mechanism.file,
-            remedy="remove 'loops:' to work on the open tree",
+            remedy="use the assembly of the robot, or remove 'loops:' to work on the open tree",
         )
     if measured is None:
         measured = mechanism.measured_positions

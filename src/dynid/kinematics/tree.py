@@ -248,6 +248,12 @@ def quaternion_rates(
     return q / np.sqrt(square), omega, alpha
 
 
+def times_pure(q: Inexact[Array, "n 4"], v: Inexact[Array, "n 3"]) -> Inexact[Array, "n 4"]:
+    """Quaternions times pure quaternions: q (0, omega) / 2 is the time derivative of q."""
+    scalar = -np.sum(q[:, 1:] * v, axis=1, keepdims=True)
+    return np.concatenate([scalar, q[:, :1] * v + np.cross(q[:, 1:], v)], axis=1)
+
+
 def _conjugate_product(a: Inexact[Array, "n 4"], b: Inexact[Array, "n 4"]) -> Inexact[Array, "n 3"]:
     """Vector part of conj(a) b."""
     return np.asarray(a[:, :1] * b[:, 1:] - b[:, :1] * a[:, 1:] - np.cross(a[:, 1:], b[:, 1:]))

@@ -21,7 +21,7 @@ from dynid.kinematics.tension import motor_jacobian, redundancy
 from dynid.mechanism.friction import owners_of, source_loads
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
-from dynid.regressor.layout import ABSENT, tree_regressor
+from dynid.regressor.layout import tree_regressor
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
@@ -50,8 +50,7 @@ class LoadModel:
         kept = np.flatnonzero(loading(mechanism, parameters)).tolist()
         some = [parameters[i] for i in kept]
         self._regressor = tree_regressor(mechanism, some, np.eye(len(mechanism.coordinates)), mounted)
-        columns, value = self._regressor.layout.columns, chi[kept]
-        self._value = np.where(columns == ABSENT, 0.0, value[np.maximum(columns, 0)])[:, None]
+        self._value = self._regressor.layout.coefficients(chi[kept])
 
     def values(
         self,
@@ -84,11 +83,11 @@ class LoadModel:
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
     ) -> Float[Array, "n v"]:
         """W_tree chi without friction and offsets."""
-        parts, start = [], self._regressor.layout.start[:-1]
+        parts = []
         for at in range(0, len(q), _TILE):
             part = slice(at, at + _TILE)
             packed = self._regressor.packed(q[part], dq[part], ddq[part], np.zeros_like(dq[part]))
-            parts.append(np.add.reduceat(packed * self._value, start, axis=0).T)
+            parts.append(self._regressor.layout.sums(packed, self._value).T)
         return np.concatenate(parts) if parts else np.zeros_like(dq)
 
 

@@ -29,7 +29,7 @@ class Directions:
             with the pose.
         effort_map: What each row feels of the efforts, N^T B, shape (k, a); where N changes, only
             which efforts a row feels at all.
-        moving: Directions (n, n_v, k) at a batch of poses, from an orthonormal basis of the tangent
+        moving: Directions (n, n_v, k) at a batch of poses, from any basis of the tangent
             space (n, n_v, d) and the velocities (n, n_v); None where N is constant.
         jumps: Whether Coulomb friction jumps in the rows at a reversal; in a power it does not,
             for it is multiplied by the velocity.

@@ -40,6 +40,14 @@ class Layout:
         """Entries of all rows together."""
         return int(self.columns.size)
 
+    def coefficients(self, chi: Float[Array, "p"]) -> Float[Array, "e"]:
+        """What each entry is multiplied by in W chi: zero for Y and for entries nobody asked for."""
+        return np.where(self.columns == ABSENT, 0.0, chi[np.maximum(self.columns, 0)])
+
+    def sums(self, packed: Inexact[Array, "e n"], coefficients: Float[Array, "e"]) -> Inexact[Array, "k n"]:
+        """W chi of every row, from its entries and their coefficients."""
+        return np.asarray(np.add.reduceat(packed * coefficients[:, None], self.start[:-1], axis=0))
+
     def dense(self, packed: Inexact[Array, "e n"], n_parameters: int) -> Inexact[Array, "n k p"]:
         """W with its zeros, samples first."""
         k = len(self.start) - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,9 @@ from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.projection.model import PackedRows, RowSource
-from dynid.regressor.layout import ABSENT, Layout
 from dynid.statistics.estimate import GroupFit, Signals
 from dynid.statistics.fit import percent
 
@@ -79,7 +78,7 @@ def predict_rows(
     log, k = source.motion.log, len(names)
     sums = np.zeros((4, k))
     shown = Thinned(source, rows, log.t)
-    for at, (measured, predicted), valid in series(source, rows, both_sides(source.layout, chi)):
+    for at, (measured, predicted), valid in series(source, rows, predictor(source.layout, chi)):
         use = valid.astype(float)
         sums += [
             np.sum(use * (measured - predicted) ** 2, axis=1),
@@ -92,20 +91,6 @@ def predict_rows(
     t, y = shown.joined(2 * k)
     signals = Signals(log.name, names, units, t, y[:k].T, y[k:].T, validation)
     return Prediction(sums[0], sums[1], sums[2] / np.maximum(sums[3], 1.0), sums[3], signals)
-
-
-def both_sides(
-    layout: Layout, chi: Float[Array, "p"]
-) -> Callable[[Float[Array, "e n"]], Float[Array, "2 k n"]]:
-    """A function from packed entries to the measured and the predicted side of every row."""
-    weights = np.where(layout.columns == ABSENT, 0.0, chi[np.maximum(layout.columns, 0)])
-
-    def compare(entries: Float[Array, "e n"]) -> Float[Array, "2 k n"]:
-        weighted = entries * weights[:, None]
-        predicted = np.add.reduceat(weighted, layout.start[:-1], axis=0)
-        return np.stack([entries[layout.start[1:] - 1], predicted])
-
-    return compare
 
 
 def unfiltered(dt: float) -> RowFilter:

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter
+from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.kinematics.tension import motor_jacobian, redundancy, tension_directions
 from dynid.mechanism.mechanism import Mechanism
@@ -25,7 +26,7 @@ from dynid.projection.moving import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.statistics.estimate import Tension
-from dynid.statistics.prediction import Thinned, both_sides
+from dynid.statistics.prediction import Thinned
 
 _TILE_BYTES = 1 << 20
 
@@ -59,7 +60,7 @@ class MotorEfforts:
         chi: Float[Array, "p"],
     ) -> None:
         self._rows = MovingRows(mechanism, parameters, motor_directions(mechanism), source.motion)
-        self._sides = both_sides(self._rows.layout, chi)
+        self._sides = predictor(self._rows.layout, chi)
         self._pieces = source.pieces()
         count = 2 * len(mechanism.actuators)
         self.layout = Layout(np.array([0, count]), np.full(count, ABSENT))
