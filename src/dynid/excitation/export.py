@@ -1,0 +1,227 @@
+"""Trajectories for controllers: CSV, YAML (`dynid.trajectory/1`), and ROS 2 JointTrajectory messages.
+
+A CSV has the columns of a log (`t`, `q_NAME`, `dq_NAME`, `ddq_NAME`), so that every command that reads
+a log or a desired trajectory reads it too. `read_trajectory` takes all three back.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.entry import Entry, root_entry
+from dynid.errors import InputError, nearest
+from dynid.report.output import write_file
+from dynid.strict_yaml import BYTE_LIMIT, read_yaml
+
+SCHEMA = "dynid.trajectory/1"
+ROS_TYPE = "trajectory_msgs/msg/JointTrajectory"
+_NANO = 1_000_000_000
+_BUDGET = BYTE_LIMIT // 8  # nodes: what a file of the largest size can hold
+
+
+@dataclass(frozen=True, eq=False)
+class SampledTrajectory:
+    """Positions and rates of named joints at given times.
+
+    Attributes:
+        names: Of the joints.
+        t: Shape (n,), in [s], growing.
+        q, dq, ddq: Shape (n, j), in [rad] or [m], per s and per s^2; rates None where not given.
+    """
+
+    names: tuple[str, ...]
+    t: Float[Array, "n"]
+    q: Float[Array, "n j"]
+    dq: Float[Array, "n j"] | None = None
+    ddq: Float[Array, "n j"] | None = None
+
+
+def write_trajectory(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    t: Float[Array, "n"],
+    q: Float[Array, "n j"],
+    dq: Float[Array, "n j"] | None = None,
+    ddq: Float[Array, "n j"] | None = None,
+    format: str | None = None,
+) -> Path:
+    """Write a sampled trajectory, whole or not at all.
+
+    Args:
+        path: File to write.
+        names: Of the joints, in the order of the columns of q.
+        t: Times, shape (n,), in [s], growing.
+        q: Positions, shape (n, j), in [rad] or [m].
+        dq, ddq: Their rates, shape (n, j), per s and per s^2; None leaves them out.
+        format: `csv`, `yaml` or `ros2`; default by the ending: .csv, .yaml or .yml, .ros2.yaml.
+    """
+    target = Path(path)
+    motion = SampledTrajectory(tuple(names), np.asarray(t, float), np.asarray(q, float), dq, ddq)
+    _check(motion, target)
+    text = FORMATS[_format(target, format)](motion)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_file(target, text)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", file=target, remedy="choose another path"
+        ) from error
+    return target
+
+
+def trajectory_csv(motion: SampledTrajectory) -> str:
+    """Columns `t`, `q_NAME`, `dq_NAME`, `ddq_NAME`; seventeen digits give every number back."""
+    columns, header = [motion.t[:, None]], ["t"]
+    for symbol, values in (("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)):
+        if values is not None:
+            columns.append(values)
+            header += [f"{symbol}_{name}" for name in motion.names]
+    text = io.StringIO()
+    np.savetxt(
+        text, np.column_stack(columns), fmt="%.17g", delimiter=",", header=",".join(header), comments=""
+    )
+    return text.getvalue()
+
+
+def trajectory_yaml(motion: SampledTrajectory) -> str:
+    """`dynid.trajectory/1`: names, and a point a line."""
+    lines = [f"schema: {SCHEMA}", f"joints: {_quoted(motion.names)}", "points:"]
+    parts = [("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)]
+    for k, time in enumerate(motion.t.tolist()):
+        values = [f"{name}: {_numbers(x[k])}" for name, x in parts if x is not None]
+        lines.append(f"  - {{t: {time!r}, {', '.join(values)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def trajectory_ros2(motion: SampledTrajectory) -> str:
+    """A `trajectory_msgs/msg/JointTrajectory` as YAML, as `ros2 topic pub` takes it.
+
+    Time counts from the first point; the header's stamp of zero means "start now".
+    """
+    lines = [
+        f"# {ROS_TYPE}",
+        "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
+        f"joint_names: {_quoted(motion.names)}",
+        "points:",
+    ]
+    parts = [("positions", motion.q), ("velocities", motion.dq), ("accelerations", motion.ddq)]
+    moments = np.rint((motion.t - motion.t[0]) * _NANO).astype(np.int64).tolist()
+    for k, moment in enumerate(moments):
+        values = [f"{name}: {_numbers(x[k]) if x is not None else '[]'}" for name, x in parts]
+        when = f"time_from_start: {{sec: {moment // _NANO}, nanosec: {moment % _NANO}}}"
+        lines.append(f"  - {{{', '.join([*values, 'effort: []', when])}}}")
+    return "\n".join(lines) + "\n"
+
+
+FORMATS: dict[str, Callable[[SampledTrajectory], str]] = {
+    "csv": trajectory_csv,
+    "yaml": trajectory_yaml,
+    "ros2": trajectory_ros2,
+}
+
+
+def read_trajectory(path: str | os.PathLike[str]) -> SampledTrajectory:
+    """A trajectory from either YAML format; what is unknown in it is refused."""
+    root = root_entry(read_yaml(path, node_budget=_BUDGET))
+    if "joint_names" in root.mapping():
+        return _read_ros2(root)
+    fields = root.fields(("schema", "joints", "points"), required=("joints", "points"))
+    if "schema" in fields:
+        fields["schema"].choice((SCHEMA,))
+    names = fields["joints"].texts()
+    points = [item.fields(("t", "q", "dq", "ddq"), ("t", "q")) for item in fields["points"].items()]
+    times = np.array([_number(point["t"]) for point in points])
+    return _gathered(fields["points"], names, times, points, ("q", "dq", "ddq"))
+
+
+def _read_ros2(root: Entry) -> SampledTrajectory:
+    fields = root.fields(("header", "joint_names", "points"), required=("points",))
+    names = fields["joint_names"].texts()
+    keys = ("positions", "velocities", "accelerations")
+    required = ("positions", "time_from_start")
+    items = list(fields["points"].items())
+    points = [item.fields((*keys, "effort", "time_from_start"), required) for item in items]
+    times = []
+    for point in points:
+        parts = point["time_from_start"].fields(("sec", "nanosec"), ("sec",))
+        nano = parts["nanosec"].count(0) if "nanosec" in parts else 0
+        times.append(parts["sec"].count(0) + nano / _NANO)
+    return _gathered(fields["points"], names, np.array(times), points, keys)
+
+
+def _gathered(
+    entry: Entry,
+    names: tuple[str, ...],
+    times: Float[Array, "n"],
+    points: Sequence[dict[str, Entry]],
+    keys: tuple[str, str, str],
+) -> SampledTrajectory:
+    """Arrays of all points; a rate that only some points have is refused."""
+    if len(points) < 2:
+        raise entry.error(f"{len(points)} points are no trajectory", "give two or more")
+    found: list[Float[Array, "n j"] | None] = []
+    for key in keys:
+        given = [point[key] for point in points if key in point and list(point[key].items())]
+        if not given:
+            found.append(None)
+            continue
+        if len(given) < len(points):
+            raise entry.error(f"only {len(given)} of {len(points)} points have '{key}'", "give all or none")
+        found.append(np.array([one.vector(_number, len(names)) for one in given]))
+    q, dq, ddq = found
+    if q is None:
+        raise entry.error(f"no point has '{keys[0]}'", "give the positions")
+    motion = SampledTrajectory(names, times, q, dq, ddq)
+    _check(motion, entry.document.file)
+    return motion
+
+
+def _check(motion: SampledTrajectory, file: object) -> None:
+    """Refuse arrays that do not belong together, and times that do not grow."""
+    shape = (len(motion.t), len(motion.names))
+    for label, values in (("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)):
+        if values is not None and np.shape(values) != shape:
+            raise InputError(f"{label} has shape {np.shape(values)}, expected {shape}", file=file)
+        if values is not None and not np.all(np.isfinite(values)):
+            raise InputError(f"{label} holds values that are not finite", file=file, remedy="mend them")
+    if len(motion.t) < 2 or not np.all(np.diff(motion.t) > 0.0):
+        raise InputError("the times of a trajectory must grow", file=file, remedy="sort and thin the points")
+
+
+def _format(target: Path, asked: str | None) -> str:
+    if asked is None:
+        ending = target.suffix.lower()
+        asked = "yaml" if ending in (".yaml", ".yml") else ending.removeprefix(".")
+        if target.name.lower().endswith((".ros2.yaml", ".ros2.yml")):
+            asked = "ros2"
+    if asked not in FORMATS:
+        raise InputError(
+            f"no trajectory format '{asked}'" + nearest(asked, FORMATS),
+            file=target,
+            remedy=f"use {', '.join(FORMATS)}",
+        )
+    return asked
+
+
+def _number(entry: Entry) -> float:
+    value = entry.node.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise entry.error(f"expected a number, found {entry.shown}")
+    return float(value)
+
+
+def _numbers(values: Float[Array, "j"]) -> str:
+    """The shortest digits that give every number back."""
+    return f"[{', '.join(repr(float(x)) for x in values)}]"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return "[" + ", ".join("'" + name.replace("'", "''") + "'" for name in names) + "]"
