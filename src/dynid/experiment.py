@@ -10,7 +10,9 @@ from typing import Any
 from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.gain_settings import GainSettings
+from dynid.mechanism.force_sensor import ForceSensor
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Payload
+from dynid.mechanism.sensor_reader import sensor_from
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
@@ -71,6 +73,7 @@ class Experiment:
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
         refine: Refine the linear estimate by output error; may be True or a mapping of options.
         energy, internal, wrench: Options of these models.
+        force_sensor: What hangs on this sensor is identified (model `wrench`); None: the robot is.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
@@ -101,6 +104,7 @@ class Experiment:
     energy: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
     wrench: Mapping[str, Any] = field(default_factory=dict)
+    force_sensor: ForceSensor | None = None
     angles: str = "xyz"
     drop_bad_rows: bool = False
     out: str | None = None
@@ -118,6 +122,7 @@ class Experiment:
         quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
             check_choice("model", self.model, MODELS)
+        _check_sensor(self)
         check_choice("estimator", self.estimator, ESTIMATORS)
         check_choice("angles", self.angles, ANGLES)
         if self.gate is not None:
@@ -135,6 +140,28 @@ class Experiment:
                 raise InputError(
                     f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
                 )
+
+
+def _check_sensor(experiment: Experiment) -> None:
+    """A force sensor has equations of its own."""
+    if experiment.force_sensor is None:
+        return
+    if experiment.model not in (None, "wrench"):
+        raise InputError(
+            f"a force sensor has the equations of model 'wrench', not of '{experiment.model}'",
+            file=experiment.file,
+            place="model",
+            remedy="leave out `model:`",
+        )
+    others = ("drive", "gains", "ties", "stribeck", "refine")
+    for name in others:
+        if getattr(experiment, name):
+            raise InputError(
+                f"'{name}' has no meaning for what hangs on a force sensor",
+                file=experiment.file,
+                place=name,
+                remedy="leave it out: the sensor feels no drive",
+            )
 
 
 def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: str) -> Consistency | None:
@@ -200,10 +227,21 @@ def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(made.get(what), Mapping):
             _check_names(what, made[what], tuple(one.name for one in fields(kind)))
             made[what] = kind(**made[what])
+    if isinstance(made.get("force_sensor"), Mapping):
+        made["force_sensor"] = sensor_from(made["force_sensor"])
     if "ties" in made:
         made["ties"] = tuple(TieChoice(tie) if isinstance(tie, str) else tie for tie in made["ties"])
     _check_names("an experiment", made, tuple(one.name for one in fields(Experiment)))
-    return made
+    return with_defaults(made)
+
+
+def with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an `Experiment` with the estimator that its kind of job has unless another is asked for.
+
+    What hangs on a force sensor is one body, and a body must be possible.
+    """
+    payload = options.get("force_sensor") is not None
+    return {"estimator": "consistent" if payload else "wls", **options}
 
 
 def _check_names(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:

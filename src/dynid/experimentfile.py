@@ -25,11 +25,13 @@ from dynid.experiment import (
     TieChoice,
     UncertaintySettings,
     named_options,
+    with_defaults,
 )
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.drive_reader import is_none
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS
 from dynid.mechanism.scope import Scope
+from dynid.mechanism.sensor_reader import read_force_sensor
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
@@ -58,6 +60,7 @@ _KEYS = (
     "energy",
     "internal",
     "wrench",
+    "force_sensor",
     "payloads",
     "drive",
     "stribeck",
@@ -88,7 +91,7 @@ def load_experiment(file: PathLike) -> Experiment:
     options.setdefault("name", Path(file).stem)
     if isinstance(options.get("estimator"), Mapping):
         options["estimator"], options["estimator_options"] = named_options(options["estimator"])
-    return Experiment(**options, file=str(file))
+    return Experiment(**with_defaults(options), file=str(file))
 
 
 class _Reader:
@@ -117,6 +120,7 @@ class _Reader:
             "energy": self.energy,
             "internal": self.internal,
             "wrench": self.wrench,
+            "force_sensor": lambda entry: read_force_sensor(entry, self.scope),
             "payloads": lambda entry: read_payloads(entry, self.scope),
             "drive": self.drive,
             "stribeck": self.stribeck,

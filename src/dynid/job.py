@@ -16,6 +16,7 @@ from dynid.conditioning.stream import stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
+from dynid.mechanism.force_sensor import with_force_sensor, with_runs
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -23,7 +24,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_named
+from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.layout import ABSENT
@@ -70,6 +71,8 @@ class Job:
         Args:
             chi: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI.
         """
+        if self.model.direct:
+            return self.foretelling(chi).sources
         inverse = MODELS["inverse"]
         loaded = bool(owners_of(self.mechanism, "Fl"))
         if self.model is inverse and not loaded:
@@ -82,7 +85,8 @@ class Job:
 
     def foretelling(self, chi: Float[Array, "p"]) -> Job:
         """The same equations, loads of load-dependent friction foretold by these parameters."""
-        if not owners_of(self.mechanism, "Fl"):
+        sensor = self.mechanism.force_sensor
+        if not owners_of(self.mechanism, "Fl") and not (sensor is not None and sensor.angles):
             return replace(self, foretold=chi)
         told = replace(self, foretold=chi)
         return replace(told, sources=tuple(told.rows_along(source.motion) for source in self.sources))
@@ -132,8 +136,9 @@ def prepare(
     """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
-    model = model_named(experiment.model or mechanism.model, experiment.file)
+    model = model_for(mechanism, experiment.model, experiment.file)
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
+    robot = with_runs(robot, [(log.name, i) for log in logs for i in range(len(log.segments))])
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
     directions = model.directions(robot)
@@ -254,6 +259,8 @@ def row_groups(
 
 def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     """The robot with the payloads and drive terms that only the experiment knows."""
+    if experiment.force_sensor is not None:
+        mechanism = with_force_sensor(mechanism, experiment.force_sensor)
     changes: dict[str, Any] = {}
     if experiment.payloads:
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}

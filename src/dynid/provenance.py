@@ -26,6 +26,7 @@ from dynid.experiment import (
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.mechanism.sensor_reader import sensor_document, sensor_from
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.refine_settings import RefineSettings
@@ -90,6 +91,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
+        "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
         "drop_bad_rows": experiment.drop_bad_rows,
     }
 
@@ -152,5 +154,6 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         refine=options.get("refine"),
         angles=options.get("angles", "xyz"),
         energy=options.get("energy", {}),
+        force_sensor=None if options.get("force_sensor") is None else sensor_from(options["force_sensor"]),
         drop_bad_rows=options.get("drop_bad_rows", False),
     )

@@ -40,7 +40,7 @@ def driven_freedoms(mechanism: Mechanism) -> tuple[int, int]:
 
 def redundancy(mechanism: Mechanism) -> int:
     """How many independent tensions the robot has: actuators beyond the freedoms they drive."""
-    if not mechanism.actuators:
+    if not mechanism.actuators or mechanism.force_sensor is not None:
         return 0
     return len(mechanism.actuators) - driven_freedoms(mechanism)[1]
 

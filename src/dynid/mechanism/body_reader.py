@@ -32,8 +32,8 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
     if "parameters" in fields:
         listed = [item.choice(SYMBOLS) for item in fields["parameters"].items()]
         parameters = tuple(symbol for symbol in SYMBOLS if symbol in listed)
-    known = _known(fields["known"], scope) if "known" in fields else body.known
-    prior = _prior(fields["prior"], scope, body.name) if "prior" in fields else body.prior
+    known = read_known(fields["known"], scope) if "known" in fields else body.known
+    prior = read_prior(fields["prior"], scope, body.name) if "prior" in fields else body.prior
     for symbol, value in known.items():
         if symbol not in parameters and value != 0.0:
             raise entry.error(
@@ -45,7 +45,7 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
     )
 
 
-def _known(entry: Entry, scope: Scope) -> dict[str, float]:
+def read_known(entry: Entry, scope: Scope) -> dict[str, float]:
     """Values taken as true: what no body can have is refused."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
@@ -53,7 +53,7 @@ def _known(entry: Entry, scope: Scope) -> dict[str, float]:
     return values
 
 
-def _prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
+def read_prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
     """Values believed; those of an impossible body are left out, with a notice."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
@@ -96,7 +96,7 @@ def read_payloads(
             name,
             body,
             read_frame(item, fields, scope),
-            _known(fields["known"], scope) if "known" in fields else {},
-            _prior(fields["prior"], scope, name) if "prior" in fields else {},
+            read_known(fields["known"], scope) if "known" in fields else {},
+            read_prior(fields["prior"], scope, name) if "prior" in fields else {},
         )
     return payloads

@@ -21,6 +21,7 @@ from dynid.notices import Notice
 
 if TYPE_CHECKING:
     from dynid.mechanism.expression import Expression
+    from dynid.mechanism.force_sensor import ForceSensor
 
 BASE = "base"
 DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
@@ -63,12 +64,14 @@ class Coupling:
 class Term:
     """One row of a declared extra column: `expression` in the equation of coordinate `joint`.
 
-    Terms of one name are one column (one parameter) acting in several equations.
+    Terms of one name are one column (one parameter) acting in several equations. `unit` is that of the
+    parameter; None: the equation's per unit of the expression.
     """
 
     name: str
     joint: str
     expression: Expression
+    unit: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +118,7 @@ class Mechanism:
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
+        force_sensor: The sensor whose equations are meant, see `with_force_sensor`; None: those of joints.
     """
 
     name: str
@@ -142,6 +146,7 @@ class Mechanism:
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
     stribeck: Mapping[str, float] = field(default_factory=dict)
+    force_sensor: ForceSensor | None = None
 
     def __post_init__(self) -> None:
         _check(self)

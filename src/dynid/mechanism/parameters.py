@@ -85,9 +85,11 @@ def _drive(mechanism: Mechanism, owner: str) -> Iterator[Parameter]:
 
 def _terms(mechanism: Mechanism, coordinate: str) -> Iterator[Parameter]:
     first_place = {term.name: term.joint for term in reversed(mechanism.terms)}
+    units = {term.name: term.unit for term in mechanism.terms}
     for name in dict.fromkeys(term.name for term in mechanism.terms):
         if first_place[name] == coordinate:
-            yield Parameter(name, name, coordinate, f"{effort_unit(mechanism, coordinate)} per unit", "term")
+            unit = units[name] or f"{effort_unit(mechanism, coordinate)} per unit"
+            yield Parameter(name, name, coordinate, unit, "term")
 
 
 def _turns(mechanism: Mechanism, owner: str) -> bool:

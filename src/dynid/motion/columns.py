@@ -122,10 +122,12 @@ def _mapped(
 def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     positions = mechanism.measured_positions
     poses = pose_names(mechanism)
+    inertial = mechanism.force_sensor is not None and mechanism.force_sensor.imu is not None
     yield Slot("t", "t", 0, ("t", "time"), "time")
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")
     for i, name in enumerate(positions):
         bare = _bare(name, poses)
+        bare = (name,) if inertial else bare
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare)))
         yield Slot(f"q_{i + 1}", "q", i, spellings, f"the position of '{name}'")
     for quantity, label in (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference")):
@@ -133,7 +135,8 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
             spelled = _numbered(quantity, i, name)
             yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'")
     for i, actuator in enumerate(mechanism.actuators):
-        spelled = _numbered("tau", i, actuator.name)
+        plain = () if mechanism.force_sensor is None else (actuator.name,)
+        spelled = (*_numbered("tau", i, actuator.name), *plain)
         yield Slot(f"tau_{i + 1}", "tau", i, spelled, f"the effort of '{actuator.name}'")
     for joint, start in quaternion_starts(mechanism).items():
         for angle in ANGLES:

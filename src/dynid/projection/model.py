@@ -26,6 +26,7 @@ from dynid.projection.moving import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.projection import Directions
 from dynid.projection.rows import TreeRows
+from dynid.projection.sensor import SensorRows, sensor_directions, sensor_structure
 from dynid.projection.structure import structural_factor
 from dynid.regressor.layout import Layout
 
@@ -67,6 +68,7 @@ class Model:
             are parameters that foretell loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         windowed: Rows are averaged over windows instead of being low-passed.
+        direct: Rows are what was measured, and are compared with it as they are, without the inverse form.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Model:
     rows: Callable[..., RowSource]
     structure: Callable[..., Factor] = structural_factor
     windowed: bool = False
+    direct: bool = False
 
 
 def rows_of(
@@ -100,6 +103,23 @@ MODELS: dict[str, Model] = {
         "energy", "power over windows, no acceleration", energy_directions, EnergyRows, windowed=True
     ),
 }
+
+
+SENSOR = Model(
+    "wrench",
+    "six equations a sample, what hangs on a force sensor",
+    sensor_directions,
+    SensorRows,
+    sensor_structure,
+    direct=True,
+)
+
+
+def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = None) -> Model:
+    """The model of that name (None: the robot's own), or the one of the robot's force sensor."""
+    if mechanism.force_sensor is not None:
+        return SENSOR
+    return model_named(name or mechanism.model, file)
 
 
 def model_named(name: str, file: str | None = None) -> Model:

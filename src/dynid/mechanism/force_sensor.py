@@ -1,0 +1,257 @@
+"""A force/torque sensor on a robot: what hangs on it, and the robot as its equations see it.
+
+    s W_tool(motion) chi_tool + bias = measured        six rows a sample, axes and origin of the sensor
+
+s is -1 where the sensor reports what the tool exerts on it (`load`), +1 where it reports what it
+exerts on the tool (`reaction`). The robot keeps its geometry and loses its masses and drives; behind
+the body that carries the sensor come six joints that never move, one per measured component, and the
+tool: the efforts of these joints are the components of the wrench.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.mechanism.expression import parse
+from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism, Term
+
+COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
+UNITS = ("N", "N", "N", "N m", "N m", "N m")
+IMU = ("wx", "wy", "wz", "ax", "ay", "az")
+BIASES = ("constant", "segment", "none")
+MOUNTINGS = ("known", "angle", "rpy")
+GRAVITIES = ("known", "estimate")
+SIGNS = ("load", "reaction")
+ANGLES = {"known": (), "angle": ("angle_sensor",), "rpy": ("roll_sensor", "pitch_sensor", "yaw_sensor")}
+TILTS = {"known": (), "estimate": ("tilt1_gravity", "tilt2_gravity")}
+_EYE = np.eye(3)
+
+
+@dataclass(frozen=True, eq=False)
+class ForceSensor:
+    """A six-axis sensor and what is open about it.
+
+    Attributes:
+        body: That carries it; not read where an IMU tells the motion.
+        frame: Sensor axes and origin in that body, as far as they are known.
+        tool: Name of all that hangs on the sensor.
+        bias: `constant`, one per `segment` of each log, or `none`.
+        mounting: `known`; `angle`: turned about its z by an unknown angle; `rpy`: all three angles open.
+        gravity: Its direction in the base frame is `known`, or two angles to `estimate`.
+        sign: `load`: the wrench that the tool exerts on the sensor; `reaction`: the reverse.
+        imu: The inertial unit in sensor axes where it tells the motion; None: the robot's joints do.
+        known, prior: Of the tool, as of any body.
+        limits: Largest force [N] and moment [N m] that the sensor can report; None: not told.
+        runs: Log and number of each segment with a bias of its own.
+    """
+
+    body: str = BASE
+    frame: Frame = field(default_factory=identity_frame)
+    tool: str = "tool"
+    bias: str = "constant"
+    mounting: str = "known"
+    gravity: str = "known"
+    sign: str = "load"
+    imu: Frame | None = None
+    known: Mapping[str, float] = field(default_factory=dict)
+    prior: Mapping[str, float] = field(default_factory=dict)
+    limits: tuple[float, float] | None = None
+    runs: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        for what, value, valid in (
+            ("bias", self.bias, BIASES),
+            ("mounting", self.mounting, MOUNTINGS),
+            ("gravity", self.gravity, GRAVITIES),
+            ("sign", self.sign, SIGNS),
+        ):
+            if value not in valid:
+                raise InputError(
+                    f"{what} '{value}' of the force sensor is not known" + nearest(value, valid),
+                    place=f"force_sensor.{what}",
+                    remedy="use one of " + ", ".join(valid),
+                )
+        if self.imu is not None and (self.gravity != "known" or self.mounting != "known"):
+            raise InputError(
+                "an IMU at the sensor feels gravity itself, in axes fixed to the sensor: neither the direction"
+                " of gravity nor the mounting on the arm is in the equations",
+                place="force_sensor",
+                remedy="leave out `gravity` and `mounting`, or leave out `imu`",
+            )
+
+    @property
+    def factor(self) -> float:
+        """s: measured = s W chi + bias."""
+        return -1.0 if self.sign == "load" else 1.0
+
+    @property
+    def angles(self) -> tuple[str, ...]:
+        """Names of the unknown angles, in [rad]: of the mounting, then of gravity."""
+        return (*ANGLES[self.mounting], *TILTS[self.gravity])
+
+    def mounted(self, angles: Float[Array, "a"]) -> Float[Array, "3 3"]:
+        """Axes of the sensor as mounted in its nominal axes, for values of `angles` (may be complex)."""
+        if self.mounting == "known":
+            return _EYE
+        if self.mounting == "angle":
+            return turn(2, angles[0])
+        return np.asarray(self.frame.R.T @ turn(2, angles[2]) @ turn(1, angles[1]) @ turn(0, angles[0]))
+
+    def tilted(self, angles: Float[Array, "a"], gravity: Float[Array, "3"]) -> Float[Array, "3"]:
+        """Gravity in the base frame for values of `angles` (may be complex), in [m/s^2].
+
+        Turned by the vector tilt1 e1 + tilt2 e2, e1 and e2 normal to the gravity of the description.
+        """
+        if self.gravity == "known":
+            return gravity
+        first, second = level_axes(gravity)
+        v = angles[-2] * first + angles[-1] * second
+        square = v @ v
+        # sin(x)/x and (1 - cos(x))/x^2 by series below 1e-3 rad: exact there, and smooth at zero.
+        if abs(square) < 1e-6:
+            a, b = 1 - square / 6, 0.5 - square / 24
+        else:
+            x = np.sqrt(square)
+            a, b = np.sin(x) / x, (1 - np.cos(x)) / square
+        turned = gravity + a * np.cross(v, gravity) + b * np.cross(v, np.cross(v, gravity))
+        return np.asarray(turned)
+
+    def start(self) -> Float[Array, "a"]:
+        """Values of `angles` as the description has them, in [rad]."""
+        if self.mounting != "rpy":
+            return np.zeros(len(self.angles))
+        R = self.frame.R
+        pitch = np.arcsin(np.clip(-R[2, 0], -1.0, 1.0))
+        rpy = [np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])]
+        return np.array([*rpy, *np.zeros(len(self.angles) - 3)])
+
+
+def turn(axis: int, angle: complex) -> Float[Array, "3 3"]:
+    """Rotation about a coordinate axis; the angle may be complex."""
+    c, s = np.cos(angle), np.sin(angle)
+    R = np.eye(3, dtype=np.result_type(angle, float))
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
+    return R
+
+
+def level_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """Two unit vectors normal to gravity: the base axes themselves where gravity is along an axis."""
+    down = gravity / np.linalg.norm(gravity)
+    k = (int(np.argmax(np.abs(down))) + 1) % 3
+    first = _EYE[k] - down[k] * down
+    first /= np.linalg.norm(first)
+    second = np.cross(-down, first)
+    return first, second
+
+
+def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
+    """The robot as the sensor's equations see it: geometry, six rigid joints, the tool."""
+    _check(mechanism, sensor)
+    if sensor.imu is None:
+        joints, measured, carrier = mechanism.joints, mechanism.measured, sensor.body
+        bodies = {name: Body(name, ()) for name in mechanism.bodies}
+        kept = {"couplings": mechanism.couplings, "loops": mechanism.loops, "poses": mechanism.poses}
+    else:
+        joints, bodies = _signals(IMU, BASE, "imu")
+        measured, carrier = IMU, joints[-1].child
+        kept = {"couplings": (), "loops": (), "poses": (), "start": {}, "measured_sigma": {}}
+        kept |= {"cables": (), "swivels": (), "free": ()}
+    rigid, massless = _signals(COMPONENTS, carrier, "sensor", sensor.frame, last=sensor.tool)
+    bodies = {**bodies, **massless, sensor.tool: Body(sensor.tool, known=sensor.known, prior=sensor.prior)}
+    locks = tuple(Coupling(name, {}) for name in COMPONENTS)
+    changes = {
+        **kept,
+        "joints": (*joints, *rigid),
+        "bodies": bodies,
+        "measured": measured,
+        "couplings": (*kept["couplings"], *locks),  # type: ignore[misc]
+        "actuators": tuple(Actuator(name, {name: 1.0}) for name in COMPONENTS),
+        "drive": dict.fromkeys(COMPONENTS, ("Off",)) if sensor.bias == "constant" else {},
+        "terms": tuple(Term(name, COMPONENTS[0], parse("0"), "rad") for name in sensor.angles),
+        "payloads": {n: p for n, p in mechanism.payloads.items() if p.body == sensor.tool},
+        # Where turning was too little, what is lost is told of the tool and not of the biases.
+        "order": ("Off_*", sensor.tool),
+        "force_sensor": sensor,
+    }
+    plain = {"known": {}, "prior": {}, "ties": {}, "limits": {}, "stribeck": {}}
+    return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)  # type: ignore[arg-type]
+
+
+def with_runs(mechanism: Mechanism, runs: Sequence[tuple[str, int]]) -> Mechanism:
+    """One bias per run and component, where that is asked for.
+
+    Args:
+        runs: Name of the log and number of the segment in it.
+    """
+    sensor = mechanism.force_sensor
+    if sensor is None or sensor.bias != "segment":
+        return mechanism
+    terms = [term for term in mechanism.terms if not term.name.startswith("Off_")]
+    for log, number in runs:
+        terms += [
+            Term(run_bias(name, log, number), name, parse("1"), unit)
+            for name, unit in zip(COMPONENTS, UNITS, strict=True)
+        ]
+    return replace(mechanism, terms=tuple(terms), force_sensor=replace(sensor, runs=tuple(runs)))
+
+
+def run_bias(component: str, log: str, number: int) -> str:
+    """Name of the bias of one component in one segment (numbered from 0) of a log."""
+    return f"Off_{component}_{log}_{number + 1}"
+
+
+def _signals(
+    names: Sequence[str], parent: str, prefix: str, frame: Frame | None = None, last: str = ""
+) -> tuple[tuple[Joint, ...], dict[str, Body]]:
+    """A chain of slides and hinges along x, y, z under these names, with massless bodies between."""
+    children = [f"{prefix}_{name}" for name in names[:-1]] + [last or f"{prefix}_{names[-1]}"]
+    places = [frame or identity_frame(), *(identity_frame() for _ in names[1:])]
+    hinged = names is COMPONENTS
+    joints = tuple(
+        Joint(
+            name,
+            JointKind.REVOLUTE if hinged and i >= 3 else JointKind.PRISMATIC,
+            before,
+            child,
+            places[i],
+            (_EYE[i % 3],),
+        )
+        for i, (name, (before, child)) in enumerate(zip(names, pairwise([parent, *children]), strict=True))
+    )
+    return joints, {child: Body(child, ()) for child in children}
+
+
+def _check(mechanism: Mechanism, sensor: ForceSensor) -> None:
+    """Refuse a sensor on no body, and names that are taken."""
+    if sensor.imu is None and sensor.body != BASE and sensor.body not in mechanism.bodies:
+        raise InputError(
+            f"the force sensor sits on unknown body '{sensor.body}'" + nearest(sensor.body, mechanism.bodies),
+            file=mechanism.file,
+            place="force_sensor.body",
+            remedy="name the body behind which the sensor is mounted",
+        )
+    taken = {*mechanism.bodies, *mechanism.payloads, BASE}
+    if sensor.tool in taken:
+        raise InputError(
+            f"'{sensor.tool}' is a body of robot '{mechanism.name}' already",
+            place="force_sensor.tool",
+            remedy="give what hangs on the sensor another name",
+        )
+    clash = set(COMPONENTS) & {joint.name for joint in mechanism.joints}
+    if clash and sensor.imu is None:
+        raise InputError(
+            f"robot '{mechanism.name}' has a joint '{min(clash)}', which is the name of a component of the"
+            " sensor",
+            file=mechanism.file,
+            remedy="rename that joint",
+        )
