@@ -19,7 +19,8 @@ import numpy as np
 
 from dynid.errors import NoResultError
 from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import effort_noise, quantised, simulate_log
+from dynid.excitation.sensing import effort_noise, quantised
+from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.mechanism.load import load_robot

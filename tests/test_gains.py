@@ -11,7 +11,8 @@ from dynid.errors import InputError, NoResultError
 from dynid.estimator.gain_settings import GainSettings
 from dynid.estimator.gains import GroupNoise, solve_gains
 from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import effort_noise, simulate_log
+from dynid.excitation.sensing import effort_noise
+from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment, read_experiment
 from dynid.identification import identify_logs, validate_result
 from dynid.mechanism.load import load_robot

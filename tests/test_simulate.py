@@ -11,13 +11,8 @@ import pytest
 
 from dynid.errors import InputError
 from dynid.excitation.design import random_fourier, random_motion
-from dynid.excitation.simulate import (
-    effort_noise,
-    inverse_efforts,
-    parameter_vector,
-    quantised,
-    simulate_log,
-)
+from dynid.excitation.sensing import effort_noise, quantised
+from dynid.excitation.simulate import inverse_efforts, parameter_vector, simulate_log
 from dynid.excitation.write import write_log
 from dynid.kinematics.tension import tension_directions
 from dynid.kinematics.tree import body_motion, tree_of

@@ -29,6 +29,7 @@ def closed_efforts(
     states: ClosedStates,
     mounted: tuple[str, ...] = (),
     tension: Float[Array, "n a"] | None = None,
+    resist: Float[Array, "n v"] | None = None,
 ) -> Float[Array, "n a"]:
     """Efforts that make the robot move so, in the order of the actuators: least norm, plus a tension.
 
@@ -38,6 +39,7 @@ def closed_efforts(
         states: Along the motion.
         mounted: Payloads on the robot.
         tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it loads the joints too.
+        resist: Further efforts against each tree coordinate, shape (n, v), in [N m] or [N].
     """
     J = motor_jacobian(mechanism, states.N)
     loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
@@ -50,6 +52,8 @@ def closed_efforts(
         joint_efforts = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=load) @ chi
         blocks.append(np.einsum("nvd,nv->nd", N, joint_efforts))
     rows = np.concatenate(blocks)
+    if resist is not None:
+        rows = rows + np.einsum("nvd,nv->nd", states.N, resist)
     tau = least_norm(J, rows)
     left = np.abs(rows - np.einsum("nad,na->nd", J, tau)).max()
     if left > _IDLE_RTOL * np.abs(rows).max():

@@ -8,7 +8,7 @@ with noise. Friction, rotor inertia and offsets act through their columns of W.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -17,18 +17,18 @@ from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states
 from dynid.excitation.efforts import closed_efforts, internal_tension
+from dynid.excitation.friction import ExtraFriction
+from dynid.excitation.sensing import Course, Per, Sensing, recorded
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
-from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.load import simulated_loads
 from dynid.regressor.regressor import tree_matrix
 
-Per = float | Float[Array, "c"]
 _BLOCK = 4096  # samples: the dense regressor of a block stays below some tens of megabytes
 _IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
 
@@ -40,6 +40,7 @@ def inverse_efforts(
     dq: Float[Array, "n m"],
     ddq: Float[Array, "n m"],
     mounted: tuple[str, ...] = (),
+    resist: Float[Array, "n v"] | None = None,
 ) -> Float[Array, "n a"]:
     """Efforts of all actuators at measured positions and their rates, least norm if redundant.
 
@@ -50,13 +51,14 @@ def inverse_efforts(
         dq: Their rates, shape (n, m), per s.
         ddq: Their second rates, shape (n, m), per s^2.
         mounted: Payloads on the robot.
+        resist: Further efforts against each tree coordinate, shape (n, v), in [N m] or [N].
 
     Returns:
         In the order of the actuators, shape (n, a), in [N m] or [N].
     """
     chi = parameter_vector(mechanism, chi_true)
-    if mechanism.loops:
-        return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted)
+    if mechanism.is_closed:
+        return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted, resist=resist)
     directions = inverse_directions(mechanism)
     coordinates = coordinate_map(mechanism)
     G, states = coordinates.velocities, coordinates.states(q, dq, ddq)
@@ -67,6 +69,8 @@ def inverse_efforts(
         load = loads(q_tree, dq_tree, ddq_tree, G)
         blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted, load) @ chi)
     rows = np.concatenate(blocks)
+    if resist is not None:
+        rows = rows + resist @ directions.N
     tau = rows @ np.linalg.pinv(directions.effort_map).T
     left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
     if np.any(left > _IDLE_RTOL * np.abs(rows).max()):
@@ -133,23 +137,71 @@ def simulate_log(
         name: Of the log.
     """
     t = np.arange(round(duration * rate) + 1) / rate
-    if mechanism.loops:
+    course = prescribed_course(mechanism, chi_true, motion, t, payloads, tension)
+    sensing = Sensing(
+        resolution=encoder_resolution, effort_sigma=torque_sigma, correlation=tau_coloured, velocity=velocity
+    )
+    return recorded(course, sensing, np.random.default_rng(seed)).log(mechanism, payloads, name)
+
+
+def prescribed_course(
+    mechanism: Mechanism,
+    chi_true: Float[Array, "p"] | Mapping[str, float],
+    motion: Trajectory,
+    t: Float[Array, "n"],
+    payloads: tuple[str, ...] = (),
+    tension: float = 0.0,
+    friction: ExtraFriction | None = None,
+    changes: Sequence[tuple[float, tuple[str, ...]]] = (),
+) -> Course:
+    """What a robot does that follows a motion exactly: the efforts are those of the inverse model.
+
+    Args:
+        mechanism: The robot.
+        chi_true: All standard parameters, in the order of the table or by name, SI.
+        motion: Of the measured coordinates.
+        t: Evenly spaced, shape (n,), in [s].
+        payloads: Mounted at the beginning.
+        tension: Of a redundantly actuated closed robot, see `internal_tension`, in [N m] or [N].
+        friction: Beyond that of the drive terms.
+        changes: Times [s], growing, and the payloads mounted from then on.
+    """
+    chi = parameter_vector(mechanism, chi_true)
+    states: ClosedStates | None = None
+    strain: Float[Array, "n a"] | None = None
+    if mechanism.is_closed:
         (q, dq, ddq), states = closed_motion(mechanism, motion, t)
         strain = internal_tension(mechanism, states.N, t, tension) if tension else None
-        tau = closed_efforts(mechanism, parameter_vector(mechanism, chi_true), states, payloads, strain)
+        dq_tree = states.dq
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
-        tau = inverse_efforts(mechanism, chi_true, q, dq, ddq, payloads)
-    noise = effort_noise(np.random.default_rng(seed), len(t), tau.shape[1], tau_coloured)
-    return log_from_arrays(
-        mechanism,
-        t,
-        quantised(q, encoder_resolution),
-        tau + noise * np.asarray(torque_sigma),
-        dq=dq if velocity else None,
-        payloads=payloads,
-        name=name,
-    )
+        dq_tree = coordinate_map(mechanism).states(q, dq, ddq)[1]
+    resist = None
+    if friction is not None and friction.owners:
+        resist = friction.along(dq_tree @ friction.D.T, float(t[1] - t[0])) @ friction.D
+    tau = np.zeros((len(t), len(mechanism.actuators)))
+    for mounted, rows in payload_phases(t, payloads, changes):
+        own = None if resist is None else resist[rows]
+        if states is None:
+            tau[rows] = inverse_efforts(mechanism, chi, q[rows], dq[rows], ddq[rows], mounted, own)
+            continue
+        part = ClosedStates(*(x[rows] for x in (states.q, states.dq, states.ddq, states.N)))
+        tau[rows] = closed_efforts(
+            mechanism, chi, part, mounted, None if strain is None else strain[rows], own
+        )
+    return Course(t, q, dq, ddq, tau)
+
+
+def payload_phases(
+    t: Float[Array, "n"], payloads: tuple[str, ...], changes: Sequence[tuple[float, tuple[str, ...]]] = ()
+) -> list[tuple[tuple[str, ...], slice]]:
+    """Stretches of samples with the payloads mounted in each; `changes` as for `prescribed_course`."""
+    times = [time for time, _ in changes]
+    starts = [0, *np.searchsorted(t, times).tolist()]
+    stops = [*starts[1:], len(t)]
+    mounted = [payloads, *(names for _, names in changes)]
+    rows = zip(mounted, starts, stops, strict=True)
+    return [(names, slice(start, stop)) for names, start, stop in rows if start < stop]
 
 
 def closed_motion(
@@ -166,27 +218,3 @@ def closed_motion(
 def _assembled(mechanism: Mechanism, q: Array, dq: Array, ddq: Array) -> ClosedStates:
     """All coordinates from the measured ones."""
     return closed_states(mechanism, sensors_of(mechanism, mechanism.measured_positions), q, dq, ddq)
-
-
-def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:
-    """Positions rounded to whole encoder steps; a resolution of 0 leaves them as they are."""
-    step = np.broadcast_to(np.asarray(resolution, float), q.shape[1:])
-    if np.any(step < 0):
-        raise InputError(f"encoder resolution {step.min():g} is negative")
-    whole = np.where(step > 0, step, 1.0)
-    return np.where(step > 0, np.rint(q / whole) * whole, q)
-
-
-def effort_noise(
-    rng: np.random.Generator, n: int, a: int, correlation: float | None = None
-) -> Float[Array, "n a"]:
-    """Noise of deviation 1: white, or e_k = c e_(k-1) + sqrt(1 - c^2) w_k, stationary from the start."""
-    white = rng.normal(size=(n, a))
-    if correlation is None:
-        return white
-    if not 0.0 <= correlation < 1.0:
-        raise InputError(f"noise correlation {correlation} is not between 0 and 1", remedy="e.g. 0.95")
-    from scipy.signal import lfilter
-
-    white[1:] *= np.sqrt(1.0 - correlation**2)
-    return np.asarray(lfilter([1.0], [1.0, -correlation], white, axis=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,12 @@ from dynid.motion.log import Log
 
 def write_log(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write the valid samples of a log; the ending .csv or .parquet decides the format."""
+    return write_columns(log_columns(log), path)
+
+
+def write_columns(columns: Mapping[str, Shaped[Array, "n"]], path: str | os.PathLike[str]) -> Path:
+    """Write columns by name; the ending .csv or .parquet decides the format."""
     target = Path(path)
-    columns = log_columns(log)
     if target.suffix == ".csv":
         rows = np.column_stack([np.asarray(column, float) for column in columns.values()])
         # Seventeen digits give every float64 back exactly.
@@ -44,7 +49,7 @@ def log_columns(log: Log) -> dict[str, Shaped[Array, "n"]]:
     return columns
 
 
-def _write_parquet(columns: dict[str, Shaped[Array, "n"]], target: Path) -> None:
+def _write_parquet(columns: Mapping[str, Shaped[Array, "n"]], target: Path) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -54,4 +59,4 @@ def _write_parquet(columns: dict[str, Shaped[Array, "n"]], target: Path) -> None
             file=target,
             remedy="pip install 'dynid[parquet]', or write .csv",
         ) from error
-    pq.write_table(pa.table(columns), target)
+    pq.write_table(pa.table(dict(columns)), target)

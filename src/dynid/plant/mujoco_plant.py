@@ -15,11 +15,10 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import NoResultError
 from dynid.excitation.measured import measured_motion
+from dynid.excitation.sensing import Course, Per, Sensing, recorded
 from dynid.excitation.series import Trajectory
-from dynid.excitation.simulate import Per, effort_noise, quantised
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.logs import log_from_arrays
 from dynid.plant.mujoco_model import mujoco_model
 from dynid.plant.reference import reference_along
 from dynid.plant.settings import DEFAULT_STEP, STIFF, Softness, substeps
@@ -135,18 +134,15 @@ def plant_log(
     name: str = "mujoco",
 ) -> Log:
     """What a recorder writes down of a run; arguments as for `simulate_mujoco`."""
-    q, dq, ddq = measured_motion(mechanism, run.q, run.dq, run.ddq)
-    noise = effort_noise(np.random.default_rng(seed), len(run.t), run.tau.shape[1], tau_coloured)
-    log = log_from_arrays(
-        mechanism,
-        run.t,
-        quantised(q, encoder_resolution),
-        run.tau + noise * np.asarray(torque_sigma),
-        dq=dq if velocity else None,
-        ddq=ddq if acceleration else None,
-        payloads=payloads,
-        name=name,
+    course = Course(run.t, *measured_motion(mechanism, run.q, run.dq, run.ddq), run.tau)
+    sensing = Sensing(
+        resolution=encoder_resolution,
+        effort_sigma=torque_sigma,
+        correlation=tau_coloured,
+        velocity=velocity,
+        acceleration=acceleration,
     )
+    log = recorded(course, sensing, np.random.default_rng(seed)).log(mechanism, payloads, name)
     widths = f"dry friction turns within {max(run.width.values(), default=0.0):.2g} rad/s or m/s of rest"
     told = (
         f"MuJoCo, RK4 steps of {run.step:.3g} s, loops open by at most {run.gap.max():.2g} m or rad; {widths}"
