@@ -260,8 +260,8 @@ def test_couplings_are_put_together(load):
             "",
         ),
         (
-            "cables: [{name: c, from: {body: base, xyz: [0, 0, 1]}, to: {body: b3, xyz: [0, 0, 0]}}]",
-            "cables are",
+            "cables: [{name: c, from: {body: b3, xyz: [0, 0, 1]}, to: {body: b3, xyz: [0, 0, 0]}}]",
+            "joins 'b3' to itself",
             "",
         ),
         (

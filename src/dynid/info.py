@@ -110,7 +110,7 @@ def describe(
 
 def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
     """Degrees of freedom, and what the closures say of over-constraint."""
-    if not robot.loops:
+    if not robot.is_closed:
         return len(coordinate_map(robot).independent), ()
     found = assembly_of(robot).mobility
     if not found.n_redundant:
@@ -122,7 +122,7 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
 
 def _rows(robot: Mechanism, model: Model, rows: Sequence[str] | None = None) -> Directions | None:
     """Rows of a tree; None for a closed mechanism, of which all tangent directions are taken."""
-    return None if robot.loops else choose_rows(model.directions(robot), rows)
+    return None if robot.is_closed else choose_rows(model.directions(robot), rows)
 
 
 def variant(

@@ -81,7 +81,7 @@ def pose_angles(pose: Mapping[str, Float[Array, "n"]], angles: str = "xyz") -> d
 
 def _start(mechanism: Mechanism, body: str, angles: str) -> tuple[dict[str, float], dict[str, float]]:
     """Start positions of all tree joints, and the pose of the body there."""
-    if mechanism.loops:
+    if mechanism.is_closed:
         q = assembly_of(mechanism).start
     else:
         unturned = {f"{joint.name}_qw": 1.0 for joint in mechanism.joints if joint.has_quaternion}
@@ -123,7 +123,7 @@ def _chain(
 
 def _check_freedoms(mechanism: Mechanism, robot: Mechanism, body: str, given: Sequence[str]) -> None:
     """The guide must neither lock the robot nor leave part of it free."""
-    loops = bool(mechanism.loops)
+    loops = mechanism.is_closed
     freedoms = assembly_of(mechanism).dof if loops else len(coordinate_map(mechanism).independent)
     left = assembly_of(robot).dof
     if left < freedoms:

@@ -91,7 +91,7 @@ def predict_efforts(
         )
         parameters = parameter_table(mounted)
         model = model_named(estimate.model)
-        rows = None if mounted.loops else choose_rows(model.directions(mounted), experiment.efforts)
+        rows = None if mounted.is_closed else choose_rows(model.directions(mounted), experiment.efforts)
         values = standard_values(estimate, mounted, parameters, experiment, model, rows, mechanism.payloads)
         found = efforts_along(
             guided,

@@ -59,13 +59,18 @@ class TreeFreedoms:
 
 
 class ClosedFreedoms:
-    """A closed mechanism: as many coordinates as freedoms move the others through the loops."""
+    """A closed mechanism: as many coordinates as freedoms move the others through the loops.
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    Args:
+        poses: Closed poses at which the coordinates must serve, shape (s, n_q); default poses all about
+            the start pose.
+    """
+
+    def __init__(self, mechanism: Mechanism, poses: Float[Array, "s q"] | None = None) -> None:
         self.mechanism = mechanism
         self.assembly = assembly_of(mechanism)
         self.dof = self.assembly.dof
-        poses = self.assembly.samples
+        poses = self.assembly.samples if poses is None else poses
         A = self.assembly.closure.values(poses).A
         self.independent = np.array(self._choice(self.assembly.tangent(A)))
         where = self.assembly.closure.tables[4]
@@ -139,12 +144,33 @@ class ClosedFreedoms:
         return q, np.einsum("nvd,nwd,nw->nv", N, N, dq, optimize=True)
 
 
+class OrthonormalFreedoms(ClosedFreedoms):
+    """A closed mechanism whose directions are orthonormal at every pose: no coordinate is preferred, and
+    none can fail; but what they count is no coordinate."""
+
+    def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:
+        """Orthonormal N in the units of the coordinates."""
+        return self.assembly.tangent(self.assembly.closure.values(q).A)
+
+    def regular(self, q: Float[Array, "n q"]) -> bool:
+        """Always."""
+        return True
+
+    def lifted(
+        self, q: Float[Array, "n q"], dy: Float[Array, "n d"], gamma: Float[Array, "n c"] | None = None
+    ) -> Float[Array, "n v"]:
+        """Rates x with A x = -gamma: N dy and the smallest that makes up for gamma."""
+        parts = self.assembly.split(self.assembly.closure.values(q).A)
+        x = np.einsum("nvd,nd->nv", parts.N, dy)
+        return x if gamma is None else x - parts.step(gamma)
+
+
 Freedoms = TreeFreedoms | ClosedFreedoms
 
 
 def freedoms_of(mechanism: Mechanism) -> Freedoms:
     """The independent velocities of a mechanism."""
-    return ClosedFreedoms(mechanism) if mechanism.loops else TreeFreedoms(mechanism)
+    return ClosedFreedoms(mechanism) if mechanism.is_closed else TreeFreedoms(mechanism)
 
 
 def position_rates(

@@ -136,6 +136,9 @@ def _points(mechanism: Mechanism, owner: Body | Payload) -> Float[Array, "n 3"]:
     for loop in mechanism.loops:
         ends = ((loop.body_a, loop.a), (loop.body_b, loop.b))
         outer += [frame.p for body, frame in ends if body == owner.name]
+    for cable in mechanism.cables:
+        points = ((cable.body_from, cable.D), (cable.body_to, cable.A))
+        outer += [point for body, point in points if body == owner.name]
     return np.array([inner, *outer])
 
 

@@ -34,7 +34,7 @@ def random_motion(
     margin: float = 0.02,
 ) -> FourierMotion | ClosedMotion:
     """A random exciting motion of any robot within its own limits: see `random_fourier`, `random_closed`."""
-    if mechanism.loops:
+    if mechanism.is_closed:
         _check_series(harmonics, frequency, draws)
         return random_closed(
             mechanism, seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin

@@ -121,7 +121,7 @@ def random_point_to_point(
             remedy="visit at least one point, draw at least once, and rest 0 s or more",
         )
     rng = np.random.default_rng(seed)
-    if not mechanism.loops:
+    if not mechanism.is_closed:
         check_joints(mechanism)
         limits = _narrowed(robot_limits(mechanism), margin)
         centre = 0.5 * (limits.low + limits.high)

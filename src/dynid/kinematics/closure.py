@@ -10,6 +10,8 @@ axes e_i of a, g_k of b, the equations are
     one fixed rotation   e_i . g_j                        (universal: i of a normal to j of b)
     all rotations fixed  (e_j . g_i - e_i . g_j) / 2      (three of them, zero at alignment)
     rod                  (d . d - L^2) / (2 L)
+    cable                L(d) - length, or L(d) - q_c     (L as in `cable_kernels`, d seen from a)
+    swivel encoder       angle of d about z of a - q_s
     coupling             q_j - sum ratio q_k - offset
 """
 
@@ -24,7 +26,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Inexact
 
 from dynid.arrays import Array
-from dynid.kinematics.equation_kinds import ALONG, NORMAL, ROD
+from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.loop import Loop
@@ -58,6 +60,17 @@ class _Rod:
 
 
 @dataclass(frozen=True, eq=False)
+class _Cable:
+    """Length over a pulley, or its swivel angle, is a constant or a coordinate (position, velocity) alone."""
+
+    loop: int
+    kind: int
+    radius: float
+    length: float
+    own: tuple[int, int] | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Linear:
     """Sum of factor * q = offset; terms hold position, velocity (the same scalar) and factor."""
 
@@ -65,7 +78,7 @@ class _Linear:
     offset: float
 
 
-_Equation = _Along | _Normal | _Rod | _Linear
+_Equation = _Along | _Normal | _Rod | _Cable | _Linear
 Tables = tuple[tuple[Array, ...], ...]
 
 
@@ -189,6 +202,7 @@ def _equations(mechanism: Mechanism) -> tuple[_Equation, ...]:
     found: list[_Equation] = []
     for i, loop in enumerate(mechanism.loops):
         found += _loop_equations(i, loop)
+    found += _cable_equations(mechanism)
     for coupling in mechanism.couplings:
         terms = tuple(
             (mechanism.positions.index(name), mechanism.coordinates.index(name), -ratio)
@@ -196,6 +210,23 @@ def _equations(mechanism: Mechanism) -> tuple[_Equation, ...]:
         )
         found.append(_Linear(terms, coupling.offset))
     return tuple(found)
+
+
+def _cable_equations(mechanism: Mechanism) -> list[_Equation]:
+    """One equation a cable, then one a swivel encoder; they count as loops behind the others."""
+    found: list[_Equation] = []
+    first = len(mechanism.loops)
+
+    def coordinate(name: str) -> tuple[int, int]:
+        return mechanism.positions.index(name), mechanism.coordinates.index(name)
+
+    for i, cable in enumerate(mechanism.cables):
+        own = coordinate(cable.name) if cable.length is None else None
+        found.append(_Cable(first + i, CABLE, cable.radius, cable.length or 0.0, own))
+    first += len(mechanism.cables)
+    for i, swivel in enumerate(mechanism.swivels):
+        found.append(_Cable(first + i, SWIVEL, 0.0, 0.0, coordinate(swivel.name)))
+    return found
 
 
 def _loop_equations(i: int, loop: Loop) -> list[_Equation]:
@@ -221,6 +252,7 @@ def _names(mechanism: Mechanism) -> list[str]:
     names = []
     for i, loop in enumerate(mechanism.loops):
         names += [loop.name] * len(_loop_equations(i, loop))
+    names += [cable.name for cable in mechanism.cables] + [swivel.name for swivel in mechanism.swivels]
     return names + [f"coupling of {coupling.joint}" for coupling in mechanism.couplings]
 
 
@@ -254,6 +286,7 @@ def _loop_tables(
                 if link in chains[side] - chains[1 - side]:
                     moving.append((link, axis, slides, sign))
                     entries += [(row, column) for row in own]
+        entries += [(row, one.own[1]) for row in own if isinstance(one := equations[row], _Cable) and one.own]
         first_coordinate.append(len(moving))
         first_equation.append(first_equation[-1] + len(own))
         first_entry.append(len(entries))
@@ -270,39 +303,53 @@ def _loop_of(equation: _Equation) -> int:
 
 
 def _loop_frames(tree: Tree, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "12"]]]:
-    """Link and placement of frames a and b of each loop."""
+    """Link and placement of frames a and b of each loop, then of each cable and swivel encoder."""
     where = {
         name: (int(link), Frame(flat[:9].reshape(3, 3), flat[9:]))
         for name, link, flat in zip(tree.body_names, tree.body_link, tree.body_frame, strict=True)
     }
     where[BASE] = (-1, Frame(np.eye(3), np.zeros(3)))
     links, frames = [], []
-    for loop in mechanism.loops:
-        for body, frame in ((loop.body_a, loop.a), (loop.body_b, loop.b)):
-            link, at = where[body]
-            placed = at @ frame
-            links.append(link)
-            frames.append(np.concatenate([placed.R.ravel(), placed.p]))
+    for body, frame in _ends(mechanism):
+        link, at = where[body]
+        placed = at @ frame
+        links.append(link)
+        frames.append(np.concatenate([placed.R.ravel(), placed.p]))
     return links, frames
 
 
+def _ends(mechanism: Mechanism) -> list[tuple[str, Frame]]:
+    """Body and frame of both ends of loops, cables and the cables of swivel encoders."""
+    found = []
+    for loop in mechanism.loops:
+        found += [(loop.body_a, loop.a), (loop.body_b, loop.b)]
+    named = {cable.name: cable for cable in mechanism.cables}
+    for cable in (*mechanism.cables, *(named[swivel.cable] for swivel in mechanism.swivels)):
+        found += [(cable.body_from, cable.entry), (cable.body_to, cable.attachment)]
+    return found
+
+
 def _equation_tables(equations: Sequence[_Equation]) -> tuple[Array, ...]:
-    """Kind, axis, length and terms of the equations of loops, which come before couplings."""
+    """Kind, axis, length, terms, radius and own coordinate of the equations, those of couplings apart."""
     own = [one for one in equations if not isinstance(one, _Linear)]
     kind, axis = np.full(len(own), NORMAL), np.zeros(len(own), dtype=np.int64)
     length, first = np.ones(len(own)), [0]
+    radius, position = np.zeros(len(own)), np.full(len(own), -1)
     terms: list[tuple[float, int, int]] = []
     for c, equation in enumerate(own):
         if isinstance(equation, _Along):
             kind[c], axis[c] = ALONG, equation.axis
         elif isinstance(equation, _Rod):
             kind[c], length[c] = ROD, equation.length
+        elif isinstance(equation, _Cable):
+            kind[c], radius[c], length[c] = equation.kind, equation.radius, equation.length
+            position[c] = equation.own[0] if equation.own else -1
         else:
             terms += equation.terms
         first.append(len(terms))
     weights = np.array([weight for weight, _, _ in terms], dtype=float)
     of_a, of_b = (np.array([term[k] for term in terms], dtype=np.int64) for k in (1, 2))
-    return kind, axis, length, np.array(first, dtype=np.int64), weights, of_a, of_b
+    return kind, axis, length, np.array(first, dtype=np.int64), weights, of_a, of_b, radius, position
 
 
 def _linear_tables(equations: Sequence[_Equation]) -> tuple[tuple[Array, ...], list[tuple[int, int]]]:

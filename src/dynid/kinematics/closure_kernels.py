@@ -5,7 +5,8 @@ change it and have no entry. Tables (see `closure.tables_of`):
 
     loops      link and placement of frames a, b (two a loop); per loop: first coordinate, first
                equation, first entry; per coordinate: link, axis, slides, sign (+1 moves b, -1 a)
-    equations  kind, axis, length, first term; per term: weight, axis of a, axis of b
+    equations  kind, axis, length, first term; per term: weight, axis of a, axis of b; per equation:
+               radius of the pulley, position of the coordinate that belongs to it alone (-1: none)
     linear     first entry; per entry: position, coefficient; offset of each equation
 """
 
@@ -14,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.compiled import inlined, inner, kernel
-from dynid.kinematics.equation_kinds import ALONG, ROD
+from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
+from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
 from dynid.kinematics.lanes import LANES
 
@@ -39,6 +41,7 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
                 first + c,
                 a,
                 b,
+                q,
                 f[(first + c) * LANES : (first + c + 1) * LANES],
                 w[3 * c * LANES : 3 * (c + 1) * LANES],
             )
@@ -50,8 +53,7 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
             for c in range(count):
                 entry = entries[at * LANES : (at + 1) * LANES]
                 vector = w[3 * c * LANES : 3 * (c + 1) * LANES]
-                kind = equations[0][first + c]
-                if kind in (ALONG, ROD):
+                if equations[0][first + c] != NORMAL:
                     _dot(vector, u, entry)
                 else:
                     for k in range(LANES):
@@ -60,6 +62,11 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
                             + vector[LANES + k] * own[(3 + axis) * LANES + k]
                             + vector[2 * LANES + k] * own[(6 + axis) * LANES + k]
                         )
+                at += 1
+        for c in range(count):
+            if equations[8][first + c] >= 0:
+                for k in range(LANES):
+                    entries[at * LANES + k] = -1.0
                 at += 1
     first, start = e_first[-1], linear[0]
     for c in range(start.size - 1):
@@ -106,9 +113,9 @@ def _relative(own, b, axis, slides, sign, u):
 
 
 @inner
-def _equation(equations, c, a, b, f, w):
+def _equation(equations, c, a, b, q, f, w):
     """Value of one equation and its vector w."""
-    kind, axis, length, first, weight, axis_a, axis_b = equations
+    kind, axis, length, first, weight, axis_a, axis_b, radius, position = equations
     if kind[c] == ALONG:
         i = axis[c]
         for k in range(LANES):
@@ -128,6 +135,18 @@ def _equation(equations, c, a, b, f, w):
             w[k] = dx * inverse
             w[LANES + k] = dy * inverse
             w[2 * LANES + k] = dz * inverse
+    elif kind[c] == CABLE:
+        for k in range(LANES):
+            x, y, z = _in_frame(a, b, k)
+            total, gx, gy, gz = cable_length(radius[c], x, y, z)
+            f[k] = total - (q[position[c] * LANES + k] if position[c] >= 0 else length[c])
+            _to_base(a, gx, gy, gz, w, k)
+    elif kind[c] == SWIVEL:
+        for k in range(LANES):
+            x, y, _ = _in_frame(a, b, k)
+            angle, square = q[position[c] * LANES + k], x * x + y * y
+            f[k] = angle_between(x, y, angle)
+            _to_base(a, -y / square, x / square, 0.0 * x, w, k)
     else:
         for k in range(LANES):
             f[k] = 0.0
@@ -143,6 +162,25 @@ def _equation(equations, c, a, b, f, w):
                 w[k] += factor * (gy * ez - gz * ey)
                 w[LANES + k] += factor * (gz * ex - gx * ez)
                 w[2 * LANES + k] += factor * (gx * ey - gy * ex)
+
+
+@inlined
+def _in_frame(a, b, k):
+    """Origin of b in the axes of a."""
+    d = _difference(a, b, 9, k)
+    return (
+        a[k] * d[0] + a[3 * LANES + k] * d[1] + a[6 * LANES + k] * d[2],
+        a[LANES + k] * d[0] + a[4 * LANES + k] * d[1] + a[7 * LANES + k] * d[2],
+        a[2 * LANES + k] * d[0] + a[5 * LANES + k] * d[1] + a[8 * LANES + k] * d[2],
+    )
+
+
+@inlined
+def _to_base(a, x, y, z, w, k):
+    """A vector in the axes of a, turned into the base frame."""
+    w[k] = a[k] * x + a[LANES + k] * y + a[2 * LANES + k] * z
+    w[LANES + k] = a[3 * LANES + k] * x + a[4 * LANES + k] * y + a[5 * LANES + k] * z
+    w[2 * LANES + k] = a[6 * LANES + k] * x + a[7 * LANES + k] * y + a[8 * LANES + k] * z
 
 
 @inner
@@ -165,7 +203,7 @@ def _bias(equations, c, a, b, gamma):
 
     With axes e of a, g of b turning with w: e' = w x e, e'' = dw x e + w x e'.
     """
-    kind, axis, length, first, weight, axis_a, axis_b = equations
+    kind, axis, length, first, weight, axis_a, axis_b, radius, _ = equations
     if kind[c] == ALONG:
         for k in range(LANES):
             e, e1, e2 = _axis_rates(a, axis[c], k)
@@ -175,12 +213,27 @@ def _bias(equations, c, a, b, gamma):
         for k in range(LANES):
             d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
             gamma[k] = (_sum(d1, d1) + _sum(d, d2)) / length[c]
+    elif kind[c] in (CABLE, SWIVEL):
+        for k in range(LANES):
+            x, y, z = _seen_rates(a, b, 0, k), _seen_rates(a, b, 1, k), _seen_rates(a, b, 2, k)
+            if kind[c] == CABLE:
+                gamma[k] = cable_acceleration(radius[c], x, y, z)
+            else:
+                gamma[k] = swivel_rates(x, y)[1]
     else:
         for t in range(first[c], first[c + 1]):
             for k in range(LANES):
                 e, e1, e2 = _axis_rates(a, axis_a[t], k)
                 g, g1, g2 = _axis_rates(b, axis_b[t], k)
                 gamma[k] += weight[t] * (_sum(e2, g) + 2.0 * _sum(e1, g1) + _sum(g2, e))
+
+
+@inlined
+def _seen_rates(a, b, i, k):
+    """A coordinate of the origin of b in the moving axes of a, with its first and second derivative."""
+    e, e1, e2 = _axis_rates(a, i, k)
+    d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
+    return _sum(e, d), _sum(e1, d) + _sum(e, d1), _sum(e2, d) + 2.0 * _sum(e1, d1) + _sum(e, d2)
 
 
 @inlined

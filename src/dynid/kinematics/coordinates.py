@@ -46,7 +46,7 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
         measured: Position names in the order of the log's columns; default those of
             `mechanism.measured`.
     """
-    if mechanism.loops:
+    if mechanism.is_closed:
         raise InputError(
             f"robot '{mechanism.name}' has closed loops: its coordinates follow from the loops, not from"
             " couplings alone",

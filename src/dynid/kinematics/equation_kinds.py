@@ -1,3 +1,3 @@
 """Kinds of closure equations, as the kernel numbers them."""
 
-ALONG, NORMAL, ROD = range(3)
+ALONG, NORMAL, ROD, CABLE, SWIVEL = range(5)

@@ -29,7 +29,7 @@ def motor_jacobian(mechanism: Mechanism, N: Float[Array, "*n v d"]) -> Float[Arr
 
 def driven_freedoms(mechanism: Mechanism) -> tuple[int, int]:
     """Freedoms of the robot, and how many of them its actuators drive (the rank of J)."""
-    if mechanism.loops:
+    if mechanism.is_closed:
         assembly = assembly_of(mechanism)
         q = assembly.walk(np.random.default_rng(_SEED), _STATES, reach=0.5)
         N = assembly.tangent(assembly.closure.values(q).A)

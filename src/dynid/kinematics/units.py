@@ -34,6 +34,7 @@ def _length_unit(mechanism: Mechanism) -> float:
     frames = [frame for joint in mechanism.joints for frame in (joint.placement, joint.body)]
     frames += [frame for loop in mechanism.loops for frame in (loop.a, loop.b)]
     lengths = [float(np.linalg.norm(frame.p)) for frame in frames]
+    lengths += [float(np.linalg.norm(x)) for cable in mechanism.cables for x in (cable.D, cable.A)]
     lengths += [loop.length for loop in mechanism.loops if loop.length is not None]
     largest = max(lengths, default=0.0)
     if not largest > 0.0:

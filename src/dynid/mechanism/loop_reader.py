@@ -1,4 +1,4 @@
-"""Loops of the robot file; cables are checked by the schema, but not yet identified."""
+"""Loops of the robot file."""
 
 from __future__ import annotations
 
@@ -97,31 +97,6 @@ def _turn(fields: Mapping[str, Entry], scope: Scope) -> Frame:
             "remove it; 'rpy' or two of 'x', 'y', 'z' under 'a' and 'b' turn the frames",
         )
     return Frame(align_z(read_axis(fields["axis"], scope)), np.zeros(3))
-
-
-def check_cables(entry: Entry, scope: Scope, bodies: Collection[str]) -> None:
-    """Refuse what `cables:` may not contain."""
-    names: set[str] = set()
-    for item in entry.items():
-        fields = item.fields(("name", "from", "pulley", "to"), required=("name", "from", "to"))
-        _new_name(fields["name"], names)
-        for end in ("from", "to"):
-            point = fields[end].fields(("body", "xyz"), required=("body", "xyz"))
-            _body(point["body"], {BASE, *bodies})
-            read_frame(fields[end], point, scope)
-        if "pulley" in fields:
-            pulley = fields["pulley"].fields(("radius", "axis"), required=("radius", "axis"))
-            scope.number(pulley["radius"])
-            read_axis(pulley["axis"], scope)
-
-
-def refuse_closed(fields: Mapping[str, Entry]) -> None:
-    """Cables pass the schema, but this version does not identify them."""
-    if "cables" in fields and list(fields["cables"].items()):
-        raise fields["cables"].error(
-            "cables are not yet supported: this version identifies trees and closed loops",
-            "remove 'cables:'; a later version adds them",
-        )
 
 
 def _new_name(entry: Entry, names: set[str]) -> None:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import Joint
@@ -112,11 +113,14 @@ class Mechanism:
         stribeck: Owner of a term Fk -> the speed vs of its exp(-(dq / vs)^2), in [rad/s] or [m/s], where
             it is known.
         loops: Closures of the tree; `couplings` are closures too, but linear.
+        cables: Closures too: those without a given length have a coordinate, a massless slide among
+            `joints` under the cable's name. `swivels` likewise have a hinge each.
         start: Position coordinates of a pose near which the loops are first closed (others zero).
         known: Further parameters by full name (e.g. Ia_motor1) taken as true.
         prior: Further parameters by full name, printed beside the estimates as those of bodies are.
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
+        free: Position coordinates that describe the free motion with locked cables; empty: none named.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
         force_sensor: The sensor whose equations are meant, see `with_force_sensor`; None: those of joints.
     """
@@ -146,10 +150,18 @@ class Mechanism:
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
     stribeck: Mapping[str, float] = field(default_factory=dict)
+    cables: tuple[Cable, ...] = ()
+    swivels: tuple[Swivel, ...] = ()
+    free: tuple[str, ...] = ()
     force_sensor: ForceSensor | None = None
 
     def __post_init__(self) -> None:
         _check(self)
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether loops or cables close the tree."""
+        return bool(self.loops or self.cables)
 
     @cached_property
     def joint_of_body(self) -> dict[str, Joint]:
@@ -269,5 +281,27 @@ def _check(robot: Mechanism) -> None:
                 raise refuse(
                     f"loop '{loop.name}' joins unknown body '{body}'" + nearest(body, robot.bodies), ""
                 )
+    _check_cables(robot, refuse)
     if not np.all(np.isfinite(robot.gravity)):
         raise refuse(f"gravity {robot.gravity} is not finite", "give three numbers in m/s^2")
+
+
+def _check_cables(robot: Mechanism, refuse: Callable[[str, str], InputError]) -> None:
+    """Refuse cables whose bodies or coordinates are missing."""
+    scalar = {joint.name for joint in robot.joints if joint.coordinates == (joint.name,)}
+    named = {cable.name: cable for cable in robot.cables}
+    for cable in robot.cables:
+        for body in (cable.body_from, cable.body_to):
+            if body != BASE and body not in robot.bodies:
+                raise refuse(
+                    f"cable '{cable.name}' ends on unknown body '{body}'" + nearest(body, robot.bodies), ""
+                )
+        if cable.length is None and cable.name not in scalar:
+            raise refuse(
+                f"cable '{cable.name}' has neither a length nor a coordinate",
+                "give its length, or add the joint that `cable_joint` makes",
+            )
+    for swivel in robot.swivels:
+        owner = named.get(swivel.cable)
+        if owner is None or owner.axis is None or swivel.name not in scalar:
+            raise refuse(f"swivel encoder '{swivel.name}' sits on no pulley with a coordinate for it", "")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import InputError
+from dynid.mechanism.cable import Cable
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism
@@ -35,6 +36,7 @@ class Parts:
     bodies: dict[str, Body] = field(default_factory=dict)
     couplings: tuple[Coupling, ...] = ()
     loops: tuple[Loop, ...] = ()
+    cables: tuple[Cable, ...] = ()
     limits: dict[str, dict[str, Any]] = field(default_factory=dict)
     root: str = BASE
     gravity: tuple[float, ...] = GRAVITY

@@ -13,6 +13,7 @@ import numpy as np
 from dynid.entry import Entry, root_entry
 from dynid.errors import nearest
 from dynid.mechanism.body_reader import read_bodies, read_payloads
+from dynid.mechanism.cable_reader import add_cables, start_lengths, winches
 from dynid.mechanism.drive_reader import (
     read_actuators,
     read_couplings,
@@ -21,7 +22,7 @@ from dynid.mechanism.drive_reader import (
 )
 from dynid.mechanism.joint_reader import read_joints
 from dynid.mechanism.loop_joint import can_be_joint, cut_loops
-from dynid.mechanism.loop_reader import check_cables, read_loops, refuse_closed
+from dynid.mechanism.loop_reader import read_loops
 from dynid.mechanism.measured_reader import Measured, read_measured
 from dynid.mechanism.measured_start import chain_starts
 from dynid.mechanism.mechanism import Actuator, Body, Mechanism
@@ -115,6 +116,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         stribeck=read_stribeck(fields["stribeck"], scope, drive) if "stribeck" in fields else {},
         couplings=parts.couplings,
         loops=(*parts.loops, *measured.welds),
+        cables=parts.cables,
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
@@ -140,8 +142,7 @@ def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: Source
     if "loops" in fields:
         _close(fields, scope, parts)
     if "cables" in fields:
-        check_cables(fields["cables"], scope, parts.bodies)
-    refuse_closed(fields)
+        add_cables(fields["cables"], scope, parts)
     if "bodies" in fields:
         parts.bodies = read_bodies(fields["bodies"], scope, parts.bodies)
     if "couplings" in fields:
@@ -164,7 +165,12 @@ def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Pa
     if "actuators" in fields:
         replaced = {one.name for one in parts.actuators} - {c for j in parts.joints for c in j.coordinates}
         parts.limits = {name: own for name, own in parts.limits.items() if name not in replaced}
-        return read_actuators(fields["actuators"], scope, parts.joints)
+        listed = read_actuators(fields["actuators"], scope, parts.joints)
+        winch = {one.name: one for one in winches(parts)}
+        return tuple(winch.get(one.name, one) if one.on == {one.name: 1.0} else one for one in listed)
+    own = winches(parts)
+    if own and not parts.actuators:
+        return own
     return source_actuators(parts, root.error)
 
 
@@ -178,7 +184,7 @@ def _measured(
     if "measured" in fields:
         loops = {loop.name for loop in parts.loops}
         return read_measured(fields["measured"], scope, parts.joints, parts.bodies, loops)
-    closed = bool(parts.loops)
+    closed = bool(parts.loops or parts.cables)
     return Measured(default_measured(parts.joints, parts.couplings, actuators, closed=closed))
 
 
@@ -211,10 +217,14 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
     if robot.poses:
         start = later.get("start", robot.start)
         later["start"] = {**chain_starts(robot, start), **start}
+    if robot.cables:
+        start = later.get("start", robot.start)
+        later["start"] = {**start_lengths(robot, start), **start}
     if "free" in fields:
         valid = {name for joint in robot.joints for name in joint.positions}
         short = {name.rsplit("_", 1)[-1] for name in valid}
         for item in fields["free"].items():
             if item.text() not in valid | short:
                 raise item.error(f"unknown coordinate '{item.text()}'" + nearest(item.text(), sorted(valid)))
+        later["free"] = fields["free"].texts()
     return later

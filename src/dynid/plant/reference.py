@@ -57,7 +57,7 @@ def reference_along(
     n = int(np.ceil(duration * max(rate, _LEAST_RATE))) + 6  # a little more than is asked for
     t = np.arange(n + 1) / max(rate, _LEAST_RATE)
     without = {name: 0.0 if name.partition("_")[0] in DRY else value for name, value in truth.items()}
-    if mechanism.loops:
+    if mechanism.is_closed:
         _, states = closed_motion(mechanism, motion, t)
         q, dq = states.q, states.dq
         foreseen = closed_efforts(mechanism, parameter_vector(mechanism, without), states, payloads)

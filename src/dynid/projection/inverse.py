@@ -29,7 +29,7 @@ _STILL = 1e-9  # of a unit step along the loops' tangent: rounding
 
 def inverse_directions(mechanism: Mechanism) -> Directions:
     """All rows of the inverse model: its motors, then its passive joints."""
-    if mechanism.loops:
+    if mechanism.is_closed:
         return _closed_directions(mechanism)
     coordinates = coordinate_map(mechanism)
     G = coordinates.velocities

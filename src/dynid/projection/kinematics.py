@@ -146,7 +146,7 @@ def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | C
     """The kinematics of a mechanism along a log, made once: several models share it."""
     known = _KNOWN.get(motion)
     if known is None or known[0] is not mechanism:
-        kind = ClosedKinematics if mechanism.loops else TreeKinematics
+        kind = ClosedKinematics if mechanism.is_closed else TreeKinematics
         known = _KNOWN[motion] = (mechanism, kind(mechanism, motion))
     return known[1]
 

@@ -42,7 +42,7 @@ def structural_factor(
         stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
             second squared times three.
     """
-    if mechanism.loops:
+    if mechanism.is_closed:
         return _closed_factor(mechanism, parameters, loads, stretch, seed)
     rng = np.random.default_rng(seed)
     coordinates = coordinate_map(mechanism)

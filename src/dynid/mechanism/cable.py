@@ -1,0 +1,170 @@
+"""Cable: an inextensible line from an entry point, round an optional swivel pulley, to an attachment.
+
+The pulley turns about its swivel axis so that its plane holds the attachment A: with u the unit vector
+normal to the axis towards A, its centre is C = D + radius u. The cable reaches D along the axis, lies on
+the pulley up to the tangent point B, and runs straight to A:
+
+    L = radius * arc(D, B) + |A - B|        (paper 003, eqs 2 to 5)
+
+A cable of given `length` is locked: one closure equation L = length. Any other has a coordinate of its
+own, its total length l, and the equation L = l; tension pulls against +l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.mechanism.frame import Frame, align_z, unit_vector
+from dynid.mechanism.joint import Joint, JointKind
+
+if TYPE_CHECKING:
+    from dynid.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class Cable:
+    """One cable between two bodies.
+
+    Attributes:
+        body_from: Body (or `base`) that carries the entry point and its pulley.
+        D: Entry point in that body's frame, shape (3,), in [m].
+        axis: Swivel axis there, the direction in which the cable runs as it reaches D, unit vector of
+            shape (3,); None for an eyelet.
+        radius: Of the pulley, in [m]; 0 for an eyelet.
+        body_to: Body at the other end.
+        A: Attachment in that body's frame, shape (3,), in [m].
+        length: Total length from D to A where the cable is locked, in [m]; None: it has a coordinate.
+        x: Direction normal to `axis` from which a swivel angle counts; None: nothing measures it.
+    """
+
+    name: str
+    body_from: str
+    D: Float[Array, "3"]
+    axis: Float[Array, "3"] | None
+    radius: float
+    body_to: str
+    A: Float[Array, "3"]
+    length: float | None = None
+    x: Float[Array, "3"] | None = None
+
+    @property
+    def entry(self) -> Frame:
+        """Frame at D in its body: z along the swivel axis, x where the swivel angle is zero."""
+        if self.axis is None:
+            return Frame(np.eye(3), self.D)
+        if self.x is None:
+            return Frame(align_z(self.axis), self.D)
+        x = unit_vector(self.x - self.axis * (self.axis @ self.x))
+        return Frame(np.column_stack([x, np.cross(self.axis, x), self.axis]), self.D)
+
+    @property
+    def attachment(self) -> Frame:
+        """Frame at A in its body."""
+        return Frame(np.eye(3), self.A)
+
+
+@dataclass(frozen=True)
+class Swivel:
+    """An encoder of the angle of a cable's pulley about its swivel axis: a coordinate of its own.
+
+    Attributes:
+        name: Of the sensor, its joint and its column in a log.
+        cable: Whose pulley turns.
+    """
+
+    name: str
+    cable: str
+
+
+def cable_joint(name: str, taken: Sequence[str] | set[str] = ()) -> Joint:
+    """The massless slide whose travel is the length of a cable that is not locked."""
+    return _virtual(name, JointKind.PRISMATIC, taken)
+
+
+def swivel_joint(name: str, taken: Sequence[str] | set[str] = ()) -> Joint:
+    """The massless hinge whose angle is that of a pulley about its swivel axis."""
+    return _virtual(name, JointKind.REVOLUTE, taken)
+
+
+def _virtual(name: str, kind: JointKind, taken: Sequence[str] | set[str]) -> Joint:
+    link = f"{name}_link"
+    while link in taken:
+        link += "_"
+    return Joint(name, kind, "base", link, axes=(np.array([0.0, 0.0, 1.0]),))
+
+
+def driven_cables(mechanism: Mechanism) -> tuple[Cable, ...]:
+    """Cables with a coordinate, in file order."""
+    return tuple(cable for cable in mechanism.cables if cable.length is None)
+
+
+def cable_coordinates(mechanism: Mechanism) -> set[str]:
+    """Coordinates that only cables and their pulleys have: no body moves with them."""
+    driven = {cable.name for cable in driven_cables(mechanism)}
+    return driven | {swivel.name for swivel in mechanism.swivels}
+
+
+def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] | None = None) -> Mechanism:
+    """The robot with winches that stand still: cables are closures without coordinates.
+
+    Args:
+        mechanism: With cables that have coordinates.
+        lengths: Of the cables by name, or one for each cable that has a coordinate in file order, in [m];
+            cables not named keep their coordinates. None: all as at the start pose of the description.
+
+    Returns:
+        With 6 - n freedoms for n cables on a free platform; the coordinates of the cables, their motors,
+        drive terms and limits are gone.
+    """
+    found = _lengths(mechanism, lengths)
+    gone = set(found)
+    links = {joint.child for joint in mechanism.joints if joint.name in gone}
+    return replace(
+        mechanism,
+        joints=tuple(joint for joint in mechanism.joints if joint.name not in gone),
+        bodies={name: body for name, body in mechanism.bodies.items() if name not in links},
+        cables=tuple(
+            replace(cable, length=found[cable.name]) if cable.name in gone else cable
+            for cable in mechanism.cables
+        ),
+        actuators=tuple(one for one in mechanism.actuators if not gone & set(one.on)),
+        measured=tuple(name for name in mechanism.measured if name not in gone),
+        measured_sigma={k: v for k, v in mechanism.measured_sigma.items() if k not in gone},
+        drive={owner: terms for owner, terms in mechanism.drive.items() if owner not in gone},
+        stribeck={owner: speed for owner, speed in mechanism.stribeck.items() if owner not in gone},
+        limits={name: own for name, own in mechanism.limits.items() if name not in gone},
+        start={name: value for name, value in mechanism.start.items() if name not in gone},
+        rebuild=None,
+    )
+
+
+def _lengths(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] | None) -> dict[str, float]:
+    """Lengths by name; refused where their number or names do not fit."""
+    names = [cable.name for cable in driven_cables(mechanism)]
+
+    def refuse(text: str, remedy: str) -> InputError:
+        return InputError(text, file=mechanism.file, place=f"robot '{mechanism.name}'", remedy=remedy)
+
+    if lengths is None:
+        lengths = {name: mechanism.start[name] for name in names}
+    if not isinstance(lengths, Mapping):
+        values = [float(length) for length in lengths]
+        if len(values) != len(names):
+            raise refuse(
+                f"{len(values)} lengths for {len(names)} cables ({', '.join(names)})",
+                "give one length for every cable, in file order",
+            )
+        lengths = dict(zip(names, values, strict=True))
+    for name, length in lengths.items():
+        if name not in names:
+            raise refuse(f"'{name}' is no cable with a length to lock" + nearest(name, names), "")
+        if not 0.0 < length < np.inf:
+            raise refuse(f"cable '{name}' cannot have length {length:g} m", "give a positive length in m")
+    return {name: float(length) for name, length in lengths.items()}
