@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 
 from dynid.excitation.fourier import FourierMotion
-from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, with_force_sensor
+from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, unpack
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -141,4 +141,4 @@ def wrist_samples(
     return t, pinocchio_wrench(setup, q, motion.dq(t), motion.ddq(t)), q
 
 
-__all__ = ["BIAS", "COMPONENTS", "NOISE", "SENSOR", "Setup", "TOOL", "replace", "wrist_log", "wrist_motion"]
+__all__ = ["BIAS", "COMPONENTS", "NOISE", "SENSOR", "TOOL", "Setup", "replace", "wrist_log", "wrist_motion"]

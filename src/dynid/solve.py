@@ -20,6 +20,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.projection.projection import System
 from dynid.second_pass import LogPass
+from dynid.sensor_stage import settle_sensor
 from dynid.settle import Settled, settle_friction
 from dynid.standardise import Realised, check_reduction, realise
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
@@ -78,6 +79,7 @@ def solve_logs(
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
     check_reduction(experiment, estimator.constraint)
     settled = settle_friction(prepare(mechanism, logs, experiment, plans), experiment)
+    settled = settle_sensor(settled, experiment)
     job = settled.job
     system = build_system(job, progress)
     seen = base_system(system, base_of(job, experiment))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -82,8 +83,8 @@ class ForceSensor:
                 )
         if self.imu is not None and (self.gravity != "known" or self.mounting != "known"):
             raise InputError(
-                "an IMU at the sensor feels gravity itself, in axes fixed to the sensor: neither the direction"
-                " of gravity nor the mounting on the arm is in the equations",
+                "an IMU at the sensor feels gravity itself, in axes fixed to the sensor: neither the"
+                " direction of gravity nor the mounting on the arm is in the equations",
                 place="force_sensor",
                 remedy="leave out `gravity` and `mounting`, or leave out `imu`",
             )
@@ -160,7 +161,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
     if sensor.imu is None:
         joints, measured, carrier = mechanism.joints, mechanism.measured, sensor.body
         bodies = {name: Body(name, ()) for name in mechanism.bodies}
-        kept = {"couplings": mechanism.couplings, "loops": mechanism.loops, "poses": mechanism.poses}
+        kept: dict[str, Any] = {"couplings": mechanism.couplings}
     else:
         joints, bodies = _signals(IMU, BASE, "imu")
         measured, carrier = IMU, joints[-1].child
@@ -174,7 +175,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         "joints": (*joints, *rigid),
         "bodies": bodies,
         "measured": measured,
-        "couplings": (*kept["couplings"], *locks),  # type: ignore[misc]
+        "couplings": (*kept["couplings"], *locks),
         "actuators": tuple(Actuator(name, {name: 1.0}) for name in COMPONENTS),
         "drive": dict.fromkeys(COMPONENTS, ("Off",)) if sensor.bias == "constant" else {},
         "terms": tuple(Term(name, COMPONENTS[0], parse("0"), "rad") for name in sensor.angles),
@@ -183,8 +184,8 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         "order": ("Off_*", sensor.tool),
         "force_sensor": sensor,
     }
-    plain = {"known": {}, "prior": {}, "ties": {}, "limits": {}, "stribeck": {}}
-    return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)  # type: ignore[arg-type]
+    plain: dict[str, Any] = {"known": {}, "prior": {}, "ties": {}, "limits": {}, "stribeck": {}}
+    return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)
 
 
 def with_runs(mechanism: Mechanism, runs: Sequence[tuple[str, int]]) -> Mechanism:

@@ -92,6 +92,7 @@ def sensor_from(options: Mapping[str, Any]) -> ForceSensor:
         imu = _frame(imu)
     elif imu is not None and not isinstance(imu, Frame):
         imu = None
+    chosen: dict[str, Any] = {name: str(options[name]) for name in _CHOICES if name in options}
     return ForceSensor(
         body=str(options.get("body", BASE)),
         frame=_frame(options),
@@ -100,7 +101,7 @@ def sensor_from(options: Mapping[str, Any]) -> ForceSensor:
         prior=_ten(own.get("prior", {})),
         imu=imu,
         limits=None if limits is None else (float(limits["force"]), float(limits["moment"])),
-        **{name: str(options[name]) for name in _CHOICES if name in options},
+        **chosen,
     )
 
 

@@ -1,0 +1,121 @@
+"""Some samples of a force sensor's logs, and small dense fits to them: starts, tests of hypotheses.
+
+    measured = s W(motion) chi + bias + rho
+
+The identification itself streams all rows; this looks at a few thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.job import Job
+from dynid.projection.sensor import SensorRows
+from dynid.projection.sensor_motion import SensorMotion
+
+_MOST = 4000
+_BLOCK = 16384
+
+
+@dataclass(frozen=True, eq=False)
+class SensorSamples:
+    """Evenly spaced samples of all logs of a job.
+
+    Attributes:
+        motion: Of the sensor's nominal frame.
+        measured: As logged, shape (n, 6), in [N, N m].
+        run: Number of the segment, counted over all logs, shape (n,).
+        load: Number of the set of payloads that was mounted, shape (n,).
+        labels: Log and number (from 1) of each segment.
+    """
+
+    motion: SensorMotion
+    measured: Float[Array, "n 6"]
+    run: Int[Array, "n"]
+    load: Int[Array, "n"]
+    labels: tuple[str, ...]
+
+    @property
+    def n_loads(self) -> int:
+        """How many different sets of payloads there are."""
+        return int(self.load.max(initial=0)) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFit:
+    """Least squares over all six components, each weighted by one over the rms of its residual.
+
+    Attributes:
+        x, sigma: Solution and its deviation for independent noise, shape (c,).
+        rms: Of the residual of each component, shape (6,), in [N, N m].
+    """
+
+    x: Float[Array, "c"]
+    sigma: Float[Array, "c"]
+    rms: Float[Array, "6"]
+
+
+def sensor_samples(job: Job) -> SensorSamples:
+    """A few thousand samples of a job of the sensor model."""
+    sources = [source for source in job.sources if isinstance(source, SensorRows)]
+    total = sum(stop - start for source in sources for start, stop in source.pieces())
+    step = max(1, -(-total // _MOST))
+    loads = list(dict.fromkeys(job.loads))
+    parts, labels = [], []
+    for source, mounted in zip(sources, job.loads, strict=True):
+        log = source.motion.log
+        first = len(labels)
+        labels += [f"{log.name}, segment {i + 1}" for i in range(len(log.segments))]
+        edges = np.array([low for low, _ in log.segments])
+        for start, stop in source.pieces():
+            for at in range(start, stop, _BLOCK):
+                moved = source.frames.along(at, source.motion.states(at, min(at + _BLOCK, stop)))
+                index = np.arange(at, min(at + _BLOCK, stop))
+                use = log.valid[index] & moved.fine & np.all(np.isfinite(log.tau[index]), axis=1)
+                take = np.flatnonzero(use)[::step]
+                run = first + np.searchsorted(edges, index[take], side="right") - 1
+                load = np.full(len(take), loads.index(mounted))
+                measured = log.tau[index[take]]
+                parts.append((moved.R[take], moved.omega[take], moved.dV[take], measured, run, load))
+    R, omega, dV, measured, run, load = (np.concatenate([part[k] for part in parts]) for k in range(6))
+    motion = SensorMotion(R, omega, dV, np.ones(len(R), dtype=bool))
+    return SensorSamples(motion, measured, run, load, tuple(labels))
+
+
+def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> DenseFit:
+    """Weighted least squares of a few thousand samples."""
+    n, _, c = columns.shape
+    scale = np.std(measured, axis=0)
+    for _ in range(3):
+        scale = np.where(scale > 0, scale, 1.0)
+        W = (columns / scale[:, None]).reshape(6 * n, c)
+        Y = (measured / scale).reshape(-1)
+        size = np.linalg.norm(W, axis=0)
+        size = np.where(size > 0, size, 1.0)
+        x, _, rank, s = np.linalg.lstsq(W / size, Y, rcond=1e-9)
+        rho = measured - columns @ (x / size)
+        scale = np.sqrt(np.mean(rho**2, axis=0))
+    _, _, Vt = np.linalg.svd(W / size, full_matrices=False)
+    inverse = np.where(s > 1e-9 * s[0], 1.0 / np.where(s > 0, s, 1.0), np.inf)
+    sigma = np.sqrt(np.sum((Vt.T * inverse) ** 2, axis=1)) / size
+    return DenseFit(x / size, sigma * np.sqrt(6 * n / max(6 * n - int(rank), 1)), scale)
+
+
+def per_load(columns: Float[Array, "n 6 c"], load: Int[Array, "n"], n_loads: int) -> Float[Array, "n 6 d"]:
+    """The same columns once for each set of payloads."""
+    parts = [np.where((load == k)[:, None, None], columns, 0.0) for k in range(n_loads)]
+    return np.concatenate(parts, axis=2)
+
+
+def bias_columns(n: int, run: Int[Array, "n"] | None = None) -> Float[Array, "n 6 c"]:
+    """Six constants, or six for each run."""
+    one = np.broadcast_to(np.eye(6), (n, 6, 6))
+    if run is None:
+        return np.array(one)
+    numbers: Sequence[int] = np.unique(run).tolist()
+    return np.concatenate([np.where((run == k)[:, None, None], one, 0.0) for k in numbers], axis=2)

@@ -1,0 +1,145 @@
+"""Unknown angles of a force sensor: Gauss-Newton around the linear fit.
+
+    x <- the angles of the linear fit of  s W(x) chi + bias + J(chi, x) (x_new - x) = measured
+
+At the end J stands among the columns of the fit that is reported, so that the covariance of masses,
+biases and angles is that of all of them together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.experiment import Experiment
+from dynid.job import Job
+from dynid.linear import LinearFit, base_of, linear_fit
+from dynid.mechanism.force_sensor import ForceSensor, level_axes
+from dynid.notices import Notice
+from dynid.sensor_samples import SensorSamples, sensor_samples
+from dynid.settle import Settled
+
+_ROUNDS = 25
+_STEP = 1e-7  # [rad]: far below what any sensor tells
+_LONGEST = 0.7  # [rad]: a linear step beyond says little
+_STEEP = np.deg2rad(80.0)
+
+
+def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
+    """Find the unknown angles of a job's force sensor; other jobs stay as they are."""
+    job = settled.job
+    sensor = job.mechanism.force_sensor
+    if sensor is None or not sensor.angles:
+        return settled
+    start = first_angles(job, sensor)
+    fit, x, rounds, step = _iterated(job, experiment, sensor, start)
+    chi = _placed(job, fit.chi, sensor, x)
+    shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
+    words = f"{shown}; found in {rounds} linear fits, the last step {step:.1g} rad"
+    if sensor.gravity == "estimate":
+        g = sensor.tilted(x, np.asarray(job.mechanism.gravity, float))
+        words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
+    told = _told(sensor, x, step)
+    return Settled(
+        job.foretelling(chi),
+        settled.experiment,
+        {**settled.choices, "angles of the sensor": words},
+        (*settled.notices, *told),
+    )
+
+
+def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
+    told = []
+    if step > _STEP:
+        text = f"the angles of the sensor have not settled: they still change by {step:.2g} rad a round"
+        told.append(Notice("angles-open", text, "turn the sensor through more attitudes, or give the angles"))
+    if sensor.mounting == "rpy" and abs(x[1]) > _STEEP:
+        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees, where roll and yaw are one angle"
+        remedy = "give the sensor's body another nominal attitude by `rpy`, and ask for `mounting: angle`"
+        told.append(Notice("angles-singular", text, remedy))
+    return told
+
+
+def _iterated(
+    job: Job, experiment: Experiment, sensor: ForceSensor, x: Float[Array, "a"]
+) -> tuple[LinearFit, Float[Array, "a"], int, float]:
+    base = base_of(job, experiment)  # angles do not change what can be seen
+    names = [parameter.name for parameter in job.parameters]
+    places = [names.index(name) for name in sensor.angles]
+    # The first fit knows no tool, so that the angles have no column: it finds the tool at the start.
+    fit = linear_fit(job.foretelling(_placed(job, np.zeros(len(names)), sensor, x)), experiment, base)
+    rounds, step = 1, np.inf
+    while rounds < _ROUNDS and step > _STEP:
+        fit = linear_fit(job.foretelling(_placed(job, fit.chi, sensor, x)), experiment, base)
+        seen = np.isin(places, fit.data.indices)
+        move = np.where(seen, fit.chi[places] - x, 0.0)
+        step = float(np.max(np.abs(move)))
+        x = x + move * min(1.0, _LONGEST / max(step, _LONGEST))
+        rounds += 1
+    return fit, x, rounds, step
+
+
+def _placed(job: Job, chi: Float[Array, "p"], sensor: ForceSensor, x: Float[Array, "a"]) -> Float[Array, "p"]:
+    """Standard parameters with these angles."""
+    names = [parameter.name for parameter in job.parameters]
+    placed = np.array(chi)
+    placed[[names.index(name) for name in sensor.angles]] = x
+    return placed
+
+
+def first_angles(job: Job, sensor: ForceSensor) -> Float[Array, "a"]:
+    """Angles near the true ones: forces that follow specific force, turned as one, tell the mounting.
+
+    f = A a + bias per load, A = s m R^T: R is the rotation nearest to the sum of all A.
+    """
+    some = sensor_samples(job)
+    x = sensor.start()
+    if sensor.mounting == "known":
+        return _first_tilt(job, sensor, some, x)
+    A = _turned_forces(some)
+    M = sensor.factor * A.T
+    if sensor.mounting == "angle":
+        x[0] = np.arctan2(M[1, 0] - M[0, 1], M[0, 0] + M[1, 1])
+        return x
+    U, _, Vt = np.linalg.svd(M)
+    Q = sensor.frame.R @ U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
+    x[:3] = np.arctan2(Q[2, 1], Q[2, 2]), np.arcsin(np.clip(-Q[2, 0], -1, 1)), np.arctan2(Q[1, 0], Q[0, 0])
+    return x
+
+
+def _turned_forces(some: SensorSamples) -> Float[Array, "3 3"]:
+    """A of f = A a + bias, summed over the loads."""
+    total = np.zeros((3, 3))
+    for k in range(some.n_loads):
+        own = some.load == k
+        a, f = some.motion.dV[own, :3], some.measured[own, :3]
+        if len(a) > 4:
+            total += np.linalg.lstsq(a - a.mean(axis=0), f - f.mean(axis=0), rcond=1e-6)[0].T
+    return total
+
+
+def _first_tilt(
+    job: Job, sensor: ForceSensor, some: SensorSamples, x: Float[Array, "a"]
+) -> Float[Array, "a"]:
+    """Angles of gravity from f = s (m a - R^T h) + bias: gravity points along h."""
+    gravity = np.asarray(job.mechanism.gravity, float)
+    h = np.zeros(3)
+    for k in range(some.n_loads):
+        own = some.load == k
+        turned = np.swapaxes(some.motion.R[own], 1, 2)
+        a = some.motion.dV[own, :3] + turned @ gravity
+        columns = np.concatenate(
+            [a[:, :, None], -turned, np.broadcast_to(np.eye(3), turned.shape)], axis=2
+        ).reshape(-1, 7)
+        solved = np.linalg.lstsq(columns, sensor.factor * some.measured[own, :3].reshape(-1), rcond=1e-9)[0]
+        h += solved[1:4]
+    size = float(np.linalg.norm(h))
+    down = gravity / np.linalg.norm(gravity)
+    if size == 0.0:
+        return x
+    axis = np.cross(down, h / size)
+    sine, cosine = float(np.linalg.norm(axis)), float(down @ h / size)
+    turned_by = axis * (np.arctan2(sine, cosine) / sine if sine > 0 else 0.0)
+    x[-2:] = [turned_by @ e for e in level_axes(gravity)]
+    return x
