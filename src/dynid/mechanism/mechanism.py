@@ -103,7 +103,7 @@ class Mechanism:
         joints: Parents before children; the child of each is one body.
         bodies: By name; every child of a joint has an entry, in joint order.
         actuators: In the order of tau_1.. of a log.
-        measured: Joint names in the order of q_1.. of a log.
+        measured: Joints, or single position coordinates of them, in the order of q_1.. of a log.
         measured_sigma: Measured position coordinate -> its deviation where the description gives it,
             in [rad] or [m] (entries of a quaternion: of the attitude, in [rad]): more coordinates than
             freedoms are met in least squares weighted by these.
@@ -187,7 +187,16 @@ class Mechanism:
     def measured_positions(self) -> tuple[str, ...]:
         """Position names of the measured joints, in the order of q_1.. of a log."""
         joints = {joint.name: joint for joint in self.joints}
-        return tuple(name for measured in self.measured for name in joints[measured].positions)
+        return tuple(
+            name
+            for measured in self.measured
+            for name in (joints[measured].positions if measured in joints else (measured,))
+        )
+
+    @cached_property
+    def joint_of_position(self) -> dict[str, Joint]:
+        """The joint to which each position coordinate belongs."""
+        return {name: joint for joint in self.joints for name in joint.positions}
 
     @cached_property
     def actuator_map(self) -> Float[Array, "a j"]:
@@ -234,7 +243,7 @@ def _check(robot: Mechanism) -> None:
                     "name a movable joint",
                 )
     for name in robot.measured:
-        if name not in names:
+        if name not in names and name not in robot.positions:
             raise refuse(
                 f"measured joint '{name}' is not in the mechanism" + nearest(name, names), "name a joint"
             )

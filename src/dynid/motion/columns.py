@@ -41,12 +41,15 @@ def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:
     """Measured joints with a quaternion -> column of their `qw` among the positions."""
     joints = {joint.name: joint for joint in mechanism.joints}
     names = mechanism.measured_positions
-    return {name: names.index(f"{name}_qw") for name in mechanism.measured if joints[name].has_quaternion}
+    turning = [name for name in mechanism.measured if name in joints and joints[name].has_quaternion]
+    return {name: names.index(f"{name}_qw") for name in turning}
 
 
 def pose_names(mechanism: Mechanism) -> tuple[str, ...]:
     """Everything measured whose columns are those of a pose: `<name>_x`, `<name>_yaw`, `<name>_qw`, ..."""
-    return tuple(dict.fromkeys([*quaternion_starts(mechanism), *(pose.name for pose in mechanism.poses)]))
+    owners = (mechanism.joint_of_position[name] for name in mechanism.measured_positions)
+    turning = [joint.name for joint in owners if joint.has_quaternion]
+    return tuple(dict.fromkeys([*turning, *(pose.name for pose in mechanism.poses)]))
 
 
 def slots(mechanism: Mechanism) -> tuple[Slot, ...]:
@@ -122,13 +125,15 @@ def _mapped(
 def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     positions = mechanism.measured_positions
     poses = pose_names(mechanism)
+    cables = enumerate(cable.name for cable in mechanism.cables)
+    lengths = {name: (*_numbered("l0", k, name), *_numbered("l", k, name)) for k, name in cables}
     inertial = mechanism.force_sensor is not None and mechanism.force_sensor.imu is not None
     yield Slot("t", "t", 0, ("t", "time"), "time")
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")
     for i, name in enumerate(positions):
         bare = _bare(name, poses)
         bare = (name,) if inertial else bare
-        spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare)))
+        spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare, *lengths.get(name, ()))))
         yield Slot(f"q_{i + 1}", "q", i, spellings, f"the position of '{name}'")
     for quantity, label in (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference")):
         for i, name in enumerate(positions):

@@ -188,8 +188,7 @@ def _digest(path: Path) -> str:
 
 def _turning(mechanism: Mechanism) -> Array:
     """Which measured positions are plain angles."""
-    joints = {joint.name: joint for joint in mechanism.joints}
-    kinds = [joints[name].kind for name in mechanism.measured for _ in joints[name].positions]
+    kinds = [mechanism.joint_of_position[name].kind for name in mechanism.measured_positions]
     return np.array([kind in (JointKind.REVOLUTE, JointKind.UNIVERSAL) for kind in kinds], dtype=bool)
 
 

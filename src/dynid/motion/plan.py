@@ -260,10 +260,6 @@ def _shown(speeds: Float[Array, "m"]) -> str:
 
 def _scalar(mechanism: Mechanism) -> tuple[bool, ...]:
     """Measured positions with friction of their own; sensors of poses have none."""
-    joints = {joint.name: joint for joint in mechanism.joints}
     virtual = virtual_joints(mechanism)
-    return tuple(
-        not joints[name].has_quaternion and name not in virtual
-        for name in mechanism.measured
-        for _ in joints[name].positions
-    )
+    owners = (mechanism.joint_of_position[name] for name in mechanism.measured_positions)
+    return tuple(not joint.has_quaternion and joint.name not in virtual for joint in owners)
