@@ -10,7 +10,7 @@ from dynid.entry import Entry, root_entry
 from dynid.errors import InputError
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.estimator import MAKERS, estimator_named
-from dynid.estimator.gain_settings import LOGGED, GainSettings
+from dynid.estimator.gain_settings import LOGGED, GainSettings, TotalMass
 from dynid.experiment import (
     ANGLES,
     ENERGY_OPTIONS,
@@ -33,6 +33,7 @@ from dynid.mechanism.mechanism import DRIVE_SYMBOLS
 from dynid.mechanism.scope import Scope
 from dynid.mechanism.sensor_reader import read_force_sensor
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
+from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS
 from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
 from dynid.statistics.refine_settings import RefineSettings
@@ -267,12 +268,12 @@ class _Reader:
         if not entry.is_mapping:
             entry.choice(("all",))
             return GainSettings()
-        fields = entry.fields(("unknown", "common", "nominal", "logged"))
+        fields = entry.fields(("unknown", "common", "nominal", "logged", "total_mass"))
         options: dict[str, Any] = {}
         if "unknown" in fields and fields["unknown"].is_list:
             options["unknown"] = fields["unknown"].texts()
-        elif "unknown" in fields:
-            fields["unknown"].choice(("all",))
+        elif "unknown" in fields and fields["unknown"].choice(("all", "none")) == "none":
+            options["unknown"] = ()
         if "common" in fields:
             options["common"] = fields["common"].flag()
         if "nominal" in fields:
@@ -282,7 +283,19 @@ class _Reader:
             options["nominal"] = number(one) if several is None else {k: number(v) for k, v in several}
         if "logged" in fields:
             options["logged"] = fields["logged"].choice(LOGGED)
+        if "total_mass" in fields:
+            options["total_mass"] = self.total_mass(fields["total_mass"])
         return _placed(entry, GainSettings, options)
+
+    def total_mass(self, entry: Entry) -> TotalMass:
+        """What a scale reads: of all bodies, or of those named."""
+        if not entry.is_mapping:
+            return _placed(entry, TotalMass, {"kg": self.scope.number(entry)})
+        fields = entry.fields(("kg", "bodies"), required=("kg",))
+        options: dict[str, Any] = {"kg": self.scope.number(fields["kg"])}
+        if "bodies" in fields:
+            options["bodies"] = fields["bodies"].texts()
+        return _placed(entry, TotalMass, options)
 
     def uncertainty(self, entry: Entry) -> UncertaintySettings:
         """A method by name, or a mapping with its options."""
@@ -343,8 +356,20 @@ class _Reader:
         return options
 
     def wrench(self, entry: Entry) -> dict[str, Any]:
-        fields = entry.fields(("parameters",))
-        return {name: value.choice(("full", "principal")) for name, value in fields.items()}
+        """Which bodies and parameters, and how tables are to be read."""
+        choices = {"parameters": PARAMETERS, "acceleration": ACCELERATIONS, "exerted_by": EXERTED_BY}
+        fields = entry.fields((*choices, "bodies", "names", "axes"))
+        options: dict[str, Any] = {
+            name: fields[name].choice(valid) for name, valid in choices.items() if name in fields
+        }
+        if "bodies" in fields:
+            options["bodies"] = fields["bodies"].texts()
+        if "names" in fields:
+            options["names"] = {name: one.text() for name, one in fields["names"].mapping().items()}
+        if "axes" in fields:
+            axes = fields["axes"].fields(tuple(DEFAULT_AXES))
+            options["axes"] = {name: one.choice(AXES) for name, one in axes.items()}
+        return options
 
 
 def _placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:

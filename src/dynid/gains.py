@@ -33,6 +33,7 @@ from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
 from dynid.statistics.covariance import Spread, covariance_of
+from dynid.total_mass import Weighed, weigh
 
 GAIN = "gain"
 # A gain known worse than this is no gain to publish.
@@ -96,15 +97,19 @@ def find_gains(
     assert settings is not None  # noqa: S101 (asked for by the caller)
     motors = tuple(actuator.name for actuator in job.mechanism.actuators)
     open_motors = settings.open_motors(motors)
-    _refuse_no_reference(base, len(open_motors) < len(motors))
+    if settings.scale is None:
+        _refuse_no_reference(base, len(open_motors) < len(motors))
     rows = motor_system(job, progress)
     data = base_system(rows.system, base)
+    weighed = None if settings.scale is None else weigh(job.mechanism, data, settings.scale)
+    held = _Held(data, weighed)
     names = gain_parameters(job, settings, open_motors)
     T = np.zeros((len(motors), len(names)))
     for k, motor in enumerate(open_motors):
         T[motors.index(motor), 0 if settings.common else k] = 1.0
-    found = _solve(gain_equations(rows, data, T, names), rows.noise(T))
+    found = _solve(gain_equations(rows, held, T, names), rows.noise(T))
     spread = covariance_of(found.solution.equations or data.blocked(), found.solution, experiment.uncertainty)
+    chi, spread = held.all_of(found.solution.chi, spread)
     factors = nominal_factors(motors, settings)
     nominal = np.array([factors[np.argmax(T[:, k])] if settings.currents else 1.0 for k in range(len(names))])
     if settings.common:
@@ -113,9 +118,12 @@ def find_gains(
     notices = (*found.solution.notices, *_judged(names, found, spread))
     chosen = ", ".join(open_motors)
     words = f"{'one common correction' if settings.common else 'one each'} of {chosen}; maximum likelihood"
+    if weighed is not None:
+        words += f"; reference: {weighed.words}"
+        notices = (*notices, *weighed.notices())
     return DriveGains(
         (*data.system.parameters, *names),
-        found.solution.chi,
+        chi,
         spread,
         factors * (T @ found.g + fixed),
         nominal,
@@ -138,7 +146,8 @@ def _refuse_no_reference(base: BaseSet, has_fixed: bool) -> None:
         "drive gains need a reference: no mass is known anywhere, and all efforts and parameters could be"
         " larger by any factor. The scale is not identifiable",
         remedy="mount a weighed payload in some logs: payloads: {ballast: {body: ..., known: {M: ...}}}, and"
-        " payload: ballast at these logs; or leave a motor whose gain is known out of `unknown:`",
+        " payload: ballast at these logs; weigh the robot: gains: {total_mass: ...}; or leave a motor whose"
+        " gain is known out of `unknown:`",
     )
 
 
@@ -236,17 +245,53 @@ def _spread(group: Group, log: Log) -> Float[Array, "a"]:
     return np.asarray(lever * np.maximum(noise, 1e-12 * np.mean(tau**2, axis=0)))
 
 
+class _Held:
+    """Parameters seen, less the one that a weighed mass gives by the others: chi = chi_0 + Z y.
+
+    Attributes:
+        S, c: Standard parameters are S y + c, shapes (p, y) and (p,), SI.
+        parameters: Those of y.
+    """
+
+    def __init__(self, data: BaseSystem, weighed: Weighed | None) -> None:
+        v = data.S.shape[1]
+        self.chi_0, self.Z, self.parameters = np.zeros(v), np.eye(v), data.system.parameters
+        self._given: int | None = None
+        if weighed is not None:
+            size = np.linalg.norm(data.system.factor().W, axis=0)
+            self.chi_0, self.Z, self._given = weighed.solved(size)
+            self.parameters = tuple(p for k, p in enumerate(data.system.parameters) if k != self._given)
+        self.S, self.c = data.S @ self.Z, data.base.c + data.S @ self.chi_0
+
+    def all_of(self, theta: Float[Array, "t"], spread: Spread) -> tuple[Float[Array, "p"], Spread]:
+        """Every parameter seen, then the gains, with their covariance."""
+        if self._given is None:
+            return theta, spread
+        y = self.Z.shape[1]
+        u = len(theta) - y
+        T = np.zeros((len(self.Z) + u, len(theta)))
+        T[: len(self.Z), :y], T[len(self.Z) :, y:] = self.Z, np.eye(u)
+        # The one given up is as well known as the worst of those that give it.
+        by = np.flatnonzero(self.Z[self._given])
+        dof = np.insert(spread.dof, self._given, spread.dof[by].min() if len(by) else spread.dof.max())
+        methods = list(spread.methods)
+        methods.insert(self._given, methods[by[0]] if len(by) else methods[0])
+        chi = T @ theta + np.append(self.chi_0, np.zeros(u))
+        covariance = T @ spread.covariance @ T.T
+        return chi, replace(spread, covariance=covariance, dof=dof, methods=tuple(methods))
+
+
 def gain_equations(
-    rows: MotorSystem, data: BaseSystem, T: Float[Array, "a u"], names: tuple[Parameter, ...]
+    rows: MotorSystem, data: _Held, T: Float[Array, "a u"], names: tuple[Parameter, ...]
 ) -> System:
-    """W chi - C g = -w over the parameters seen and the gains, block by block."""
+    """W chi - C g = -w over the parameters to find and the gains, block by block."""
     v, u = data.S.shape[1], T.shape[1]
     fixed = 1.0 - T.sum(axis=1)
     groups = []
     for plain, motors in zip(rows.system.groups, rows.motors, strict=True):
         own = data.S[plain.columns]
         seen = np.flatnonzero(np.any(own != 0, axis=0))
-        c = data.base.c[plain.columns]
+        c = data.c[plain.columns]
         blocks = []
         for block, side in zip(plain.blocks, motors.blocks, strict=True):
             known = -block.W @ c + side.W @ fixed
@@ -254,7 +299,7 @@ def gain_equations(
             blocks.append(Factor(R, block.n_rows))
         columns = np.concatenate([seen, v + np.arange(u)])
         groups.append(replace(plain, columns=columns, blocks=tuple(blocks)))
-    return System((*data.system.parameters, *names), tuple(groups))
+    return System((*data.parameters, *names), tuple(groups))
 
 
 def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> Iterator[Notice]:

@@ -26,6 +26,7 @@ from dynid.statistics.residual_tests import bursts, outlying_runs, whiteness
 from dynid.statistics.suspects import ALL, MOST_SAMPLES, Suspect, SuspectRows
 from dynid.statistics.suspicion import Verdict, accused
 from dynid.statistics.uncertainty import student_t95
+from dynid.total_mass import weigh
 
 # What matters: less is within what a careful recording leaves anyway.
 _DELAY_SAMPLES = 0.2
@@ -56,7 +57,9 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
         chi: Standard parameters that give the same efforts, shape (p,), SI.
         experiment: What was asked.
     """
-    tests, notices = _suspects(job, data, chi)
+    if job.model.tabular:
+        return Tested((), ())
+    tests, notices = _suspects(job, data, chi, experiment)
     told = [
         *outlying_runs(data.source, chi),
         *bursts(data.source, chi, _starts(job)),
@@ -65,7 +68,9 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
     return Tested((*tests, *white), (*notices, *told, *coloured))
 
 
-def _suspects(job: Job, data: BaseSystem, chi: Float[Array, "p"]) -> tuple[list[ResidualTest], list[Notice]]:
+def _suspects(
+    job: Job, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
+) -> tuple[list[ResidualTest], list[Notice]]:
     sources = [
         SuspectRows(job.mechanism, source, chi, rows.decimate, MOST_SAMPLES // len(job.sources))
         for source, rows in zip(job.sources, job.filters, strict=True)
@@ -73,7 +78,8 @@ def _suspects(job: Job, data: BaseSystem, chi: Float[Array, "p"]) -> tuple[list[
     ]
     if not sources:
         return [], []
-    system = _tested_system(job, data, sources)
+    S, c, seen, told = _held(job, data, experiment)
+    system = _tested_system(job, S, c, seen, sources)
     weights = _weights(system, data, chi)
     suspects = sources[0].suspects()
     total = duration(system)
@@ -84,17 +90,36 @@ def _suspects(job: Job, data: BaseSystem, chi: Float[Array, "p"]) -> tuple[list[
     blamed = {one.suspect for one in guilty}
     tests = [_row(one, one.suspect in blamed) for one in final.values()]
     shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
-    return tests, _gathered([_notice(one, job, shared) for one in guilty])
+    return tests, [*told, *_gathered([_notice(one, job, shared) for one in guilty])]
 
 
-def _tested_system(job: Job, data: BaseSystem, sources: Sequence[SuspectRows]) -> System:
+def _held(
+    job: Job, data: BaseSystem, experiment: Experiment
+) -> tuple[Float[Array, "p v"], Float[Array, "p"], tuple[Parameter, ...], tuple[Notice, ...]]:
+    """Standard parameters are S y + c: y those seen, or one less where a weighed mass checks the efforts."""
+    gains = experiment.gains
+    if gains is None or gains.scale is None or not gains.checks_only:
+        return data.S, data.base.c, data.system.parameters, ()
+    weighed = weigh(job.mechanism, data, gains.scale)
+    chi_0, Z, given = weighed.solved(np.linalg.norm(data.system.factor().W, axis=0))
+    seen = tuple(one for k, one in enumerate(data.system.parameters) if k != given)
+    return data.S @ Z, data.base.c + data.S @ chi_0, seen, weighed.notices()
+
+
+def _tested_system(
+    job: Job,
+    own: Float[Array, "p v"],
+    c: Float[Array, "p"],
+    seen: tuple[Parameter, ...],
+    sources: Sequence[SuspectRows],
+) -> System:
     """The fit's equations with test columns behind its parameters."""
-    p, v, t = len(job.parameters), data.S.shape[1], sources[0].n_tests
+    p, v, t = len(job.parameters), own.shape[1], sources[0].n_tests
     tests = tuple(Parameter(f"test {i + 1}", "test", "", "", "test") for i in range(t))
     wide = System((*job.parameters, *tests), row_groups(job, sources))
     S = np.zeros((p + t, v + t))
-    S[:p, :v], S[p:, v:] = data.S, np.eye(t)
-    return mapped_blocks(wide, S, np.append(data.base.c, np.zeros(t)), (*data.system.parameters, *tests))
+    S[:p, :v], S[p:, v:] = own, np.eye(t)
+    return mapped_blocks(wide, S, np.append(c, np.zeros(t)), (*seen, *tests))
 
 
 def _weights(system: System, data: BaseSystem, chi: Float[Array, "p"]) -> Float[Array, "g"]:
