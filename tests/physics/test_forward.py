@@ -101,7 +101,7 @@ def test_energy_stays_where_nobody_works(name: str) -> None:
     _, _, q, dq, tau = states_of(name, 3)
     drift = {}
     for steps in (20, 40):
-        runs = integrate(dynamics, q, 0.3 * dq, lambda t: 0.0 * tau, 0.1 / steps, steps)
+        runs = integrate(dynamics, q, 0.3 * dq, lambda *_: 0.0 * tau, 0.1 / steps, steps)
         before, after = (
             energy_row(robot, runs.q[k], runs.dq[k]) @ _energy_columns(robot, chi) for k in (0, -1)
         )
@@ -134,13 +134,13 @@ def test_integrated_derivatives_equal_differences_of_runs(name: str) -> None:
     smooth = np.array([0.0 if p.symbol.startswith("Fs") else 1.0 for p in _table(robot)])
     dynamics = ForwardDynamics(robot, dynamics.chi * smooth, freedoms=dynamics.freedoms)
     directions = (dynamics.chi * rng.normal(size=len(dynamics.chi)))[:, None]
-    runs = integrate(dynamics, q, dq, lambda t: tau, 2e-3, 8, directions)
+    runs = integrate(dynamics, q, dq, lambda *_: tau, 2e-3, 8, directions)
     own, free = dynamics.freedoms.independent, dynamics.freedoms
     h = 1e-5
     ends = []
     for sign in (1.0, -1.0):
         other = ForwardDynamics(robot, dynamics.chi + sign * h * directions[:, 0], freedoms=free)
-        ends.append(integrate(other, q, dq, lambda t: tau, 2e-3, 8).q[-1])
+        ends.append(integrate(other, q, dq, lambda *_: tau, 2e-3, 8).q[-1])
     slope = _apart(robot, ends)[:, own] / (2 * h)
     size = np.abs(slope).max()
     # Central differences of runs: h^2 and rounding over h, both about 1e-9 of the effect.
@@ -148,7 +148,7 @@ def test_integrated_derivatives_equal_differences_of_runs(name: str) -> None:
     ends = []
     for sign in (1.0, -1.0):
         pushed = free.lifted(q, dq[:, own] + sign * h * np.eye(free.dof)[0])
-        ends.append(integrate(dynamics, q, pushed, lambda t: tau, 2e-3, 8).q[-1])
+        ends.append(integrate(dynamics, q, pushed, lambda *_: tau, 2e-3, 8).q[-1])
     slope = _apart(robot, ends)[:, own] / (2 * h)
     np.testing.assert_allclose(runs.by_start[-1, :, :, free.dof], slope, atol=1e-5 * np.abs(slope).max())
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Inexact
+from jaxtyping import Float, Inexact, Int
 
 from dynid.arrays import Array
 from dynid.dynamics.freedoms import Freedoms, freedoms_of, position_rates
@@ -45,11 +45,13 @@ class Slopes:
     Attributes:
         by_position, by_velocity: With respect to the independent coordinates, shape (n, d, d).
         by_parameter: With respect to the standard parameters, shape (n, d, p).
+        by_closure: With respect to constants of closure equations, shape (n, d, r); None unless asked for.
     """
 
     by_position: Float[Array, "n d d"]
     by_velocity: Float[Array, "n d d"]
     by_parameter: Float[Array, "n d p"]
+    by_closure: Float[Array, "n d r"] | None = None
 
 
 class ForwardDynamics:
@@ -59,6 +61,7 @@ class ForwardDynamics:
         chi: Standard parameters, in the order of the table, SI; any that give the same efforts do.
         mounted: Payloads on the robot.
         freedoms: Shared with other parameters of the same mechanism; default its own.
+        ports: Rows P with the velocities P dq along which efforts act; default the actuators.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class ForwardDynamics:
         chi: Float[Array, "p"],
         mounted: Sequence[str] = (),
         freedoms: Freedoms | None = None,
+        ports: Float[Array, "e v"] | None = None,
     ) -> None:
         self.mechanism = mechanism
         self.freedoms = freedoms or freedoms_of(mechanism)
@@ -74,7 +78,7 @@ class ForwardDynamics:
         self._n_v = len(mechanism.coordinates)
         self._regressor = tree_regressor(mechanism, parameter_table(mechanism), np.eye(self._n_v), mounted)
         self._coefficients = self._regressor.layout.coefficients(self.chi)
-        self._B = mechanism.actuator_map
+        self.ports = mechanism.actuator_map if ports is None else ports
 
     def inverse(
         self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
@@ -86,7 +90,7 @@ class ForwardDynamics:
     def accelerations(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
     ) -> Accelerations:
-        """Accelerations of states (q, dq) under efforts tau of the actuators."""
+        """Accelerations of states (q, dq) under efforts tau along the ports."""
         n, d = len(q), self.freedoms.dof
         N = self.freedoms.tangent(q)
         drift = self.freedoms.lifted(q, np.zeros((n, d)), self.freedoms.bias(q, dq))
@@ -96,57 +100,107 @@ class ForwardDynamics:
         efforts = self.inverse(*repeated, along.reshape(-1, self._n_v)).reshape(d + 1, n, self._n_v)
         MN = np.moveaxis(efforts[1:] - efforts[0], 0, 2)
         mass = np.swapaxes(N, 1, 2) @ MN
-        left = np.einsum("nvd,nv->nd", N, tau @ self._B - efforts[0])
+        left = np.einsum("nvd,nv->nd", N, tau @ self.ports - efforts[0])
         ddy = np.linalg.solve(mass, left[:, :, None])[:, :, 0]
         return Accelerations(drift + np.einsum("nvd,nd->nv", N, ddy), N, mass)
 
     def slopes(
-        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"], found: Accelerations
+        self,
+        q: Float[Array, "n q"],
+        dq: Float[Array, "n v"],
+        tau: Float[Array, "n a"],
+        found: Accelerations,
+        closures: Int[Array, "r"] | None = None,
     ) -> Slopes:
         """Exact derivatives of the independent accelerations at states with known accelerations.
 
         From N^T (ID - B tau) = 0: M dddy = -N^T dID - dN^T (ID - B tau) - N^T W dchi, with dID taken
         at constant ddy.
+
+        Args:
+            closures: Closure equations f = 0 whose constants may change (f = constant, e.g. a cable's
+                length): the derivatives by these too.
         """
         if not self.freedoms.regular(q):
             raise NoResultError("a pose is singular for the coordinates in which derivatives are taken")
         N, d = found.N, self.freedoms.dof
-        rest = self.inverse(q, dq, found.ddq) - tau @ self._B
-        sides = self._sides(q, dq, found, rest)
+        rest = self.inverse(q, dq, found.ddq) - tau @ self.ports
+        along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)
+        sides = [self._by_pose(q, dq, found, rest, along), self._by_velocity(q, dq, found)]
         packed = self._regressor.packed(q, dq, found.ddq, np.zeros((len(q), self._n_v)))
         W = self._regressor.layout.dense(packed, len(self.chi))
-        solved = np.linalg.solve(found.mass, np.concatenate([sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
-        return Slopes(solved[:, :, :d], solved[:, :, d : 2 * d], solved[:, :, 2 * d :])
+        solved = np.linalg.solve(found.mass, np.concatenate([*sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
+        m = along.shape[2]
+        return Slopes(
+            solved[:, :, :d],
+            solved[:, :, m : m + d],
+            solved[:, :, m + d :],
+            None if closures is None else solved[:, :, d:m],
+        )
 
-    def _sides(
-        self, q: Array, dq: Array, found: Accelerations, rest: Float[Array, "n v"]
-    ) -> Float[Array, "n d s"]:
-        """-N^T dID - dN^T (ID - B tau), for changes of the pose along each direction, then of the velocities.
+    def responses(self, q: Float[Array, "n q"], closures: Int[Array, "r"]) -> Float[Array, "n v r"]:
+        """P with A P = 1 for each of some closure equations, 0 for the others; independent ones stand."""
+        none = np.zeros((len(q), self.freedoms.dof))
+        columns = []
+        for row in closures.tolist():
+            gamma = np.zeros((len(q), self.freedoms.jacobian(q[:1]).shape[1]))
+            gamma[:, row] = -1.0
+            columns.append(self.freedoms.lifted(q, none, gamma))
+        return np.stack(columns, axis=2) if columns else np.zeros((len(q), self._n_v, 0))
+
+    def stiffness(
+        self, q: Float[Array, "n q"], closures: Int[Array, "r"] | None = None
+    ) -> tuple[Float[Array, "n d"], Float[Array, "n d d"], Float[Array, "n d r"]]:
+        """What resists rest: efforts N^T ID(q, 0, 0), their derivatives by the independent coordinates
+        (where they vanish: the Hessian of the potential energy on the tangent space), and by closures."""
+        still, d = np.zeros((len(q), self._n_v)), self.freedoms.dof
+        N = self.freedoms.tangent(q)
+        rest = self.inverse(q, still, still)
+        along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)
+        found = Accelerations(still, N, np.zeros((len(q), d, d)))
+        change = -self._by_pose(q, still, found, rest, along)
+        return np.einsum("nvd,nv->nd", N, rest), change[:, :, :d], change[:, :, d:]
+
+    def _by_pose(
+        self,
+        q: Array,
+        dq: Array,
+        found: Accelerations,
+        rest: Float[Array, "n v"],
+        along: Float[Array, "n v m"],
+    ) -> Float[Array, "n d m"]:
+        """-N^T dID - dN^T (ID - B tau) for changes of the pose; independent rates stand.
 
         All directions stand behind each other in one batch.
         """
-        free, (n, v, d) = self.freedoms, found.N.shape
-        along = np.moveaxis(found.N, 2, 0).reshape(d * n, v)
-        many, rates, seconds = (np.tile(x, (d, 1)) for x in (q, dq, found.ddq))
-        none = np.zeros((d * n, d))
-        slope = 1j * _STEP * position_rates(self.mechanism, many, along)
+        free, (n, v, d), m = self.freedoms, found.N.shape, along.shape[2]
+        steps = np.moveaxis(along, 2, 0).reshape(m * n, v)
+        many, rates, seconds = (np.tile(x, (m, 1)) for x in (q, dq, found.ddq))
+        none = np.zeros((m * n, d))
+        slope = 1j * _STEP * position_rates(self.mechanism, many, steps)
         bent = free.jacobian(many + slope).imag / _STEP  # how A changes with the pose
         twist = free.lifted(many, none, np.einsum("ncv,nv->nc", bent, rates))
         gain = free.bias(many + slope, rates + 1j * _STEP * twist).imag / _STEP
         jerk = free.lifted(many, none, gain + np.einsum("ncv,nv->nc", bent, seconds))
         turned = self.inverse(many + slope, rates + 1j * _STEP * twist, seconds + 1j * _STEP * jerk)
-        push = free.bias(many + 0j, rates + 1j * _STEP * along).imag / _STEP
-        jolt = free.lifted(many, none, push)
-        pushed = self.inverse(many + 0j, rates + 1j * _STEP * along, seconds + 1j * _STEP * jolt)
-        change = np.concatenate([turned.imag, pushed.imag]).reshape(2 * d, n, v) / _STEP
-        sides = -np.einsum("nve,knv->nek", found.N, change)
+        sides = -np.einsum("nve,knv->nek", found.N, turned.imag.reshape(m, n, v) / _STEP)
         if bent.size:
             for e in range(d):
                 tilt = free.lifted(
-                    many, none, np.einsum("ncv,nv->nc", bent, np.tile(found.N[:, :, e], (d, 1)))
+                    many, none, np.einsum("ncv,nv->nc", bent, np.tile(found.N[:, :, e], (m, 1)))
                 )
-                sides[:, e, :d] -= np.einsum("knv,nv->nk", tilt.reshape(d, n, v), rest)
+                sides[:, e] -= np.einsum("knv,nv->nk", tilt.reshape(m, n, v), rest)
         return np.asarray(sides)
+
+    def _by_velocity(self, q: Array, dq: Array, found: Accelerations) -> Float[Array, "n d d"]:
+        """-N^T dID for changes of the independent velocities."""
+        free, (n, v, d) = self.freedoms, found.N.shape
+        steps = np.moveaxis(found.N, 2, 0).reshape(d * n, v)
+        many, rates, seconds = (np.tile(x, (d, 1)) for x in (q, dq, found.ddq))
+        push = free.bias(many + 0j, rates + 1j * _STEP * steps).imag / _STEP
+        jolt = free.lifted(many, np.zeros((d * n, d)), push)
+        pushed = self.inverse(many + 0j, rates + 1j * _STEP * steps, seconds + 1j * _STEP * jolt)
+        return np.asarray(-np.einsum("nve,knv->nek", found.N, pushed.imag.reshape(d, n, v) / _STEP))
 
 
 def named_values(mechanism: Mechanism, values: Mapping[str, float]) -> Float[Array, "p"]:

@@ -17,8 +17,9 @@ from dynid.arrays import Array
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
 from dynid.kinematics.tree import SPHERICAL, tree_of
+from dynid.mechanism.mechanism import Mechanism
 
-Efforts = Callable[[float], Float[Array, "n a"]]
+Efforts = Callable[[float, Float[Array, "n q"], Float[Array, "n v"]], Float[Array, "n a"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ def integrate(
 
     Args:
         q, dq: States at t = 0.
-        efforts: Of all runs at a time [s] after the start.
+        efforts: Of all runs at a time [s] after the start, with positions and velocities there.
         step: In [s].
         steps: How many.
         directions: Changes of the standard parameters whose effect is wanted; None: no derivatives.
@@ -83,6 +84,19 @@ def integrate(
     return Runs(poses, rates, slopes[..., : 2 * d], slopes[..., 2 * d :])
 
 
+def advance(
+    dynamics: ForwardDynamics,
+    q: Float[Array, "n q"],
+    dq: Float[Array, "n v"],
+    efforts: Efforts,
+    t: float,
+    h: float,
+) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
+    """Feasible states a step h [s] after the time t [s]; `efforts` is asked four times, in order."""
+    end = _step(dynamics, _State(q, dq), efforts, t, h, None)
+    return end.q, end.dq
+
+
 def _step(
     dynamics: ForwardDynamics,
     state: _State,
@@ -95,10 +109,10 @@ def _step(
     slopes: list[_State] = []
     for part in (0.0, 0.5, 0.5, 1.0):
         at = _moved(state, slopes[-1], part * h) if slopes else state
-        slopes.append(_slope(dynamics, at, efforts(t + part * h), directions))
+        slopes.append(_slope(dynamics, at, efforts, t + part * h, directions))
     mean = _State(*(_mean([getattr(one, name) for one in slopes]) for name in ("q", "dq", "y", "v")))
     end = _moved(state, mean, h)
-    q, dq = dynamics.freedoms.projected(_unit(dynamics, end.q), end.dq)
+    q, dq = dynamics.freedoms.projected(unit_quaternions(dynamics.mechanism, end.q), end.dq)
     return _State(q, dq, end.y, end.v)
 
 
@@ -117,10 +131,11 @@ def _moved(state: _State, slope: _State, h: float) -> _State:
 
 
 def _slope(
-    dynamics: ForwardDynamics, state: _State, tau: Float[Array, "n a"], directions: Array | None
+    dynamics: ForwardDynamics, state: _State, efforts: Efforts, t: float, directions: Array | None
 ) -> _State:
     """Time derivatives of a state."""
-    q = _unit(dynamics, state.q)
+    q = unit_quaternions(dynamics.mechanism, state.q)
+    tau = efforts(t, q, state.dq)
     found = dynamics.accelerations(q, state.dq, tau)
     moving = position_rates(dynamics.mechanism, q, state.dq)
     if directions is None or state.y is None or state.v is None:
@@ -148,9 +163,9 @@ def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], y: Float[Array,
     return out
 
 
-def _unit(dynamics: ForwardDynamics, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
-    """Quaternions back on their sphere."""
-    tree = tree_of(dynamics.mechanism)
+def unit_quaternions(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
+    """Poses with quaternions back on their sphere."""
+    tree = tree_of(mechanism)
     starts = tree.q_start[tree.kind == SPHERICAL].tolist()
     if not starts:
         return q

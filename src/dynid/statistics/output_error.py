@@ -115,7 +115,7 @@ class OutputError:
         dynamics = ForwardDynamics(self.mechanism, self.S @ chi + self.c, windows.mounted, self.freedoms)
         half = 0.5 * windows.step
 
-        def efforts(t: float) -> Float[Array, "n a"]:
+        def efforts(t: float, *_: Array) -> Float[Array, "n a"]:
             return np.asarray(windows.tau[round(t / half)])
 
         steps = len(windows.measured) - 1
