@@ -14,6 +14,7 @@ from dynid.mechanism.force_sensor import ForceSensor
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Payload
 from dynid.mechanism.sensor_reader import sensor_from
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
+from dynid.motion.wrench_settings import wrench_settings
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.refine_settings import RefineSettings
@@ -119,6 +120,7 @@ class Experiment:
         object.__setattr__(self, "validate", _entries(self.validate))
         _check_names("essential", self.essential or {}, ("ratio", "sigma_percent"))
         _check_names("energy", self.energy, ENERGY_OPTIONS)
+        wrench_settings(self.wrench)
         quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
             check_choice("model", self.model, MODELS)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter, window_filter
-from dynid.conditioning.stream import stream
+from dynid.conditioning.stream import grouped, stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
@@ -24,10 +24,13 @@ from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.wrench_settings import wrench_settings
+from dynid.motion.wrench_table import read_wrench_table
 from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.layout import ABSENT
+from dynid.tables import table_plans, table_robot
 
 Progress = Callable[[str, float], None]
 LogSource = str | os.PathLike[str] | LogEntry | Log
@@ -138,6 +141,8 @@ def prepare(
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
     model = model_for(mechanism, experiment.model, experiment.file)
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
+    if model.tabular:
+        robot = table_robot(robot, experiment, logs)
     robot = with_runs(robot, [(log.name, i) for log in logs for i in range(len(log.segments))])
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
@@ -151,8 +156,17 @@ def prepare(
             file=experiment.file,
             remedy="map the effort columns under `columns:`",
         )
-    plans = plan_motions(logs, robot, experiment.filter, experiment.mask) if plans is None else plans
+    plans = plans_for(model, logs, robot, experiment) if plans is None else plans
     return join(robot, model, parameters, directions, plans, logs, experiment)
+
+
+def plans_for(
+    model: Model, logs: Sequence[Log], robot: Mechanism, experiment: Experiment
+) -> tuple[MotionPlan, ...]:
+    """Filters and masks of logs, chosen from the data; tables stay as they are."""
+    if model.tabular:
+        return table_plans(logs)
+    return plan_motions(logs, robot, experiment.filter, experiment.mask)
 
 
 def _refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
@@ -198,14 +212,21 @@ def join(
 ) -> Job:
     """A job whose every choice has been made."""
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
-    options = {"integration": _integration(experiment)} if model.windowed else {}
+    options = _row_options(model, experiment)
     sources = tuple(model.rows(robot, parameters, directions, motion, **options) for motion in motions)
     if model.windowed:
         filters = tuple(_windows(plan, experiment) for plan in plans)
-        job = Job(robot, model, parameters, directions, tuple(plans), sources, filters)
-        return replace(job, row_options=options)
-    filters = row_filters(plans, experiment)
-    return Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+    else:
+        filters = row_filters(plans, experiment)
+    job = Job(robot, model, parameters, directions, tuple(plans), sources, filters)
+    return replace(job, row_options=options)
+
+
+def _row_options(model: Model, experiment: Experiment) -> dict[str, Any]:
+    """What the rows of a model want to know besides."""
+    if model.windowed:
+        return {"integration": _integration(experiment)}
+    return {"settings": wrench_settings(experiment.wrench)} if model.tabular else {}
 
 
 def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
@@ -246,14 +267,16 @@ def row_groups(
     groups = []
     for source, log, rows in zip(sources, job.logs, job.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
-        for k, own in enumerate(blocks):
+        for k, own in grouped(blocks, job.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
-            name, unit = job.directions.names[k], job.directions.units[k]
+            name, unit = job.directions.group_names[k], job.directions.units[k]
             if own.factors:
                 factors, times, runs = own.factors, own.times, own.runs
                 inflation = rows.inflation
                 groups.append(Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds))
+    if job.model.tabular:
+        return tuple(replace(group, instants=True) for group in groups)
     return tuple(groups)
 
 
@@ -278,6 +301,8 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
     if isinstance(source, Log):
         return source
     entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+    if model_for(mechanism, experiment.model, experiment.file).tabular:
+        return read_wrench_table(entry, mechanism, wrench_settings(experiment.wrench), experiment.columns)
     return read_log(
         entry,
         mechanism,

@@ -91,6 +91,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
+        "wrench": {name: list(x) if name == "bodies" else x for name, x in experiment.wrench.items()},
         "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
         "drop_bad_rows": experiment.drop_bad_rows,
     }
@@ -154,6 +155,7 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         refine=options.get("refine"),
         angles=options.get("angles", "xyz"),
         energy=options.get("energy", {}),
+        wrench=options.get("wrench", {}),
         force_sensor=None if options.get("force_sensor") is None else sensor_from(options["force_sensor"]),
         drop_bad_rows=options.get("drop_bad_rows", False),
     )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
@@ -142,9 +143,9 @@ def _group_numbers(job: Job, groups: Sequence[Group]) -> list[Int[Array, "k"]]:
     found, at = [], 0
     for source in job.sources:
         numbers = np.full(len(job.directions.names), -1)
-        for k, name in enumerate(job.directions.names):
+        for name, rows in groupby(range(len(numbers)), key=lambda k: job.directions.group_names[k]):
             if at < len(groups) and (groups[at].name, groups[at].log) == (name, source.motion.log.name):
-                numbers[k] = at
+                numbers[list(rows)] = at
                 at += 1
         found.append(numbers)
     return found

@@ -14,7 +14,7 @@ from dynid.conditioning.lowpass import RowFilter
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
 from dynid.gain_stage import with_result_gains
-from dynid.job import Job, LogSource, as_log, prepare
+from dynid.job import Job, LogSource, as_log, plans_for, prepare
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan, plan_motions
@@ -102,6 +102,8 @@ def predict_held_out(
 
 def held_out_plans(job: Job, logs: Sequence[Log], experiment: Experiment) -> tuple[MotionPlan, ...]:
     """Filters of a job for logs that it has not seen."""
+    if job.model.tabular:
+        return plans_for(job.model, logs, job.mechanism, experiment)
     plan = job.plans[0]
     asked = replace(
         experiment.filter,
@@ -146,6 +148,8 @@ def fitted_signals(job: Job, chi: Float[Array, "p"]) -> tuple[Signals, ...]:
 def _with_tension(
     job: Job, source: RowSource, rows: RowFilter, chi: Float[Array, "p"], signals: Signals
 ) -> Signals:
+    if job.model.tabular:
+        return signals
     kinematics = kinematics_along(job.mechanism, source.motion)
     closure = kinematics.residuals(signals.t) if isinstance(kinematics, ClosedKinematics) else {}
     tension = tension_of(job.mechanism, job.parameters, source, rows, chi)

@@ -86,6 +86,39 @@ def stream(
     return [_row_blocks(one, span) for one in blocks], span * per_block * row_filter.decimate * source.dt
 
 
+def grouped(blocks: Sequence[RowBlocks], names: Sequence[str]) -> list[tuple[int, RowBlocks]]:
+    """Rows of one group joined block by block; they have the same columns.
+
+    Args:
+        blocks: Of each row of a layout.
+        names: Group of each row; rows of a group follow each other.
+
+    Returns:
+        Number of the group's first row, and its blocks.
+    """
+    found = []
+    for _, rows in groupby(range(len(names)), key=lambda k: names[k]):
+        numbers = list(rows)
+        found.append((numbers[0], _together([blocks[k] for k in numbers])))
+    return found
+
+
+def _together(rows: Sequence[RowBlocks]) -> RowBlocks:
+    """Blocks of several rows, those of one moment merged."""
+    if len(rows) == 1:
+        return rows[0]
+    moments: dict[tuple[int, int], list[Factor]] = {}
+    for one in rows:
+        for run, time, factor in zip(one.runs.tolist(), one.times.tolist(), one.factors, strict=True):
+            moments.setdefault((run, time), []).append(factor)
+    order = sorted(moments)
+    return RowBlocks(
+        tuple(merge(moments[key]) for key in order),
+        np.array([time for _, time in order], dtype=int),
+        np.array([run for run, _ in order], dtype=int),
+    )
+
+
 def series(
     source: PackedRows, row_filter: RowFilter, reduce: Callable[[Array], Array]
 ) -> Iterator[tuple[Array, Array, Array]]:

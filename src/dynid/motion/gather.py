@@ -57,7 +57,7 @@ def gather(
             remedy="number the runs",
         )
     values = {
-        slot.key: _si(table.columns[chosen[slot.key].name], chosen[slot.key], slot.key, file)
+        slot.key: si_values(table.columns[chosen[slot.key].name], chosen[slot.key], slot.key, file)
         for slot in known
         if slot.key in chosen
     }
@@ -79,7 +79,7 @@ def gather(
     return Gathered(record, present, mapping, choices, tuple(notices))
 
 
-def _si(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
+def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
     """SI value: scale * (x in unit) + offset; integer stamps lose their start before they become floats."""
     if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
         x = x - x[0]

@@ -21,6 +21,7 @@ from dynid.motion.motion import Motion
 from dynid.notices import Notice
 from dynid.projection.energy import EnergyRows, energy_directions
 from dynid.projection.factor import Factor
+from dynid.projection.internal import InternalRows, internal_directions, internal_structure
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.moving import MovingRows
 from dynid.projection.power import power_directions
@@ -28,6 +29,8 @@ from dynid.projection.projection import Directions
 from dynid.projection.rows import TreeRows
 from dynid.projection.sensor import SensorRows, sensor_directions, sensor_structure
 from dynid.projection.structure import structural_factor
+from dynid.projection.wrench import WrenchRows, wrench_directions
+from dynid.projection.wrench_structure import wrench_structure
 from dynid.regressor.layout import Layout
 
 
@@ -68,6 +71,9 @@ class Model:
             are parameters that foretell loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         windowed: Rows are averaged over windows instead of being low-passed.
+        homogeneous: No effort acts in the rows (unless motors of joints do): parameters have no scale.
+        tabular: Samples are instants of a table: nothing is filtered, decimated or tested as a time series,
+            and the rows also take `settings`.
         direct: Rows are what was measured, and are compared with it as they are, without the inverse form.
     """
 
@@ -77,6 +83,8 @@ class Model:
     rows: Callable[..., RowSource]
     structure: Callable[..., Factor] = structural_factor
     windowed: bool = False
+    homogeneous: bool = False
+    tabular: bool = False
     direct: bool = False
 
 
@@ -101,6 +109,23 @@ MODELS: dict[str, Model] = {
     "power": Model("power", "one equation a sample, blind to internal tension", power_directions, rows_of),
     "energy": Model(
         "energy", "power over windows, no acceleration", energy_directions, EnergyRows, windowed=True
+    ),
+    "internal": Model(
+        "internal",
+        "free motion on locked cables, no effort; parameters per unit mass",
+        internal_directions,
+        InternalRows,
+        internal_structure,
+        homogeneous=True,
+    ),
+    "wrench": Model(
+        "wrench",
+        "six equations a body, from tables of body motion and joint wrenches",
+        wrench_directions,
+        WrenchRows,
+        wrench_structure,
+        tabular=True,
+        direct=True,
     ),
 }
 

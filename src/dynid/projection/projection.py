@@ -33,6 +33,7 @@ class Directions:
             space (n, n_v, d) and the velocities (n, n_v); None where N is constant.
         jumps: Whether Coulomb friction jumps in the rows at a reversal; in a power it does not,
             for it is multiplied by the velocity.
+        groups: Name of the group that each row belongs to; empty: every row is a group of its own.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,12 @@ class Directions:
     effort_map: Float[Array, "k a"]
     moving: Moving | None = None
     jumps: bool = True
+    groups: tuple[str, ...] = ()
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Group of each row: rows of one group share their weight."""
+        return self.groups or self.names
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +67,7 @@ class Group:
             the moment is equal. None: the blocks are numbered as they stand.
         runs: Number of the run (segment of the log) of each block, shape (b,). None: one run.
         seconds: Length of a block in [s].
+        instants: Whether blocks are instants of a table, which have no length.
     """
 
     name: str
@@ -71,6 +79,7 @@ class Group:
     times: Int[Array, "b"] | None = None
     runs: Int[Array, "b"] | None = None
     seconds: float = 1.0
+    instants: bool = False
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -149,6 +158,7 @@ def choose_rows(
         directions.effort_map[rows],
         None if directions.moving is None else _some(directions.moving, rows),
         directions.jumps,
+        tuple(directions.groups[k] for k in rows) if directions.groups else (),
     )
 
 

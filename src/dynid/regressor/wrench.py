@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Inexact
+from jaxtyping import Float, Inexact
 
 from dynid.arrays import Array
 
@@ -26,15 +26,49 @@ def wrench_regressor(
     """
     a, alpha = dV[..., :3], dV[..., 3:]
     W = np.zeros((*dV.shape, 10), np.result_type(omega, dV))
-    turn = _skew(alpha) + _skew(omega) @ _skew(omega)
+    turn = skew(alpha) + skew(omega) @ skew(omega)
     W[..., :3, 6:9] = turn
     W[..., :3, 9] = a
-    W[..., 3:, 6:9] = -_skew(a)
-    W[..., 3:, :6] = _inertia_columns(alpha) + _skew(omega) @ _inertia_columns(omega)
+    W[..., 3:, 6:9] = -skew(a)
+    W[..., 3:, :6] = _inertia_columns(alpha) + skew(omega) @ _inertia_columns(omega)
     return W
 
 
-def _skew(v: Inexact[Array, "n b 3"]) -> Inexact[Array, "n b 3 3"]:
+def body_kernel(
+    omega: Float[Array, "n 3"], alpha: Float[Array, "n 3"], a: Float[Array, "n 3"]
+) -> Float[Array, "n 6 10"]:
+    """W_body of one body: see `wrench_regressor`.
+
+    Args:
+        omega, alpha: Angular velocity and acceleration, body axes, shape (n, 3), in [rad/s], [rad/s^2].
+        a: Acceleration of the origin minus gravity, body axes, shape (n, 3), in [m/s^2].
+    """
+    return wrench_regressor(omega[:, None], np.concatenate([a, alpha], axis=1)[:, None])[:, 0]
+
+
+def carried_kernel(
+    omega: Float[Array, "n 3"],
+    alpha: Float[Array, "n 3"],
+    a: Float[Array, "n 3"],
+    R: Float[Array, "3 3"],
+    p: Float[Array, "3"],
+) -> Float[Array, "n 6 10"]:
+    """The same for a body fixed to another at (R, p): its own ten, the wrench about the carrier's origin.
+
+    Args:
+        omega, alpha, a: Of the carrier, in its axes.
+        R: Axes of the carried body in the carrier's, shape (3, 3), dimensionless.
+        p: Its origin there, shape (3,), in [m].
+    """
+    there = a + np.cross(alpha, p) + np.cross(omega, np.cross(omega, p))
+    own = body_kernel(omega @ R, alpha @ R, there @ R)
+    move = np.zeros((6, 6))
+    move[:3, :3] = move[3:, 3:] = R
+    move[3:, :3] = skew(p) @ R
+    return np.asarray(move @ own)
+
+
+def skew(v: Inexact[Array, "*n 3"]) -> Inexact[Array, "*n 3 3"]:
     """Matrices of the cross product v x."""
     S = np.zeros((*v.shape, 3), v.dtype)
     S[..., 0, 1], S[..., 0, 2], S[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]

@@ -1,0 +1,157 @@
+"""BodyTable: motion of bodies and wrenches at their joints, at instants; what a multibody program prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.motion.log import Log
+
+# Quantity -> its columns.
+QUANTITIES = {
+    "quaternion": ("qw", "qx", "qy", "qz"),
+    "position": ("x", "y", "z"),
+    "omega": ("wx", "wy", "wz"),
+    "alpha": ("dwx", "dwy", "dwz"),
+    "acceleration": ("ax", "ay", "az"),
+    "centroid": ("acx", "acy", "acz"),
+    "force": ("fx", "fy", "fz"),
+    "moment": ("mx", "my", "mz"),
+}
+SPOKEN = {
+    "quaternion": "attitude",
+    "position": "position",
+    "omega": "angular velocity",
+    "alpha": "angular acceleration",
+    "acceleration": "acceleration of the origin",
+    "centroid": "acceleration of the centre of mass",
+    "force": "force at the inner joint",
+    "moment": "moment at the inner joint",
+}
+RATES = ("q", "dq", "ddq")
+
+
+@dataclass(frozen=True, eq=False)
+class BodyTable:
+    """A row per body and instant, as arrays; SI, axes as in the file.
+
+    Axis letters: `n` instants, `b` bodies of the robot in file order, `c` entries of a quantity.
+
+    Attributes:
+        t: Time of each instant, shape (n,), in [s].
+        runs: Number of the run that each instant belongs to, shape (n,).
+        bodies: Names, in the order of the robot's description.
+        present: Whether there is a row, shape (n, b).
+        signals: Quantity (see `QUANTITIES`) -> values, shape (n, b, c); NaN where there is no row.
+        figures: The same -> unit of the last figure printed, shape (n, b, c).
+        joints: `q`, `dq`, `ddq` of the measured coordinates where the table has them, shape (n, m).
+        joint_figures: The same -> unit of the last figure printed.
+        file: Where it was read, for messages.
+    """
+
+    t: Float[Array, "n"]
+    runs: Int[Array, "n"]
+    bodies: tuple[str, ...]
+    present: Bool[Array, "n b"]
+    signals: Mapping[str, Float[Array, "n b c"]]
+    figures: Mapping[str, Float[Array, "n b c"]]
+    joints: Mapping[str, Float[Array, "n m"]] = field(default_factory=dict)
+    joint_figures: Mapping[str, Float[Array, "n m"]] = field(default_factory=dict)
+    file: str | None = None
+
+    def disturbed(self, rng: np.random.Generator) -> BodyTable:
+        """The same table with every number moved within its last figure, as rounding may have done."""
+
+        def moved(values: Mapping[str, Array], figures: Mapping[str, Array]) -> dict[str, Array]:
+            return {
+                name: x + figures[name] * (rng.random(x.shape) - 0.5) if name in figures else x
+                for name, x in values.items()
+            }
+
+        return replace(
+            self, signals=moved(self.signals, self.figures), joints=moved(self.joints, self.joint_figures)
+        )
+
+    def some(self, instants: Int[Array, "k"]) -> BodyTable:
+        """Some of the instants."""
+
+        def chosen(values: Mapping[str, Array]) -> dict[str, Array]:
+            return {name: x[instants] for name, x in values.items()}
+
+        return replace(
+            self,
+            t=self.t[instants],
+            runs=self.runs[instants],
+            present=self.present[instants],
+            signals=chosen(self.signals),
+            figures=chosen(self.figures),
+            joints=chosen(self.joints),
+            joint_figures=chosen(self.joint_figures),
+        )
+
+    @property
+    def figures_of(self) -> float:
+        """Significant figures of the numbers printed: the median over forces."""
+        force, unit = np.abs(self.signals["force"]), self.figures["force"]
+        known = np.isfinite(force) & (force > 0) & (unit > 0)
+        if not known.any():
+            return 16.0
+        return float(np.median(np.floor(np.log10(force[known])) - np.round(np.log10(unit[known])) + 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class TableLog(Log):
+    """A table in the place of a recording: its instants are samples, its wrenches the efforts.
+
+    Attributes:
+        table: The rows; None never occurs, a field after defaults needs one.
+    """
+
+    table: BodyTable | None = None
+
+    @property
+    def rows(self) -> BodyTable:
+        """The table."""
+        assert self.table is not None  # noqa: S101
+        return self.table
+
+
+def table_log(
+    table: BodyTable,
+    name: str,
+    *,
+    sha256: str | None = None,
+    payloads: tuple[str, ...] = (),
+    **told: object,
+) -> TableLog:
+    """The log of a table; `told` are notices, choices and mapping, as of any log."""
+    n, b = table.present.shape
+    wrenches = np.concatenate([table.signals["force"], table.signals["moment"]], axis=2)
+    columns = (*QUANTITIES["force"], *QUANTITIES["moment"])
+    return TableLog(
+        name=name,
+        file=table.file,
+        sha256=sha256,
+        t=table.t,
+        q=np.zeros((n, 0)),
+        dq=None,
+        ddq=None,
+        tau=wrenches.reshape(n, 6 * b),
+        effort_present=np.repeat(table.present.any(axis=0), 6),
+        position_names=(),
+        effort_names=tuple(f"{body} {column}" for body in table.bodies for column in columns),
+        segments=((0, n),),
+        dt=INSTANT,
+        valid=np.ones(n, dtype=bool),
+        payloads=payloads,
+        table=table,
+        **told,  # type: ignore[arg-type]
+    )
+
+
+# Stands in for a step where there is none: every instant is a block of its own.
+INSTANT = 1.0

@@ -1,0 +1,80 @@
+"""Derivatives of samples at any times: a polynomial through the nearest ones.
+
+For tables of instants, which need not be equidistant. A polynomial of degree 6 through the seven nearest
+samples; its difference from the one of degree 4 through the five nearest tells how far the step is too long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+
+POINTS = 7
+_FEWER = 5
+EDGE = POINTS // 2  # samples at either end without neighbours on both sides
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """First and second derivatives, and how far they are to be trusted.
+
+    Attributes:
+        first, second: Shape (n, c), per s and per s^2.
+        first_error, second_error: What a shorter formula would change: rms over all, per s and per s^2.
+        inner: Samples with neighbours on both sides, shape (n,).
+    """
+
+    first: Float[Array, "n c"]
+    second: Float[Array, "n c"]
+    first_error: float
+    second_error: float
+    inner: Bool[Array, "n"]
+
+    def roughness(self, order: int) -> tuple[float, float]:
+        """Error and size (rms) of the first or second derivative."""
+        value, error = (self.first, self.first_error) if order == 1 else (self.second, self.second_error)
+        return error, _rms(value[self.inner])
+
+
+def derivatives(t: Float[Array, "n"], x: Float[Array, "n c"]) -> Derivatives | None:
+    """Derivatives of columns at increasing times; None where there are too few samples.
+
+    Args:
+        t: Times, increasing, shape (n,), in [s].
+        x: Samples, shape (n, c), any unit.
+    """
+    if len(t) < POINTS:
+        return None
+    first, second = _fitted(t, x, POINTS)
+    rough_first, rough_second = _fitted(t, x, _FEWER)
+    inner = np.zeros(len(t), dtype=bool)
+    inner[EDGE:-EDGE] = True
+    return Derivatives(
+        first,
+        second,
+        _rms((first - rough_first)[inner]),
+        _rms((second - rough_second)[inner]),
+        inner,
+    )
+
+
+def _fitted(
+    t: Float[Array, "n"], x: Float[Array, "n c"], points: int
+) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:
+    """Derivatives of the polynomial through the `points` nearest samples, at every sample."""
+    n = len(t)
+    start = np.clip(np.arange(n) - points // 2, 0, n - points)
+    near = start[:, None] + np.arange(points)
+    away = t[near] - t[:, None]
+    scale = np.abs(away).max(axis=1)
+    powers = (away / scale[:, None])[:, :, None] ** np.arange(points)
+    coefficients = np.linalg.solve(powers, x[near])
+    return coefficients[:, 1] / scale[:, None], 2.0 * coefficients[:, 2] / scale[:, None] ** 2
+
+
+def _rms(x: Float[Array, "n c"]) -> float:
+    return float(np.sqrt(np.mean(x**2))) if x.size else 0.0

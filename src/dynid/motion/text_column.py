@@ -1,0 +1,21 @@
+"""Columns of names: readers of logs hand over numbers only, tables of bodies need the names beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dynid.motion.sniff import decode, sniff, split
+
+
+def text_column(path: Path, name: str) -> list[str]:
+    """Cells of one column of a file, as text, blanks at their ends removed."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        return [str(cell) for cell in pq.read_table(path, columns=[name])[name].to_pylist()]
+    text, _ = decode(path.read_bytes(), path)
+    lines = text.split("\n")
+    dialect = sniff(lines, path)
+    place = dialect.names.index(name)
+    body = (line for line in lines[dialect.header_line + 1 :] if line.strip())
+    return [split(line, dialect.delimiter)[place] for line in body]

@@ -1,0 +1,79 @@
+"""Settings of the model `wrench`: which bodies, which parameters, and how its tables are to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from dynid.errors import InputError, nearest
+from dynid.motion.settings import check_choice
+
+PARAMETERS = ("full", "principal")
+WORLD, BODY = "world", "body"
+AXES = (WORLD, BODY)
+# What can be given in world or in body axes, and how it is where nothing is said.
+DEFAULT_AXES = {"wrench": WORLD, "rates": BODY, "acceleration": WORLD}
+KINEMATIC, PROPER = ACCELERATIONS = ("kinematic", "proper")
+PARENT = "parent"
+EXERTED_BY = (PARENT, BODY)
+
+
+@dataclass(frozen=True)
+class WrenchSettings:
+    """How a table of bodies is read and what is asked of it.
+
+    Attributes:
+        parameters: `full`: the ten of each body; `principal`: M, XX, YY, ZZ with the centre of mass at the
+            body's origin.
+        bodies: Bodies to identify; None: all that the table can tell.
+        names: Name of a body in the table -> its name in the robot's description.
+        axes: `wrench`, `rates` (angular velocity and acceleration) and `acceleration`: `world` or `body`.
+        acceleration: `kinematic`, or `proper`: gravity is subtracted, as an accelerometer shows it.
+        exerted_by: Who exerts the wrench of a row: the `parent` on the body, or the `body` on its parent.
+    """
+
+    parameters: str = "full"
+    bodies: tuple[str, ...] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    axes: Mapping[str, str] = field(default_factory=dict)
+    acceleration: str = KINEMATIC
+    exerted_by: str = PARENT
+
+    def __post_init__(self) -> None:
+        check_choice("wrench parameters", self.parameters, PARAMETERS)
+        check_choice("wrench acceleration", self.acceleration, ACCELERATIONS)
+        check_choice("wrench exerted_by", self.exerted_by, EXERTED_BY)
+        for what, axes in self.axes.items():
+            check_choice("axes of", what, tuple(DEFAULT_AXES))
+            check_choice(f"axes of {what}", axes, AXES)
+        if self.bodies is not None and not self.bodies:
+            raise InputError(
+                "no body is asked for", place="wrench.bodies", remedy="leave `bodies:` out for all"
+            )
+
+    def axes_of(self, what: str) -> str:
+        """`world` or `body`, of `wrench`, `rates` or `acceleration`."""
+        return self.axes.get(what, DEFAULT_AXES[what])
+
+    @property
+    def words(self) -> str:
+        """How the table was read, in one line."""
+        axes = ", ".join(f"{what} in {self.axes_of(what)} axes" for what in DEFAULT_AXES)
+        gravity = "gravity not subtracted" if self.acceleration == KINEMATIC else "gravity subtracted"
+        by = "by the parent on the body" if self.exerted_by == PARENT else "by the body on its parent"
+        return f"{axes}; {gravity} from accelerations; wrenches exerted {by}"
+
+
+def wrench_settings(options: Mapping[str, Any]) -> WrenchSettings:
+    """Settings from plain options, as an experiment has them."""
+    valid = tuple(one.name for one in fields(WrenchSettings))
+    for name in options:
+        if name not in valid:
+            raise InputError(
+                f"wrench has no '{name}'" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+            )
+    made = dict(options)
+    if made.get("bodies") is not None:
+        made["bodies"] = tuple(made["bodies"])
+    return WrenchSettings(**made)

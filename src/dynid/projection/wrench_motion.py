@@ -1,0 +1,269 @@
+"""How every body of a table moves: read from its columns, and what they lack from joint angles or poses.
+
+omega = 2 conj(q) dq/dt        alpha = d omega / dt (body axes)        a = d^2 p / dt^2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.tree import BodyMotion, body_motion, quaternion_rates, tree_of
+from dynid.mechanism.attitude import rotation_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable
+from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
+from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
+from dynid.notices import Notice
+
+_COARSE = 0.01  # what a shorter formula may change of a derivative before it must be told
+
+
+@dataclass(frozen=True, eq=False)
+class TableMotion:
+    """Motion of the bodies at the instants of a table.
+
+    Attributes:
+        R: Body axes in the world, shape (n, b, 3, 3), dimensionless.
+        omega, alpha: Angular velocity and acceleration, body axes, shape (n, b, 3), in [rad/s], [rad/s^2].
+        a: Acceleration of the body's origin, world axes, gravity not subtracted, shape (n, b, 3), in [m/s^2].
+        p: The body's origin in the world, shape (n, b, 3), in [m]; None where neither columns nor joint
+            angles tell.
+        fine: Where all of it is known, shape (n, b).
+        choices: Where each quantity is from, in words.
+    """
+
+    R: Float[Array, "n b 3 3"]
+    omega: Float[Array, "n b 3"]
+    alpha: Float[Array, "n b 3"]
+    a: Float[Array, "n b 3"]
+    p: Float[Array, "n b 3"] | None
+    fine: Bool[Array, "n b"]
+    choices: dict[str, str] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+
+
+def table_motion(mechanism: Mechanism, table: BodyTable, settings: WrenchSettings) -> TableMotion:
+    """Motion of every body: measured where the table has columns, else derived, and the choice is said."""
+    return _Motions(mechanism, table, settings).found()
+
+
+class _Motions:
+    """Finds each quantity in turn; one instance per table."""
+
+    def __init__(self, mechanism: Mechanism, table: BodyTable, settings: WrenchSettings) -> None:
+        self.mechanism, self.table, self.settings = mechanism, table, settings
+        self.fine = table.present.copy()
+        self.choices: dict[str, str] = {}
+        self.notices: list[Notice] = []
+        self.joints = self._by_joints()
+
+    def found(self) -> TableMotion:
+        """All quantities; refused where one can neither be read nor derived."""
+        given = self.table.signals
+        R = self._attitudes()
+        omega = self._rates("omega", R, self._from_attitudes(1))
+        alpha = self._rates("alpha", R, self._alpha_from(omega))
+        p = given.get("position")
+        if p is None and self.joints is not None:
+            p = self.joints.p
+        a = self._accelerations(R, omega, alpha)
+        for x in (omega, alpha, a):
+            self.fine &= np.all(np.isfinite(x), axis=2)
+        return TableMotion(R, omega, alpha, a, p, self.fine, self.choices, tuple(self.notices))
+
+    def _by_joints(self) -> BodyMotion | None:
+        """Body motion from the joint coordinates of the table, where it has all of them."""
+        joints, robot = self.table.joints, self.mechanism
+        needed = {"quaternion", "omega", "alpha"} - set(self.table.signals)
+        lacking = needed or not {"acceleration", "centroid"} & set(self.table.signals)
+        if "q" not in joints or not lacking or robot.is_closed:
+            return None
+        coordinates = coordinate_map(robot)
+        q, dq, ddq = (joints.get(rate) for rate in RATES)
+        inner = np.ones(len(self.table.t), dtype=bool)
+        if dq is None:
+            dq, ddq, inner = self._differentiated(q, "joint angles", 2)
+        elif ddq is None:
+            ddq, _, inner = self._differentiated(dq, "joint velocities", 1)
+        self.fine &= inner[:, None]
+        return body_motion(tree_of(replace(robot, payloads={})), *coordinates.states(q, dq, ddq))
+
+    def _attitudes(self) -> Float[Array, "n b 3 3"]:
+        if "quaternion" in self.table.signals:
+            self.choices["attitudes"] = "quaternions of the table"
+            q = np.where(
+                self.table.present[..., None], self.table.signals["quaternion"], [1.0, 0.0, 0.0, 0.0]
+            )
+            return rotation_of(q)
+        if self.joints is None:
+            raise self._missing("quaternion")
+        self.choices["attitudes"] = "kinematics of the robot at the joint angles of the table"
+        return self.joints.R
+
+    def _rates(
+        self, quantity: str, R: Float[Array, "n b 3 3"], derived: Callable[[], Float[Array, "n b 3"] | None]
+    ) -> Float[Array, "n b 3"]:
+        """Angular velocity or acceleration in body axes."""
+        own = self.table.signals.get(quantity)
+        spoken = SPOKEN[quantity]
+        if own is not None:
+            self.choices[spoken] = "columns " + " ".join(QUANTITIES[quantity])
+            turned = self.settings.axes_of("rates") == BODY
+            return own if turned else np.asarray(np.einsum("nbji,nbj->nbi", R, own))
+        if self.joints is not None:
+            self.choices[spoken] = "kinematics of the robot at the joint coordinates of the table"
+            return (self.joints.V if quantity == "omega" else self.joints.dV)[..., 3:]
+        found = derived()
+        if found is None:
+            raise self._missing(quantity)
+        return found
+
+    def _from_attitudes(self, order: int) -> Callable[[], Float[Array, "n b 3"] | None]:
+        """Angular velocity (1) or acceleration (2) from the quaternions of neighbouring instants."""
+
+        def derived() -> Float[Array, "n b 3"] | None:
+            q = self.table.signals.get("quaternion")
+            if q is None:
+                return None
+            spoken = SPOKEN["omega" if order == 1 else "alpha"]
+            return self._along(
+                q, spoken, "quaternions", order, lambda x, d: quaternion_rates(x, d.first, d.second)[order]
+            )
+
+        return derived
+
+    def _alpha_from(self, omega: Float[Array, "n b 3"]) -> Callable[[], Float[Array, "n b 3"] | None]:
+        """Angular acceleration from angular velocities where these are measured, else from attitudes."""
+        if "omega" not in self.table.signals:
+            return self._from_attitudes(2)
+        return lambda: self._along(omega, SPOKEN["alpha"], "angular velocities", 1, lambda x, d: d.first)
+
+    def _accelerations(
+        self, R: Float[Array, "n b 3 3"], omega: Float[Array, "n b 3"], alpha: Float[Array, "n b 3"]
+    ) -> Float[Array, "n b 3"]:
+        """Acceleration of the body's origin, world axes, without gravity."""
+        spoken, gravity = "accelerations", self.mechanism.gravity
+        for quantity in ("acceleration", "centroid"):
+            own = self.table.signals.get(quantity)
+            if own is None:
+                continue
+            self.choices[spoken] = "columns " + " ".join(QUANTITIES[quantity])
+            if self.settings.axes_of("acceleration") == BODY:
+                own = np.einsum("nbij,nbj->nbi", R, own)
+            if self.settings.acceleration == PROPER:
+                own = own + gravity
+            if quantity == "acceleration":
+                return own
+            c = self._centres()
+            away = np.cross(alpha, c) + np.cross(omega, np.cross(omega, c))
+            return np.asarray(own - np.einsum("nbij,nbj->nbi", R, away))
+        if self.joints is not None:
+            self.choices[spoken] = "kinematics of the robot at the joint coordinates of the table"
+            return np.asarray(np.einsum("nbij,nbj->nbi", self.joints.R, self.joints.dV[..., :3]) + gravity)
+        if "position" not in self.table.signals:
+            raise self._missing("acceleration")
+        position = self.table.signals["position"]
+        return self._along(position, SPOKEN["acceleration"], "positions", 2, lambda x, d: d.second)
+
+    def _centres(self) -> Float[Array, "b 3"]:
+        """Centre of mass of each body in its frame, where accelerations are those of the centre of mass."""
+        centres = np.zeros((len(self.table.bodies), 3))
+        if self.settings.parameters == "principal":
+            return centres
+        used = self.table.present.any(axis=0)
+        for i, body in enumerate(self.mechanism.bodies.values()):
+            values = {**body.prior, **body.known}
+            if values.get("M"):
+                centres[i] = [values.get(symbol, 0.0) / values["M"] for symbol in ("MX", "MY", "MZ")]
+            elif used[i] and body.parameters:
+                raise InputError(
+                    f"accelerations of the centre of mass of '{body.name}' are given, but not where it is",
+                    file=self.mechanism.file,
+                    place=f"bodies.{body.name}",
+                    remedy="give ax ay az of the body's origin, its prior M and com in the robot file, or"
+                    " wrench: {parameters: principal}",
+                )
+        return centres
+
+    def _along(
+        self,
+        x: Float[Array, "n b c"],
+        what: str,
+        source: str,
+        order: int,
+        reduce: Callable[[Float[Array, "k c"], Derivatives], Float[Array, "k 3"]],
+    ) -> Float[Array, "n b 3"]:
+        """A quantity derived along the instants of each body and run; NaN near the ends of a run.
+
+        Args:
+            order: Of the derivative that decides how exact it is.
+        """
+        result = np.full((*x.shape[:2], 3), np.nan)
+        rough = []
+        for body in np.flatnonzero(self.table.present.any(axis=0)):
+            for at in self._runs(self.table.present[:, body]):
+                found = self._derivatives(x[:, body], at, what, source)
+                result[at[found.inner], body] = reduce(x[at, body], found)[found.inner]
+                rough.append(found.roughness(order))
+        self._told(what, source, rough)
+        return result
+
+    def _differentiated(
+        self, x: Float[Array, "n m"], source: str, order: int
+    ) -> tuple[Float[Array, "n m"], Float[Array, "n m"], Bool[Array, "n"]]:
+        """First and second rates of joint coordinates, and where they have neighbours on both sides."""
+        first, second, inner, rough = np.zeros_like(x), np.zeros_like(x), np.zeros(len(x), dtype=bool), []
+        for at in self._runs(np.ones(len(x), dtype=bool)):
+            found = self._derivatives(x, at, "joint rates", source)
+            first[at], second[at], inner[at] = found.first, found.second, found.inner
+            rough.append(found.roughness(order))
+        self._told("joint rates", source, rough)
+        return first, second, inner
+
+    def _runs(self, present: Bool[Array, "n"]) -> list[Int[Array, "k"]]:
+        """Instants of each run at which something is present."""
+        return [np.flatnonzero(present & (self.table.runs == run)) for run in np.unique(self.table.runs)]
+
+    def _derivatives(
+        self, x: Float[Array, "n c"], at: Int[Array, "k"], what: str, source: str
+    ) -> Derivatives:
+        found = derivatives(self.table.t[at], x[at])
+        if found is None:
+            raise InputError(
+                f"the {what} must be derived from {source}, which takes {POINTS} instants of one run; there"
+                f" are {len(at)}",
+                file=self.table.file,
+                remedy=f"print the {what} as columns: then two or three instants are enough",
+            )
+        return found
+
+    def _told(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
+        """Say where a quantity is from, and warn where the instants are too far apart for it."""
+        self.choices[what] = f"differentiated from {source} ({POINTS} neighbouring instants)"
+        error, size = np.sqrt(np.sum(np.square(rough), axis=0))
+        if error > _COARSE * size:
+            self.notices.append(
+                Notice(
+                    "derived-coarse",
+                    f"the {what}, derived from {source}, may be {100 * error / size:.2g} % wrong: the"
+                    " instants are too far apart, or printed with too few figures",
+                    f"print the {what} too, or more instants",
+                )
+            )
+
+    def _missing(self, quantity: str) -> InputError:
+        spoken, columns = SPOKEN[quantity], " ".join(QUANTITIES[quantity])
+        return InputError(
+            f"the table tells no {spoken} ({columns}), and nothing to derive it from",
+            file=self.table.file,
+            place="header",
+            remedy=f"print {columns}, or joint angles q_1.. (of an open robot), or poses x y z qw qx qy qz at"
+            f" {POINTS} instants or more",
+        )

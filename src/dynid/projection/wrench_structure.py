@@ -1,0 +1,59 @@
+"""What the balance of a body could tell if its joints let it move freely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import Factor, factor_rows
+from dynid.projection.projection import Directions
+from dynid.projection.wrench import balanced_bodies, entries_of
+from dynid.regressor.wrench import body_kernel, carried_kernel
+
+_SEED = 20200311
+_STATES = 12  # random motions of a free body: 72 rows for ten columns
+
+
+def wrench_structure(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions | None,
+    *,
+    loads: Sequence[tuple[str, ...]] = ((),),
+    stretch: float = 1.0,
+    seed: int = _SEED,
+) -> Factor:
+    """Factor of the balances of freely moving bodies: what each could tell if its joints let it.
+
+    A body's balance knows nothing of the joints; what these hold still shows in the data.
+
+    Args:
+        directions: Not used: a body is balanced whole.
+        loads: Payloads mounted in each kind of table: only tables with and without tell them apart.
+    """
+    rng = np.random.default_rng(seed)
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    rows = []
+    for mounted in dict.fromkeys(loads):
+        for body in balanced_bodies(mechanism):
+            motion = [stretch * rng.normal(size=(_STATES, 3)) for _ in range(3)]
+            W = np.zeros((6 * _STATES, len(parameters)))
+            _place(W, body, body_kernel(*motion), index)
+            for name in mounted:
+                payload = mechanism.payloads[name]
+                if payload.body == body:
+                    _place(W, name, carried_kernel(*motion, payload.frame.R, payload.frame.p), index)
+            rows.append(W)
+    whole = np.concatenate(rows)
+    return factor_rows(whole, np.zeros(len(whole)))
+
+
+def _place(W: Float[Array, "r p"], owner: str, kernel: Float[Array, "n 6 10"], index: dict[str, int]) -> None:
+    for i in entries_of(owner, index):
+        W[:, index[f"{SYMBOLS[i]}_{owner}"]] = kernel[:, :, i].ravel()
