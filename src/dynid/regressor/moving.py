@@ -39,7 +39,7 @@ class MovingRegressor:
             np.array([*columns, ABSENT] * n_rows, dtype=np.int64),
         )
         self._y_entries = np.arange(1, n_rows + 1) * size - 1
-        self._combination = _combination([parts[column] for column in columns], n_rows)
+        self.combination = _combination([parts[column] for column in columns], n_rows)
 
     def batch(
         self,
@@ -64,7 +64,7 @@ class MovingRegressor:
 
         packed = np.empty((self.tree.layout.n_entries, len(N)))
         batch.fill(start, packed)
-        combine_moving(packed, self._combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
+        combine_moving(packed, self.combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
         out[self._y_entries] = Y.T
 
 

@@ -1,0 +1,145 @@
+"""Limits of the coordinates that a family moves: linear in its coefficients, one block a coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.excitation.optimal.families import ORDERS, Family
+from dynid.excitation.ranking import speed_bound, symmetric_range
+from dynid.mechanism.mechanism import Mechanism
+
+RATES = ("q", "dq", "ddq", "jerk")
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """What every coordinate must keep within.
+
+    Attributes:
+        names: Of the coordinates, j of them.
+        low, high: Bounds of position, velocity, acceleration and jerk, shape (4, j); infinite: none.
+    """
+
+    names: tuple[str, ...]
+    low: Float[Array, "o j"]
+    high: Float[Array, "o j"]
+
+    def narrowed(self, margin: float) -> Box:
+        """The same with a share of each limit left unused."""
+        spare = np.where(np.isfinite(self.high - self.low), 0.5 * margin * (self.high - self.low), 0.0)
+        return Box(self.names, self.low + spare, self.high - spare)
+
+
+def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
+    """Limits of the robot file for these coordinates; a position range is needed, and a speed or more."""
+    low, high = np.full((2, ORDERS, len(names)), np.inf)
+    for j, name in enumerate(names):
+        own = mechanism.limits.get(name, {})
+        if "q" not in own:
+            raise InputError(
+                f"joint '{name}' has no position limits, so nothing tells how far it may swing",
+                file=mechanism.file,
+                place="limits",
+                remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}",
+            )
+        high[0, j] = symmetric_range(own["q"])[1]
+        low[0, j] = -symmetric_range(own["q"])[0]
+        for order, rate in enumerate(RATES[1:], 1):
+            low[order, j] = high[order, j] = speed_bound(own.get(rate, np.inf))
+        if not np.isfinite(high[1:, j]).any():
+            raise InputError(
+                f"joint '{name}' has no limit on speed or acceleration, so no motion is the best",
+                file=mechanism.file,
+                place=f"limits.{name}",
+                remedy=f"add  limits: {{{name}: {{dq: 2, ddq: 10}}}}",
+            )
+    return Box(tuple(names), -low, high)
+
+
+class Blocks:
+    """Limits of a family's coefficients z, scaled so that one is about as much as the limits allow.
+
+    x_j = size_j spread * z_j for coordinate j; lower_j <= C z_j <= upper_j on the family's grid.
+
+    Args:
+        family: Of motions.
+        box: Limits.
+    """
+
+    def __init__(self, family: Family, box: Box) -> None:
+        t, share = family.grid()
+        B = family.matrices(t)
+        half = 0.5 * (box.high - box.low)
+        centre = 0.5 * (box.high[0] + box.low[0])
+        orders = [o for o in range(ORDERS) if np.isfinite(half[o]).any()]
+        # What one unit of each coefficient does, beside what a typical coordinate may do.
+        typical = np.array(
+            [np.median(half[o][np.isfinite(half[o])]) if o in orders else np.inf for o in range(ORDERS)]
+        )
+        effect = np.abs(B).max(axis=1) / typical[:, None]
+        self.spread = 1.0 / effect.max(axis=0)
+        ratios = half[orders] / typical[orders, None]
+        self.size = np.exp(np.mean(np.log(np.where(np.isfinite(ratios), ratios, 1.0)), axis=0))
+        self.family, self.box = family, box
+        # A constant moves positions only: the position range is used about its middle.
+        self.C = np.concatenate([B[o] * self.spread for o in orders])
+        reach = np.concatenate([np.repeat(share * half[o][:, None], len(t), axis=1) for o in orders], axis=1)
+        middle = np.zeros_like(reach)
+        middle[:, : len(t)] = centre[:, None]
+        self.lower = (middle - reach) / self.size[:, None]
+        self.upper = (middle + reach) / self.size[:, None]
+        self.rest = self._constant(centre)
+
+    @property
+    def count(self) -> int:
+        """Variables altogether."""
+        return len(self.size) * len(self.spread)
+
+    def coefficients(self, z: Float[Array, "v"]) -> Float[Array, "m j"]:
+        """Coefficients of the family from scaled variables."""
+        return np.asarray((z.reshape(len(self.size), -1) * self.spread * self.size[:, None]).T)
+
+    def variables(self, x: Float[Array, "m j"]) -> Float[Array, "v"]:
+        """Scaled variables from coefficients."""
+        return np.asarray((x.T / self.spread / self.size[:, None]).ravel())
+
+    def slope(self, slope_x: Float[Array, "m j"]) -> Float[Array, "v"]:
+        """A slope with respect to coefficients as one with respect to variables."""
+        return np.asarray((slope_x.T * self.spread * self.size[:, None]).ravel())
+
+    def use(self, z: Float[Array, "v"]) -> float:
+        """The largest share of a limit in use, measured from the middle: at most 1 is inside."""
+        value = z.reshape(len(self.size), -1) @ self.C.T
+        middle, reach = 0.5 * (self.upper + self.lower), 0.5 * (self.upper - self.lower)
+        finite = np.isfinite(reach)
+        return float(
+            (np.abs(value - np.where(finite, middle, 0.0)) / np.where(finite, reach, 1.0))[finite].max()
+        )
+
+    def inside(self, z: Float[Array, "v"], share: float = 0.999) -> Float[Array, "v"]:
+        """The same motion drawn towards rest in the middle until it uses at most this share."""
+        used = self.use(z)
+        return z if used <= share else self.rest + share / used * (z - self.rest)
+
+    def random(self, rng: np.random.Generator, share: float = 0.7) -> Float[Array, "v"]:
+        """Random variables: every coordinate for itself uses this share of its limits."""
+        z = rng.normal(size=(len(self.size), len(self.spread)))
+        rest = self.rest.reshape(z.shape)
+        move = z - rest
+        value = move @ self.C.T
+        reach = 0.5 * (self.upper - self.lower)
+        used = np.max(np.where(np.isfinite(reach), np.abs(value) / reach, 0.0), axis=1)
+        return np.asarray((rest + share * move / used[:, None]).ravel())
+
+    def _constant(self, centre: Float[Array, "j"]) -> Float[Array, "v"]:
+        """Variables of rest at the middle of all ranges."""
+        t, _ = self.family.grid()
+        B = self.family.matrices(t)[0]
+        ones = np.linalg.lstsq(B, np.ones(len(t)), rcond=None)[0]
+        return self.variables(np.outer(ones, centre))

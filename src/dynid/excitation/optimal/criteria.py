@@ -1,0 +1,129 @@
+"""What makes a motion good: functions of the information matrix G = W^T Sigma^-1 W, and their slopes.
+
+| name      | minimised, and reported                                              |
+|-----------|----------------------------------------------------------------------|
+| logdet    | -log det G                                    reported: log det G    |
+| condition | sqrt(l_max / l_min), by p-norms of eigenvalues while it is improved   |
+| emin      | 1 / sqrt(l_min): the worst sigma of any combination                   |
+| c003      | (s_1 + 1) / s_min of [CableRobot, eq. 40], s = sqrt(l)                |
+| sigma     | root mean square of the named parameters' sigma over their scale     |
+
+G is that of scaled base parameters: columns of W divided by a size that the robot itself gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+
+CRITERIA = ("logdet", "condition", "emin", "c003", "sigma")
+_SMALLEST = 1e-14  # of the largest eigenvalue: below it a direction counts as not seen at all
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A function of the information matrix, to be made small.
+
+    Attributes:
+        name: One of CRITERIA.
+        picked: For `sigma`, which base parameters.
+        power: Of the p-norm that stands for largest and smallest eigenvalues while improving.
+    """
+
+    name: str
+    picked: tuple[int, ...] = ()
+    power: float = 12.0
+
+    def __post_init__(self) -> None:
+        if self.name not in CRITERIA:
+            raise InputError(f"no criterion '{self.name}'" + nearest(self.name, CRITERIA))
+        if self.name == "sigma" and not self.picked:
+            raise InputError("criterion 'sigma' needs parameters", remedy="name them with --sigma NAME")
+
+    def smooth(self, G: Float[Array, "b b"]) -> tuple[float, Float[Array, "b b"]]:
+        """The value that is minimised, and its slope with respect to G (symmetric).
+
+        Logarithms of what is reported, so that steps do not depend on the size of the problem; infinite
+        where G is singular.
+        """
+        if self.name == "logdet":
+            return _log_determinant(G)
+        if self.name == "sigma":
+            return _named(G, self.picked)
+        values, vectors = np.linalg.eigh(G)
+        if not values[0] > _SMALLEST * values[-1]:
+            return np.inf, np.zeros_like(G)
+        low, low_slope = _norm(1.0 / values, self.power)  # log of the largest 1 / l
+        value, slope = 0.5 * low, -0.5 * low_slope / values**2
+        if self.name == "condition":
+            high, high_slope = _norm(values, self.power)
+            value, slope = value + 0.5 * high, slope + 0.5 * high_slope
+        elif self.name == "c003":
+            high, high_slope = _norm(values, self.power)
+            s = np.exp(0.5 * high)
+            value, slope = value + np.log1p(s), slope + 0.5 * s / (1.0 + s) * high_slope
+        return float(value), (vectors * slope) @ vectors.T
+
+    def value(self, G: Float[Array, "b b"]) -> float:
+        """What is reported, exactly: log det is larger, all others are smaller, the better."""
+        if self.name == "logdet":
+            sign, value = np.linalg.slogdet(G)
+            return float(value) if sign > 0 else -np.inf
+        if self.name == "sigma":
+            return float(np.exp(_named(G, self.picked)[0]))
+        values = np.linalg.eigvalsh(G)
+        if not values[0] > _SMALLEST * values[-1]:
+            return np.inf
+        if self.name == "emin":
+            return float(1.0 / np.sqrt(values[0]))
+        top = np.sqrt(values[-1]) + (1.0 if self.name == "c003" else 0.0)
+        return float(top / np.sqrt(values[0]))
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether the reported value grows with quality."""
+        return self.name == "logdet"
+
+
+def criterion_of(name: str, sigma: Sequence[str], names: Sequence[str]) -> Criterion:
+    """A criterion by name; parameters of `sigma` by name among the base parameters."""
+    picked = []
+    for wanted in sigma:
+        plain = [name.removesuffix("_R") for name in names]
+        if wanted not in names and wanted not in plain:
+            raise InputError(f"no base parameter '{wanted}'" + nearest(wanted, names))
+        picked.append(list(names).index(wanted) if wanted in names else plain.index(wanted))
+    return Criterion(name, tuple(picked))
+
+
+def _log_determinant(G: Float[Array, "b b"]) -> tuple[float, Float[Array, "b b"]]:
+    try:
+        L = np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        return np.inf, np.zeros_like(G)
+    return -2.0 * float(np.log(np.diag(L)).sum()), -np.linalg.inv(G)
+
+
+def _named(G: Float[Array, "b b"], picked: Sequence[int]) -> tuple[float, Float[Array, "b b"]]:
+    """Half the log of the mean variance of some parameters."""
+    try:
+        np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        return np.inf, np.zeros_like(G)
+    columns = np.linalg.solve(G, np.eye(len(G))[:, list(picked)])
+    mean = float(np.mean([columns[i, k] for k, i in enumerate(picked)]))
+    return 0.5 * np.log(mean), -0.5 / (mean * len(picked)) * columns @ columns.T
+
+
+def _norm(values: Float[Array, "b"], power: float) -> tuple[float, Float[Array, "b"]]:
+    """Log of the p-norm of positive values, and its slope with respect to them."""
+    top = values.max()
+    parts = (values / top) ** power
+    total = parts.sum()
+    return float(np.log(top) + np.log(total) / power), parts / (total * values)

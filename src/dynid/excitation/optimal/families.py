@@ -1,0 +1,227 @@
+"""Families of motions, each linear in its coefficients: q_j(t) = B(t) x_j for every coordinate j.
+
+| family   | coefficients                                    | between samples             |
+|----------|-------------------------------------------------|-----------------------------|
+| fourier  | centre and harmonics, at rest at both ends      | Ehlich and Zeller's bound   |
+| spline   | control points of quintic B-splines, at rest    | a grid several times finer  |
+| points   | points of rest, equal times between them        | a grid several times finer  |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.excitation.fourier import FourierMotion
+from dynid.excitation.optimal.spline import SplineMotion, spline_matrix
+from dynid.excitation.point_to_point import PointToPoint
+from dynid.excitation.series import Series
+
+ORDERS = 4  # position, velocity, acceleration, jerk
+_PER_PIECE = 12  # grid points of limits in each piece of a spline or move
+
+
+@runtime_checkable
+class Family(Protocol):
+    """Motions that are linear in their coefficients."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+
+    @property
+    def period(self) -> float:
+        """Length of the motion, in [s]."""
+
+    @property
+    def count(self) -> int:
+        """Coefficients of one coordinate, m."""
+
+    def matrices(self, t: Float[Array, "n"]) -> Float[Array, "o n m"]:
+        """B of position, velocity, acceleration and jerk at the times t, shape (4, n, m)."""
+
+    def grid(self) -> tuple[Float[Array, "n"], float]:
+        """Times at which limits are set, in [s], and the share of each limit that they may use."""
+
+    def motion(self, x: Float[Array, "m j"]) -> Series:
+        """The motion with these coefficients, one column a coordinate."""
+
+
+@dataclass(frozen=True)
+class FourierFamily:
+    """Fourier series; `resting` ones begin and end at rest.
+
+    Attributes:
+        harmonics: Terms of the series, h.
+        per_harmonic: Grid points of limits per harmonic. Between n h points a trigonometric polynomial
+            of degree h exceeds its largest value on them by 1 / cos(pi / n) at most (Ehlich and Zeller).
+    """
+
+    harmonics: int
+    period: float
+    resting: bool = True
+    per_harmonic: int = 20
+    name: str = "fourier"
+
+    def __post_init__(self) -> None:
+        least = 3 if self.resting else 1
+        if self.harmonics < least:
+            raise InputError(
+                f"{self.harmonics} harmonics cannot begin and end at rest", remedy=f"use {least} or more"
+            )
+        if not 0.0 < self.period < np.inf:
+            raise InputError(f"a period of {self.period} s is no motion", remedy="e.g. --period 10")
+
+    @property
+    def count(self) -> int:
+        """Coefficients of one coordinate."""
+        return 2 * self.harmonics + (-1 if self.resting else 1)
+
+    def matrices(self, t: Float[Array, "n"]) -> Float[Array, "o n m"]:
+        """B of position, velocity, acceleration and jerk."""
+        w = 2.0 * np.pi / self.period * np.arange(1, self.harmonics + 1)
+        s, c, one = np.sin(np.outer(t, w)), np.cos(np.outer(t, w)), np.ones((len(t), 1))
+        raw = [
+            np.hstack([one, s / w, -c / w]),
+            np.hstack([0 * one, c, s]),
+            np.hstack([0 * one, -s * w, c * w]),
+            np.hstack([0 * one, -c * w**2, -s * w**2]),
+        ]
+        return np.array(raw) @ self._free()
+
+    def grid(self) -> tuple[Float[Array, "n"], float]:
+        """One period, and cos(pi / n)."""
+        n = self.per_harmonic * self.harmonics
+        return np.arange(n) / n * self.period, float(np.cos(np.pi / self.per_harmonic))
+
+    def motion(self, x: Float[Array, "m j"]) -> FourierMotion:
+        """Its amplitudes of velocity and centres."""
+        raw = self._free() @ x
+        h = self.harmonics
+        return FourierMotion(1.0 / self.period, raw[1 : 1 + h], raw[1 + h :], raw[0])
+
+    def _free(self) -> Float[Array, "r m"]:
+        """Raw coefficients (centre, a, b) from free ones: sum a = 0 and sum l b = 0 where it rests.
+
+        Amplitudes count in positions of the harmonic, so that coefficients are alike in size.
+        """
+        h = self.harmonics
+        w = 2.0 * np.pi / self.period * np.arange(1.0, h + 1)
+        if not self.resting:
+            return np.diag(np.concatenate([[1.0], w, w]))
+        a, b = _complement(w), _complement(np.arange(1.0, h + 1) * w)
+        free = np.zeros((2 * h + 1, 2 * h - 1))
+        free[0, 0] = 1.0
+        free[1 : 1 + h, 1:h] = w[:, None] * a
+        free[1 + h :, h:] = w[:, None] * b
+        return free
+
+
+@dataclass(frozen=True)
+class SplineFamily:
+    """Quintic B-splines over equal pieces, at rest at both ends; four times smoothly differentiable."""
+
+    pieces: int
+    period: float
+    name: str = "spline"
+
+    def __post_init__(self) -> None:
+        if self.pieces < 2 or not 0.0 < self.period < np.inf:
+            raise InputError(
+                f"{self.pieces} pieces in {self.period} s are no motion", remedy="use 2 pieces or more"
+            )
+
+    @property
+    def count(self) -> int:
+        """Control points that are free: of the first three and the last three, one each."""
+        return self.pieces + 1
+
+    def matrices(self, t: Float[Array, "n"]) -> Float[Array, "o n m"]:
+        """B of position, velocity, acceleration and jerk."""
+        return np.array([spline_matrix(t, self.period, self.pieces, o) for o in range(ORDERS)]) @ self._free()
+
+    def grid(self) -> tuple[Float[Array, "n"], float]:
+        """Both ends and points between."""
+        return np.linspace(0.0, self.period, _PER_PIECE * self.pieces + 1), 0.995
+
+    def motion(self, x: Float[Array, "m j"]) -> SplineMotion:
+        """Its control points."""
+        return SplineMotion(self._free() @ x, self.period)
+
+    def _free(self) -> Float[Array, "c m"]:
+        """Three equal control points at either end: velocity and acceleration vanish there."""
+        places = np.concatenate([[0, 0], np.arange(self.count), [self.count - 1] * 2])
+        return np.asarray(np.eye(self.count)[places])
+
+
+@dataclass(frozen=True)
+class PointsFamily:
+    """Quintic moves between points of rest, all of the same length in time."""
+
+    points: int
+    period: float
+    name: str = "points"
+
+    def __post_init__(self) -> None:
+        if self.points < 2 or not 0.0 < self.period < np.inf:
+            raise InputError(
+                f"{self.points} points in {self.period} s are no motion", remedy="use 2 points or more"
+            )
+
+    @property
+    def count(self) -> int:
+        """Points."""
+        return self.points
+
+    def matrices(self, t: Float[Array, "n"]) -> Float[Array, "o n m"]:
+        """B of position, velocity, acceleration and jerk."""
+        moves = self.points - 1
+        length = self.period / moves
+        i = np.clip((t / length).astype(int), 0, moves - 1)
+        u = np.clip(t / length - i, 0.0, 1.0)
+        shapes = (
+            u**3 * (10.0 - u * (15.0 - 6.0 * u)),
+            30.0 * (u * (1.0 - u)) ** 2 / length,
+            60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / length**2,
+            60.0 * (1.0 - 6.0 * u * (1.0 - u)) / length**3,
+        )
+        out = np.zeros((ORDERS, len(t), self.points))
+        rows = np.arange(len(t))
+        for order, shape in enumerate(shapes):
+            out[order, rows, i] = (1.0 if order == 0 else 0.0) - shape
+            out[order, rows, i + 1] = shape
+        return out
+
+    def grid(self) -> tuple[Float[Array, "n"], float]:
+        """Points of every move."""
+        return np.linspace(0.0, self.period, _PER_PIECE * (self.points - 1) + 1), 0.995
+
+    def motion(self, x: Float[Array, "m j"]) -> PointToPoint:
+        """The moves."""
+        moves = self.points - 1
+        length = self.period / moves
+        return PointToPoint(x, np.arange(moves) * length, np.full(moves, length), self.period)
+
+
+FAMILIES = ("fourier", "spline", "points")
+
+
+def family_of(name: str, terms: int, period: float) -> Family:
+    """A family by name; `terms` are harmonics, pieces or points."""
+    if name == "fourier":
+        return FourierFamily(terms, period)
+    if name == "spline":
+        return SplineFamily(terms, period)
+    if name == "points":
+        return PointsFamily(terms, period)
+    raise InputError(f"no family of motions '{name}'" + nearest(name, FAMILIES))
+
+
+def _complement(direction: Float[Array, "h"]) -> Float[Array, "h m"]:
+    """An orthonormal basis of what is perpendicular to a vector."""
+    return np.asarray(np.linalg.svd(direction[None])[2][1:].T)

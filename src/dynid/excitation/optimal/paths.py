@@ -1,0 +1,84 @@
+"""From the coordinates that a family moves to those of the whole robot, and slopes the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.excitation.design import check_joints
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.inverse import inverse_directions
+from dynid.regressor.adjoint import Slopes
+
+Moved = tuple[Float[Array, "n d"], Float[Array, "n d"], Float[Array, "n d"]]
+
+
+@dataclass(frozen=True, eq=False)
+class RobotStates:
+    """The whole robot along a motion.
+
+    Attributes:
+        q: All tree positions, shape (n, n_q). dq, ddq: velocities and accelerations, shape (n, v).
+        N: Rows of the information, velocities per unit of each row, shape (n, v, k); None: those of `pick`.
+        moved: What moves it: positions, rates and second rates of the family's coordinates.
+    """
+
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v k"] | None
+    moved: Moved
+
+
+@runtime_checkable
+class Path(Protocol):
+    """What the family moves, and how the robot follows."""
+
+    mechanism: Mechanism
+    names: tuple[str, ...]
+    rows: tuple[str, ...]
+    effort_map: Float[Array, "k a"]
+    pick: tuple[int, ...] | None
+
+    def states(self, moved: Moved) -> RobotStates | None:
+        """The whole robot; None where it cannot follow."""
+
+    def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
+        """Slopes with respect to the coordinates moved, from those of the whole robot and of N."""
+
+
+class TreePath:
+    """A tree: the measured coordinates move, couplings give the others.
+
+    Attributes:
+        pick: Tree rows that are the rows of the model, where N only picks; else None.
+        effort_map: Right side of each row per actuator effort.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        check_joints(mechanism)
+        self.mechanism = mechanism
+        self.names = mechanism.measured_positions
+        self._map = coordinate_map(mechanism)
+        directions = inverse_directions(mechanism)
+        self.rows, self.effort_map = directions.names, directions.effort_map
+        N = np.asarray(directions.N)
+        single = np.all((N == 0) | (N == 1)) and np.all(N.sum(0) == 1)
+        self.pick = tuple(np.argmax(N, axis=0).tolist()) if single else None
+        self._N = N
+
+    def states(self, moved: Moved) -> RobotStates:
+        """The whole robot from measured positions and rates."""
+        found = self._map.states(*moved)
+        N = None if self.pick is not None else np.broadcast_to(self._N, (len(found[0]), *self._N.shape))
+        return RobotStates(*found, N, moved)
+
+    def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
+        """Couplings are linear, and N does not move."""
+        G = self._map.positions
+        return slopes.q @ G, slopes.dq @ G, slopes.ddq @ G

@@ -1,0 +1,101 @@
+"""One optimisation: a criterion of the information along a family of motions, as a function of z."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.excitation.optimal.box import Blocks
+from dynid.excitation.optimal.criteria import Criterion
+from dynid.excitation.optimal.information import Information, Tape
+from dynid.excitation.optimal.paths import Moved
+from dynid.excitation.optimal.soft import SoftLimits
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A motion that was tried.
+
+    Attributes:
+        z: Variables.
+        value: What is minimised; infinite where the motion cannot be done.
+        excess: By how much soft limits are exceeded, h <= 0 is kept, shape (s, n).
+        G: Information, and the slope of the value with respect to it.
+    """
+
+    z: Float[Array, "v"]
+    value: float
+    excess: Float[Array, "s n"]
+    G: Float[Array, "b b"] | None = None
+    slope_G: Float[Array, "b b"] | None = None
+    tape: Tape | None = None
+
+    @property
+    def violation(self) -> float:
+        """Sum of what exceeds soft limits."""
+        return float(np.maximum(self.excess, 0.0).sum())
+
+
+class Problem:
+    """A criterion as a function of the family's scaled variables.
+
+    Args:
+        blocks: Family and linear limits.
+        information: Of its motions.
+        criterion: Of the information.
+        samples: Times of the design in one period.
+        soft: Limits that are not linear: efforts, poses, distances.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        information: Information,
+        criterion: Criterion,
+        samples: int,
+        soft: SoftLimits | None = None,
+    ) -> None:
+        self.blocks, self.information, self.criterion = blocks, information, criterion
+        self.soft = soft
+        self.t = np.arange(samples) / samples * blocks.family.period
+        self.B = np.ascontiguousarray(blocks.family.matrices(self.t)[:3])
+
+    def moved(self, z: Float[Array, "v"]) -> Moved:
+        """Positions and rates of the coordinates moved."""
+        x = self.blocks.coefficients(z)
+        return self.B[0] @ x, self.B[1] @ x, self.B[2] @ x
+
+    def evaluate(self, z: Float[Array, "v"]) -> Point:
+        """Value and soft limits at z."""
+        found = self.information.gram(self.moved(z))
+        if found is None:
+            return Point(z, np.inf, np.zeros((0, 0)))
+        G, tape = found
+        value, slope = self.criterion.smooth(G)
+        excess = np.zeros((0, len(self.t))) if self.soft is None else self.soft.excess(tape.states)
+        return Point(z, value, excess, G, slope, tape)
+
+    def gradient(self, point: Point) -> Float[Array, "v"]:
+        """Slope of the value with respect to z."""
+        if point.tape is None or point.slope_G is None:
+            raise ValueError("a motion that cannot be done has no slope")
+        y, dy, ddy = self.information.back(point.tape, point.slope_G)
+        return self.blocks.slope(self.B[0].T @ y + self.B[1].T @ dy + self.B[2].T @ ddy)
+
+    def soft_rows(self, point: Point, near: float) -> tuple[Float[Array, "r v"], Float[Array, "r"]]:
+        """Rows A and bounds b of the linearised soft limits that are nearer than `near`: A p <= b."""
+        if self.soft is None or point.tape is None:
+            return np.zeros((0, len(point.z))), np.zeros(0)
+        limit, sample = np.nonzero(point.excess > -near)
+        rows = np.zeros((len(limit), len(point.z)))
+        if len(limit):
+            slopes = self.soft.slopes(point.tape.states)
+            for order in range(3):
+                moved = slopes[order][limit, sample]  # (r, j)
+                block = moved[:, :, None] * self.B[order][sample][:, None, :]
+                scaled = block * self.blocks.spread * self.blocks.size[:, None]
+                rows += scaled.reshape(len(limit), -1)
+        return rows, -point.excess[limit, sample]

@@ -1,0 +1,83 @@
+"""Basin hopping: local minima dominate, so a good motion is shaken and improved again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.excitation.optimal.problem import Point, Problem
+from dynid.excitation.optimal.sequential import descend
+
+_SHAKES = (0.15, 0.3, 0.5)  # shares of a random motion mixed in, in turn
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best motion of one start.
+
+    Attributes:
+        point: The motion.
+        first: Value after the first descent, before any hop.
+        hops: Hops tried.
+        iterations: Steps of all descents.
+    """
+
+    point: Point
+    first: float
+    hops: int
+    iterations: int
+
+
+def hop(
+    problem: Problem,
+    z: Float[Array, "v"],
+    rng: np.random.Generator,
+    *,
+    hops: int = 8,
+    iterations: int = 120,
+    tolerance: float = 1e-3,
+    watch: Callable[[Point], bool] | None = None,
+) -> Found:
+    """Improve a motion, then shake it and improve it again, keeping the best.
+
+    Args:
+        problem: What is minimised.
+        z: Variables to begin with.
+        rng: Of the shakes.
+        hops: Shakes.
+        iterations: Of each descent, at most.
+        tolerance: Of each descent.
+        watch: Told every motion; True ends the search.
+    """
+    done = False
+
+    def told(point: Point) -> bool:
+        nonlocal done
+        done = done or (watch is not None and watch(point))
+        return done
+
+    first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=told)
+    best, steps, count = first.point, first.iterations, 0
+    for count in range(1, hops + 1):
+        if done:
+            break
+        share = _SHAKES[count % len(_SHAKES)]
+        shaken = (1.0 - share) * best.z + share * problem.blocks.random(rng, 0.95)
+        found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=told)
+        steps += found.iterations
+        if better(found.point, best):
+            best = found.point
+    return Found(best, first.point.value, count, steps)
+
+
+def better(one: Point, other: Point, kept: float = 1e-6) -> bool:
+    """Whether a motion is better: limits count first, then the value."""
+    if (one.violation > kept) != (other.violation > kept):
+        return one.violation <= kept
+    if one.violation > kept:
+        return one.violation < other.violation
+    return one.value < other.value

@@ -1,0 +1,116 @@
+"""Sequential quadratic programming with damped BFGS: a few milliseconds a step.
+
+Linear limits hold at every iterate, because every step stays inside them. Soft limits are linearised
+and may be left at a price, which the merit function asks for too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.excitation.optimal.problem import Point, Problem
+from dynid.excitation.optimal.quadratic import solve_quadratic
+
+_FIRST = 0.01  # of the largest slope: the first curvature, small, so that the first steps are bold
+_DAMPING = 0.2  # Powell's: curvature along a step is at least this share of what was assumed
+_ARMIJO = 1e-4
+_SHORTEST = 1e-4
+_NEAR = 0.3  # soft limits this near (in shares) enter the quadratic program
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where a descent has ended.
+
+    Attributes:
+        point: The last motion.
+        iterations: Steps taken.
+        converged: Whether no step promised more than the tolerance.
+    """
+
+    point: Point
+    iterations: int
+    converged: bool
+
+
+def descend(
+    problem: Problem,
+    z: Float[Array, "v"],
+    *,
+    iterations: int = 200,
+    tolerance: float = 1e-3,
+    price: float = 100.0,
+    watch: Callable[[Point], bool] | None = None,
+) -> Descent:
+    """Improve a motion within its limits.
+
+    Args:
+        problem: What is minimised.
+        z: Variables to begin with, inside the linear limits.
+        iterations: At most so many.
+        tolerance: Ends where a step promises less than this (values are logarithms).
+        price: Of soft limits, per share and sample exceeded.
+        watch: Told every motion; True ends the descent.
+    """
+    here = problem.evaluate(problem.blocks.inside(z))
+    if here.tape is None or not np.isfinite(here.value):
+        return Descent(here, 0, False)
+    slope = problem.gradient(here)
+    B = _FIRST * np.abs(slope).max() * np.eye(len(z))
+    blocks = problem.blocks
+    for iteration in range(iterations):
+        if watch is not None and watch(here):
+            return Descent(here, iteration, False)
+        value = here.z.reshape(len(blocks.size), -1) @ blocks.C.T
+        A, b = problem.soft_rows(here, _NEAR)
+        found = solve_quadratic(
+            B, slope, blocks.C, blocks.lower - value, blocks.upper - value, A, b, price, rtol=1e-4
+        )
+        p = found.p
+        promised = -(slope @ p + 0.5 * p @ B @ p)
+        left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
+        promised += price * here.violation - left
+        if promised < tolerance:
+            return Descent(here, iteration, True)
+        tried = _search(problem, here, p, promised, price)
+        if tried is None:
+            if np.allclose(B, np.diag(np.diag(B))):
+                return Descent(here, iteration, False)
+            B = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z))
+            continue
+        new_slope = problem.gradient(tried)
+        B = _updated(B, tried.z - here.z, new_slope - slope)
+        here, slope = tried, new_slope
+    return Descent(here, iterations, False)
+
+
+def _search(
+    problem: Problem, here: Point, p: Float[Array, "v"], promised: float, price: float
+) -> Point | None:
+    """Halve the step until it keeps a share of its promise."""
+    merit = here.value + price * here.violation
+    step = 1.0
+    while step > _SHORTEST:
+        tried = problem.evaluate(here.z + step * p)
+        if tried.value + price * tried.violation < merit - _ARMIJO * step * promised:
+            return tried
+        step *= 0.5
+    return None
+
+
+def _updated(B: Float[Array, "v v"], s: Float[Array, "v"], y: Float[Array, "v"]) -> Float[Array, "v v"]:
+    """BFGS with Powell's damping: B stays positive definite wherever the step has led."""
+    Bs = B @ s
+    sBs, sy = float(s @ Bs), float(s @ y)
+    if not sBs > 1e-300:
+        return B
+    if sy < _DAMPING * sBs:
+        share = (1.0 - _DAMPING) * sBs / (sBs - sy)
+        y = share * y + (1.0 - share) * Bs
+        sy = float(s @ y)
+    return B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy
