@@ -162,7 +162,7 @@ class OrthonormalFreedoms(ClosedFreedoms):
         """Rates x with A x = -gamma: N dy and the smallest that makes up for gamma."""
         parts = self.assembly.split(self.assembly.closure.values(q).A)
         x = np.einsum("nvd,nd->nv", parts.N, dy)
-        return x if gamma is None else x - parts.step(gamma)
+        return np.asarray(x if gamma is None else x - parts.step(gamma))
 
 
 Freedoms = TreeFreedoms | ClosedFreedoms

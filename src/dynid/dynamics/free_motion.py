@@ -1,0 +1,183 @@
+"""Free motion on locked cables: many motions at once, their cable tensions, slack and energy drift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.dynamics.freedoms import position_rates
+from dynid.dynamics.integrate import unit_quaternions
+from dynid.dynamics.locked import LockedCables, Values
+from dynid.dynamics.multistep import adams
+from dynid.errors import InputError
+from dynid.mechanism.mechanism import Mechanism
+
+_PHASE = 0.07  # rad of the fastest oscillation a step: 10 s then lose about 1e-9 of the energy
+_BATCH = 20000  # states worked on at once after the integration
+
+
+@dataclass(frozen=True, eq=False)
+class FreeMotions:
+    """k motions sampled at n common times.
+
+    Attributes:
+        t: Times from the start, shape (n,), in [s].
+        q, dq, ddq: All coordinates of the locked robot, shapes (n, k, n_q) and (n, k, v), SI.
+        tensions: Pull of each cable, shape (n, k, c), in [N] for parameters in SI.
+        drift: Largest change of the energy along each motion over the energy it moves with (largest
+            kinetic energy), shape (k,); dissipation counts as drift.
+        taut_until: When a cable first stops pulling, in [s]; infinite where none does, shape (k,). What
+            follows is no motion of the real robot.
+        slack: That cable, shape (k,); -1: none.
+        cables: Names, in the order of `tensions`.
+    """
+
+    t: Float[Array, "n"]
+    q: Float[Array, "n k q"]
+    dq: Float[Array, "n k v"]
+    ddq: Float[Array, "n k v"]
+    tensions: Float[Array, "n k c"]
+    drift: Float[Array, "k"]
+    taut_until: Float[Array, "k"]
+    slack: Float[Array, "k"]
+    cables: tuple[str, ...]
+
+    @property
+    def taut(self) -> Bool[Array, "k"]:
+        """Motions during which every cable pulls."""
+        return np.isinf(self.taut_until)
+
+    def refuse_slack(self) -> None:
+        """Raise where a cable goes slack, with the time and the cable."""
+        if self.taut.all():
+            return
+        k = int(np.argmin(self.taut_until))
+        raise InputError(
+            f"cable '{self.cables[int(self.slack[k])]}' goes slack {self.taut_until[k]:.3g} s after the start"
+            f" of free motion {k + 1}: from then on the platform no longer moves as on locked cables",
+            remedy="release it nearer to its equilibrium, or choose lengths with more tension",
+        )
+
+
+def free_motions(
+    mechanism: Mechanism | LockedCables,
+    chi: Values,
+    lengths: Float[Array, "k c"],
+    starts: Float[Array, "k q"],
+    duration: float,
+    rate: float,
+    velocities: Float[Array, "k v"] | None = None,
+    mounted: Sequence[str] = (),
+) -> FreeMotions:
+    """Motions that follow when a robot on locked cables is let go, side by side.
+
+    Args:
+        mechanism: With cables; or `LockedCables` made of it before, whose parameters then count.
+        chi: Standard parameters, in the order of the table or by name, SI; per unit mass serves too,
+            tensions are then per unit mass.
+        lengths: Of the cables of each motion, shape (k, c), in [m].
+        starts: Poses of the locked robot, shape (k, n_q), [m] and unit quaternion for a free platform;
+            put onto the lengths by the smallest step.
+        duration: In [s].
+        rate: Samples a second, in [Hz].
+        velocities: Of the start, shape (k, v), world x y z in [m/s] and body axes in [rad/s] for a free
+            platform; the part that the cables allow counts. Default: at rest.
+        mounted: Payloads on the robot.
+    """
+    robot = mechanism if isinstance(mechanism, LockedCables) else LockedCables(mechanism, chi, mounted)
+    q, dq = _starts(robot, lengths, starts, velocities)
+    n_q = q.shape[1]
+    tau = np.zeros((len(q), len(robot.robot.actuators)))
+
+    def slope(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
+        pose, rates = unit_quaternions(robot.robot, state[:, :n_q]), state[:, n_q:]
+        none = tau if len(tau) == len(state) else np.zeros((len(state), tau.shape[1]))
+        ddq = robot.dynamics.accelerations(pose, rates, none).ddq
+        return np.concatenate([position_rates(robot.robot, pose, rates), ddq], axis=1)
+
+    def repair(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
+        pose = unit_quaternions(robot.robot, state[:, :n_q])
+        return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
+
+    n = round(duration * rate) + 1
+    parts = max(1, int(np.ceil(_fastest(robot, q) / (rate * _PHASE))))
+    start = np.concatenate([q, dq], axis=1)
+    states = adams(slope, repair, start, 1.0 / (rate * parts), (n - 1) * parts, parts)
+    return _motions(robot, states, n_q, np.arange(n) / rate)
+
+
+def _starts(
+    robot: LockedCables,
+    lengths: Float[Array, "k c"],
+    starts: Float[Array, "k q"],
+    velocities: Float[Array, "k v"] | None,
+) -> tuple[Float[Array, "k q"], Float[Array, "k v"]]:
+    """States on the cables, or why there are none."""
+    if lengths.shape != (len(starts), len(robot.cables)):
+        raise InputError(
+            f"{lengths.shape} lengths do not fit {len(starts)} motions on {len(robot.cables)} cables",
+            remedy="give one row of lengths for each starting pose, one column for each cable",
+        )
+    q, found = robot.closed(unit_quaternions(robot.robot, np.asarray(starts, dtype=float)), lengths)
+    if not found.all():
+        k = int(np.argmin(found))
+        gap = robot.gaps(q[k : k + 1], lengths[k : k + 1])[0]
+        raise InputError(
+            f"no pose near the start of free motion {k + 1} has its cable lengths: they are missed by"
+            f" {np.abs(gap).max():.3g} m at best",
+            remedy="compare the lengths with those of the starting pose",
+        )
+    rates = np.zeros((len(q), len(robot.robot.coordinates))) if velocities is None else velocities
+    N = robot.assembly.tangent(robot.assembly.closure.values(q).A)
+    return q, np.einsum("nvd,nwd,nw->nv", N, N, rates, optimize=True)
+
+
+def _fastest(robot: LockedCables, q: Float[Array, "k q"]) -> float:
+    """About the highest angular frequency of small oscillations near the starts, in [rad/s]."""
+    _, K, _ = robot.still.stiffness(q)
+    none = np.zeros((len(q), len(robot.robot.coordinates)))
+    mass = robot.still.accelerations(q, none, np.zeros((len(q), len(robot.robot.actuators)))).mass
+    return float(np.sqrt(np.abs(np.linalg.eigvals(np.linalg.solve(mass, K))).max()))
+
+
+def _motions(
+    robot: LockedCables, states: Float[Array, "n k s"], n_q: int, t: Float[Array, "n"]
+) -> FreeMotions:
+    """Accelerations, tensions and energies of integrated states, in batches."""
+    n, k, _ = states.shape
+    flat = states.reshape(n * k, -1)
+    ddq, tensions, energy, moving = [], [], [], []
+    for i in range(0, len(flat), _BATCH):
+        q, dq = flat[i : i + _BATCH, :n_q], flat[i : i + _BATCH, n_q:]
+        ddq.append(robot.dynamics.accelerations(q, dq, np.zeros((len(q), len(robot.robot.actuators)))).ddq)
+        tensions.append(robot.tensions(q, dq, ddq[-1]))
+        energy.append(robot.energy(q, dq))
+        moving.append(energy[-1] - robot.energy(q, np.zeros_like(dq)))
+    E, T = (np.concatenate(x).reshape(n, k) for x in (energy, moving))
+    pulls = np.concatenate(tensions).reshape(n, k, -1)
+    drift = np.abs(E - E[0]).max(axis=0) / np.maximum(T.max(axis=0), 1e-300)
+    when, which = _first_slack(t, pulls)
+    q, dq = states[:, :, :n_q], states[:, :, n_q:]
+    return FreeMotions(
+        t, q, dq, np.concatenate(ddq).reshape(n, k, -1), pulls, drift, when, which, robot.cables
+    )
+
+
+def _first_slack(
+    t: Float[Array, "n"], pulls: Float[Array, "n k c"]
+) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
+    """When the tension of a cable first goes below zero, between samples by a straight line; and whose."""
+    below = pulls < 0.0
+    when = np.full(pulls.shape[1:], np.inf)
+    for k, c in zip(*np.nonzero(below.any(axis=0)), strict=True):
+        i = int(np.argmax(below[:, k, c]))
+        when[k, c] = t[i]
+        if i:
+            before, after = pulls[i - 1 : i + 1, k, c]
+            when[k, c] = t[i - 1] + (t[i] - t[i - 1]) * before / (before - after)
+    first = when.min(axis=1)
+    return first, np.where(np.isinf(first), -1, when.argmin(axis=1))
