@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks import check_estimate, check_logs, check_options
+from dynid.compensation_export import compensation_files
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED
@@ -31,8 +32,9 @@ from dynid.notices import Notice
 from dynid.provenance import provenance
 from dynid.refinement import Refinement, refine, refined_parts
 from dynid.residual_checks import residual_checks
+from dynid.sensor_checks import check_rotation
 from dynid.solve import Solved, solve_logs
-from dynid.statistics.assemble import EstimateParts, estimate_parameters
+from dynid.statistics.assemble import EstimateParts, estimate_parameters, recorded
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.refine_settings import RefineSettings
 from dynid.statistics.tie_test import idle_tie, tie_test
@@ -148,6 +150,7 @@ def identify_logs(
             *(() if refined is None else refined.notices),
             *_warnings(job, validate, parts),
             *tested.notices,
+            *check_rotation(job, parts.parameters, [one.name for one in parts.not_identifiable]),
         ),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
@@ -167,6 +170,8 @@ def identify_logs(
         truth=None if truth is None else _known_values(data, truth),
         standard=real.entries,
         residual_tests=tested.tests,
+        history=recorded(solved.linear, parts.parameters),
+        files=compensation_files(job, chi),
     )
     estimate = replace(estimate, warnings=estimate.warnings + check_estimate(estimate))
     if real.failure or gate.failure:
@@ -214,6 +219,8 @@ def _choices(job: Job) -> dict[str, str]:
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(job.logs, job.plans, job.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():
+            if job.model.direct and name in ("reversals", "rest"):
+                continue  # there is no friction whose sign would matter
             if choices.setdefault(name, text) != text:
                 choices[f"{name} ({log.name})"] = text
     return choices

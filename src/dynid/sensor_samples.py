@@ -66,7 +66,8 @@ def sensor_samples(job: Job) -> SensorSamples:
     total = sum(stop - start for source in sources for start, stop in source.pieces())
     step = max(1, -(-total // _MOST))
     loads = list(dict.fromkeys(job.loads))
-    parts, labels = [], []
+    parts = []
+    labels: list[str] = []
     for source, mounted in zip(sources, job.loads, strict=True):
         log = source.motion.log
         first = len(labels)

@@ -8,6 +8,8 @@ biases and angles is that of all of them together.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Float
 
@@ -17,6 +19,7 @@ from dynid.job import Job
 from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.notices import Notice
+from dynid.sensor_checks import check_wrench_log
 from dynid.sensor_samples import SensorSamples, sensor_samples
 from dynid.settle import Settled
 
@@ -30,8 +33,10 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
     """Find the unknown angles of a job's force sensor; other jobs stay as they are."""
     job = settled.job
     sensor = job.mechanism.force_sensor
-    if sensor is None or not sensor.angles:
+    if sensor is None:
         return settled
+    if not sensor.angles:
+        return replace(settled, notices=(*settled.notices, *check_wrench_log(job, sensor.start())))
     start = first_angles(job, sensor)
     fit, x, rounds, step = _iterated(job, experiment, sensor, start)
     chi = _placed(job, fit.chi, sensor, x)
@@ -40,7 +45,7 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(job.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
-    told = _told(sensor, x, step)
+    told = [*_told(sensor, x, step), *check_wrench_log(job, x)]
     return Settled(
         job.foretelling(chi),
         settled.experiment,

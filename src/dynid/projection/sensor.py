@@ -49,7 +49,9 @@ class SensorRows:
         self.layout = self.columns.layout
         self.frames = sensor_frames(mechanism, motion)
         self.notices, self.choices = self.frames.notices, self.frames.choices
-        runs = self.columns.sensor.runs
+        sensor = self.columns.sensor
+        self._limits = None if sensor.limits is None else np.repeat(sensor.limits, 3)
+        runs = sensor.runs
         self._runs = np.array([_number(runs, motion.log.name, i) for i in range(len(motion.log.segments))])
 
     def pieces(self) -> Sequence[tuple[int, int]]:
@@ -68,6 +70,8 @@ class SensorRows:
         log = self.motion.log
         measured = np.nan_to_num(log.tau[start:stop])
         usable = (log.valid[start:stop] & moved.fine)[:, None] & np.isfinite(log.tau[start:stop])
+        if self._limits is not None:
+            usable &= np.abs(measured) < self._limits
         run = self.run_of(start, stop)
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))

@@ -21,6 +21,8 @@ OWN_FILES = (
     "report.html",
     "validation.json",
     "validation_signals.csv",
+    "compensation.py",
+    "compensation.json",
 )
 _NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB, and the old one stays until the new one stands
 _REMEDY = "choose another folder with --out"
@@ -97,6 +99,7 @@ def result_files(estimate: Estimate) -> dict[str, str]:
         "parameters.csv": parameters_csv(estimate),
         "signals.csv": signals_csv(estimate.signals),
         "report.html": report_html(estimate),
+        **estimate.files,
     }
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.base.system import NotIdentifiable
+from dynid.estimator.history import History
 from dynid.notices import Notice
 from dynid.statistics.correlation import Correlation
 
@@ -166,7 +167,9 @@ class Estimate:
         correlations: The most correlated pairs of parameters, strongest first.
         residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
+        history: Of recursive estimators, the parameters over time; not kept in `result.json`.
         truth: True base values where known (simulated logs), by name; shown side by side.
+        files: Further files of the result's folder, name -> text.
     """
 
     robot: str
@@ -187,6 +190,8 @@ class Estimate:
     correlations: tuple[Correlation, ...] = ()
     invisible: tuple[NotIdentifiable, ...] = ()
     residual_tests: tuple[ResidualTest, ...] = ()
+    history: History | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""

@@ -58,7 +58,7 @@ def standard_set(space: StandardSpace, found: Consistent, options: Consistency) 
         words += f"; {told} of {len(entries)} standard parameters from data, the others from the prior"
     distance = f"{options.prior} distance, believed to within a factor of {options.spread:g}"
     return StandardSet(
-        found, entries, {"standard set": words, "prior": distance}, (*_priors(space), *_bounds(found))
+        found, entries, {"standard set": words, "prior": distance}, (*_priors(space, found), *_bounds(found))
     )
 
 
@@ -75,10 +75,14 @@ def _bounds(found: Consistent) -> tuple[Notice, ...]:
     return tuple(told)
 
 
-def _priors(space: StandardSpace) -> tuple[Notice, ...]:
+def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Notice, ...]:
     """Bodies that follow no description, or one that nobody measured."""
     told = []
-    without = [body.name for body in space.bodies if not body.given and not _known(space, body.columns)]
+    without = [
+        body.name
+        for body in space.bodies
+        if not body.given and not _known(space, body.columns) and not _told(found, body.columns)
+    ]
     if without:
         text = f"no prior for {_listed(without)}: where the data are silent these are generic bodies"
         told.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
@@ -92,6 +96,12 @@ def _priors(space: StandardSpace) -> tuple[Notice, ...]:
                 Notice("placeholder-prior", text, "entries `from: prior` are worth no more; give real values")
             )
     return tuple(told)
+
+
+def _told(found: Consistent | None, columns: Sequence[int]) -> bool:
+    """Whether the data tell every entry of a body, so that no prior has a say."""
+    own = [i for i in columns if i >= 0]
+    return found is not None and found.status == SOLVED and bool(np.all(found.share[own] > FROM_DATA))
 
 
 def _known(space: StandardSpace, columns: Sequence[int]) -> bool:

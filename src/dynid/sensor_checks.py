@@ -1,0 +1,255 @@
+"""Whether a force sensor's log is what its description says: axes, sign, drift, gravity; enough turning.
+
+Each hypothesis is a small dense fit of the same equations with one thing changed; the one that leaves far
+less over is the likely truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.job import Job
+from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.notices import Notice
+from dynid.projection.sensor_columns import SensorColumns
+from dynid.sensor_samples import DenseFit, SensorSamples, bias_columns, dense_fit, per_load, sensor_samples
+from dynid.statistics.estimate import ParameterEstimate
+
+_BETTER = 0.25  # product of the residual forces and moments left over, relative to the description's
+_SURE = 5.0  # deviations
+_DRIFT, _DRIFT_PART = 6.0, 0.3  # deviations, and parts of the noise of one sample
+_GRAVITY = 0.02
+_QUIET = 20.0  # percentile of the turning below which a sample is quiet
+_WEAK_MASS, _WEAK_COM, _WEAK_INERTIA = 5.0, 5e-3, 30.0  # %, m, %
+_TURNED = 30.0  # degrees
+_FAST = 2.0, 5.0  # rad/s, rad/s^2
+_TOOL_MASS = 9  # among the ten
+
+
+def check_wrench_log(job: Job, x: Float[Array, "a"]) -> tuple[Notice, ...]:
+    """Test the samples of a job against other axes, the other sign, drift and gravity.
+
+    Args:
+        job: Of the sensor model.
+        x: Angles of the sensor as far as they are found, in [rad].
+
+    Raises:
+        InputError: The tool would have a negative mass: the sign is the other one.
+    """
+    sensor = job.mechanism.force_sensor
+    if sensor is None:
+        return ()
+    some = sensor_samples(job)
+    W = _wrench_columns(job, some, x)
+    fit = _fitted(sensor, some, W)
+    told = [*_axes(sensor, some, W, fit)]
+    if not told:
+        _check_sign(job, some, fit)
+    return (*told, *_drift(sensor, some, W), *_imu_gravity(job, sensor, some), *_range(job, sensor))
+
+
+def _wrench_columns(job: Job, some: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
+    columns = SensorColumns(job.mechanism, job.parameters, range(6))
+    return per_load(columns.wrench(some.motion, x), some.load, some.n_loads)
+
+
+def _fitted(
+    sensor: ForceSensor,
+    some: SensorSamples,
+    W: Float[Array, "n 6 c"],
+    turned: Float[Array, "n 3 3"] | None = None,
+) -> DenseFit:
+    """Fit of the ten of each load and the biases, the log first turned to the sensor by `turned`.
+
+    The bias arises in the sensor, before anybody turns its readings.
+    """
+    n = len(some.measured)
+    bias = bias_columns(n, some.run if sensor.bias == "segment" else None)
+    measured = some.measured
+    if turned is not None:
+        measured = np.concatenate(
+            [(turned @ part[:, :, None])[:, :, 0] for part in np.split(measured, 2, 1)], 1
+        )
+    return dense_fit(W if sensor.bias == "none" else np.concatenate([W, bias], axis=2), measured)
+
+
+def _axes(
+    sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
+) -> Iterable[Notice]:
+    """Whether the wrench stands in axes of the base or of the carrying body instead."""
+    if sensor.imu is not None:
+        return
+    n = len(some.measured)
+    others = {"the base frame": np.swapaxes(some.motion.R, 1, 2)}
+    if sensor.mounting == "known" and not np.allclose(sensor.frame.R, np.eye(3), atol=1e-3):
+        others[f"body '{sensor.body}'"] = np.broadcast_to(sensor.frame.R.T, (n, 3, 3))
+    found = {name: _fitted(sensor, some, W, turned) for name, turned in others.items()}
+    name, best = min(found.items(), key=lambda item: _left(item[1])[0] * _left(item[1])[1])
+    force, moment = _left(best)
+    own_force, own_moment = _left(fit)
+    if force * moment < _BETTER * own_force * own_moment:
+        yield Notice(
+            "wrench-frame",
+            f"the wrench seems to be given in axes of {name}, not of the sensor: read so, {force:.3g} N and"
+            f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
+            "log it in axes of the sensor, or give the sensor's frame as the axes in which it is logged",
+        )
+
+
+def _left(fit: DenseFit) -> tuple[float, float]:
+    """Residual force and moment, rms of a component."""
+    force, moment = (float(np.sqrt(np.mean(part**2))) for part in (fit.rms[:3], fit.rms[3:]))
+    return force, moment
+
+
+def _check_sign(job: Job, some: SensorSamples, fit: DenseFit) -> None:
+    """Refuse a tool that gravity pulls upwards."""
+    sensor = job.mechanism.force_sensor
+    if sensor is None:
+        return
+    masses = fit.x[_TOOL_MASS : 10 * some.n_loads : 10]
+    sigmas = fit.sigma[_TOOL_MASS : 10 * some.n_loads : 10]
+    worst = int(np.argmin(masses / np.where(sigmas > 0, sigmas, 1.0)))
+    if masses[worst] < -_SURE * sigmas[worst]:
+        other = "reaction" if sensor.sign == "load" else "load"
+        raise InputError(
+            f"gravity says that the wrench has the other sign: the tool would have"
+            f" {masses[worst]:.4g} +- {sigmas[worst]:.1g} kg. `sign: {sensor.sign}` means the wrench that"
+            f" {'the tool exerts on the sensor' if sensor.sign == 'load' else 'the sensor exerts on the tool'}",
+            file=job.logs[0].file,
+            place="force_sensor.sign",
+            remedy=f"say `sign: {other}`; else check the direction of gravity and the axes of the sensor",
+        )
+
+
+def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
+    """Biases that differ between segments although one is meant for all."""
+    runs = np.unique(some.run)
+    if sensor.bias != "constant" or len(runs) < 2:
+        return
+    fit = dense_fit(np.concatenate([W, bias_columns(len(some.run), some.run)], axis=2), some.measured)
+    bias, sigma = (part[W.shape[2] :].reshape(len(runs), 6) for part in (fit.x, fit.sigma))
+    away = np.abs(bias - np.median(bias, axis=0))
+    spread = np.sqrt(sigma**2 + np.median(sigma, axis=0) ** 2)
+    count = (away > _DRIFT * spread) & (away > _DRIFT_PART * fit.rms)
+    if not count.any():
+        return
+    row, k = np.unravel_index(int(np.argmax(np.where(count, away / fit.rms, 0.0))), away.shape)
+    yield Notice(
+        "bias-drift",
+        f"the bias differs between segments: {COMPONENTS[k]} is {away[row, k]:.3g} {UNITS[k]} off in"
+        f" {some.labels[int(runs[row])]}, {away[row, k] / spread[row, k]:.0f} times what noise makes",
+        "say `bias: segment`, let the sensor warm up, or zero it before each segment",
+    )
+
+
+def _imu_gravity(job: Job, sensor: ForceSensor, some: SensorSamples) -> Iterable[Notice]:
+    """An accelerometer whose readings at quiet moments are not gravity."""
+    if sensor.imu is None:
+        return
+    turning = np.linalg.norm(some.motion.omega, axis=1) + np.linalg.norm(some.motion.dV[:, 3:], axis=1)
+    quiet = turning <= np.percentile(turning, _QUIET)
+    felt = float(np.median(np.linalg.norm(some.motion.dV[quiet, :3], axis=1)))
+    g = float(np.linalg.norm(job.mechanism.gravity))
+    if abs(felt / g - 1.0) > _GRAVITY:
+        yield Notice(
+            "imu-gravity",
+            f"the accelerometer shows {felt:.4g} m/s^2 when the sensor is quiet, where gravity is {g:.4g}:"
+            " all masses are wrong by that factor",
+            f"check its unit and calibration; columns: {{ax: {{scale: {g / felt:.5g}}}, ...}} would correct it",
+        )
+
+
+def _range(job: Job, sensor: ForceSensor) -> Iterable[Notice]:
+    """Samples at the end of the sensor's range; their rows do not count."""
+    if sensor.limits is None:
+        return
+    limit = np.repeat(sensor.limits, 3)
+    found = [
+        f"{name} in {int(count)} samples of {log.name}"
+        for log in job.logs
+        for name, count in zip(COMPONENTS, np.sum(np.abs(log.tau) >= limit, axis=0), strict=True)
+        if count
+    ]
+    if found:
+        yield Notice(
+            "sensor-saturated",
+            f"the sensor is at the end of its range: {', '.join(found[:6])}; they are not used",
+            "move more slowly, or take a sensor with a larger range",
+        )
+
+
+def check_rotation(
+    job: Job, parameters: Sequence[ParameterEstimate], unseen: Sequence[str]
+) -> tuple[Notice, ...]:
+    """Which of mass, centre of mass and inertia the motion was too small for, and why.
+
+    Args:
+        job: Of the sensor model.
+        parameters: Of the estimate.
+        unseen: Names of parameters that the data do not determine.
+    """
+    sensor = job.mechanism.force_sensor
+    if sensor is None:
+        return ()
+    some = sensor_samples(job)
+    found = {one.name: one for one in parameters}
+    lost = {name.removesuffix("_R") for name in unseen}
+    told = []
+    for body in (sensor.tool, *job.mechanism.payloads):
+        for kind, names in _weak(body, found, lost).items():
+            why = _why(kind, some) if names else ""
+            told += [f"{', '.join(names)}: {why}"] if why else []
+    if not told:
+        return ()
+    text = "the motion hardly tells " + "; ".join(told)
+    remedy = "turn the wrist through more than 90 degrees about two horizontal axes, for inertia quickly"
+    return (Notice("rotation-little", text, remedy),)
+
+
+def _weak(body: str, found: dict[str, ParameterEstimate], lost: set[str]) -> dict[str, list[str]]:
+    """Parameters that are lost or known badly: mass, centre of mass, inertia."""
+    mass = found.get(f"M_{body}")
+    kg = abs(mass.value) if mass is not None and mass.value else 1.0
+    weak: dict[str, list[str]] = {"mass": [], "com": [], "inertia": []}
+    for symbol in SYMBOLS:
+        name = f"{symbol}_{body}"
+        kind = "mass" if symbol == "M" else "com" if symbol[0] == "M" else "inertia"
+        one = found.get(name)
+        if one is None or one.sigma is None:
+            if name in lost or f"{name}_R" in found:
+                weak[kind].append(name)
+        elif kind == "com":
+            if one.sigma / kg > _WEAK_COM:
+                weak[kind].append(name)
+        elif symbol in ("M", "XX", "YY", "ZZ"):
+            most = _WEAK_MASS if kind == "mass" else _WEAK_INERTIA
+            if one.sigma_rel_percent is None or one.sigma_rel_percent > most:
+                weak[kind].append(name)
+    return weak
+
+
+def _why(kind: str, some: SensorSamples) -> str:
+    """What the motion had to offer; empty where that was plenty, so that the reason is another."""
+    a = some.motion.dV[:, :3]
+    middle = np.mean(a, axis=0)
+    cosine = a @ middle / np.maximum(np.linalg.norm(a, axis=1) * np.linalg.norm(middle), 1e-12)
+    away = float(np.rad2deg(np.percentile(np.arccos(np.clip(cosine, -1, 1)), 95)))
+    if kind != "inertia" and away > _TURNED:
+        return ""
+    turned = f"gravity leaves its mean direction in the sensor by {away:.1f} degrees at most"
+    if kind == "mass":
+        return f"only turning tells weight from bias, and {turned}"
+    if kind == "com":
+        return f"it shows as a moment of gravity that turns with the sensor, and {turned}"
+    speed = float(np.percentile(np.linalg.norm(some.motion.omega, axis=1), 95))
+    alpha = float(np.percentile(np.linalg.norm(some.motion.dV[:, 3:], axis=1), 95))
+    if speed > _FAST[0] or alpha > _FAST[1]:
+        return ""
+    return f"it shows in turning alone, which stays below {speed:.2g} rad/s and {alpha:.2g} rad/s^2"
