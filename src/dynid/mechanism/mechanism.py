@@ -120,7 +120,8 @@ class Mechanism:
         prior: Further parameters by full name, printed beside the estimates as those of bodies are.
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
-        free: Position coordinates that describe the free motion with locked cables; empty: none named.
+        free: Coordinates that describe the free motion with locked cables; empty: chosen.
+        nullspace: Directions of that motion: `orthonormal`, or per unit velocity of the `free` coordinates.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
         force_sensor: The sensor whose equations are meant, see `with_force_sensor`; None: those of joints.
     """
@@ -153,6 +154,7 @@ class Mechanism:
     cables: tuple[Cable, ...] = ()
     swivels: tuple[Swivel, ...] = ()
     free: tuple[str, ...] = ()
+    nullspace: str = "orthonormal"
     force_sensor: ForceSensor | None = None
 
     def __post_init__(self) -> None:

@@ -70,6 +70,7 @@ class ClosedKinematics:
 
     Attributes:
         speeds: Absolute velocities of all coordinates at some samples of the log, shape (k, v).
+        anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
 
@@ -86,7 +87,7 @@ class ClosedKinematics:
         self.notices = notices_of(found, motion.log.name)
         redundant = self.sensors.count > self.assembly.dof
         self.choices = {"closure": words_of(found, self._labels, redundant)}
-        self._anchors, self._poses = np.array(found.anchors), np.array(found.poses)
+        self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
         self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 2 + len(self._labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *found.tangents])
@@ -95,11 +96,11 @@ class ClosedKinematics:
     def states(self, start: int, measured: Measured) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..."""
         wanted = measured[0]
-        at = int(np.searchsorted(self._anchors, start, side="right")) - 1
-        stop = int(np.searchsorted(self._anchors, start + len(wanted), side="left"))
+        at = int(np.searchsorted(self.anchors, start, side="right")) - 1
+        stop = int(np.searchsorted(self.anchors, start + len(wanted), side="left"))
         ahead = np.arange(at + 1, max(at + 1, stop))
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
-        first = np.concatenate([[0], self._anchors[ahead] - start]).astype(np.int64)
+        first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
         return self.judged(pose, done, measured)
 

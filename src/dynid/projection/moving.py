@@ -53,13 +53,19 @@ class MovingRows:
         """Ranges of samples over which rows may be filtered."""
         return self.motion.usable()
 
+    def tangents(
+        self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
+    ) -> Float[Array, "n v k"]:
+        """Directions of the rows at samples of one run, at or after `start`."""
+        return self._moving(N, dq)
+
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         measured = self.motion.states(start, stop)
         states = self.kinematics.states(start, measured)
         fine = states.fine
         N = np.zeros((stop - start, states.dq.shape[1], len(self.directions.names)))
-        N[fine] = self._moving(states.N[fine], states.dq[fine])
+        N[fine] = self.tangents(start, states.N[fine], states.dq[fine])
         # A column that the log does not have is NaN: rows that need it are not chosen.
         tau = np.nan_to_num(self.motion.log.tau[start:stop])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B)

@@ -1,0 +1,134 @@
+"""Motion that locked cables leave: tangent directions with dl = 0, orthonormal or by free coordinates.
+
+    B = N null(J),    J = dl per unit of N                          [CableRobot, eq. 5]
+    orthonormal: B^T B = 1 over the coordinates of joints            (no choice enters)
+    free:        B = dq / d zeta_f, free coordinates zeta_f          [CableRobot, eq. 6]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.elimination import best_coordinates
+from dynid.mechanism.cable import cable_coordinates, driven_cables
+from dynid.mechanism.measured_pose import virtual_coordinates
+from dynid.mechanism.mechanism import Mechanism
+
+AUTO = "auto"
+_SEED = 20210823
+_STATES = 16
+_REACH = 0.3
+_RANK_RTOL = 1e-7
+
+
+class LockedMotion:
+    """Tangent directions of a mechanism while the cables that have coordinates stand still.
+
+    Attributes:
+        count: Freedoms left.
+        cables: Velocity indices of the cables that stand still.
+        own: Velocity indices of joints that carry bodies: those of cables and sensors follow from them.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.assembly = assembly_of(mechanism)
+        names = mechanism.coordinates
+        self.cables = [names.index(cable.name) for cable in driven_cables(mechanism)]
+        seeming = cable_coordinates(mechanism) | virtual_coordinates(mechanism)
+        self.own = [i for i, name in enumerate(names) if name not in seeming]
+        poses = self.assembly.walk(np.random.default_rng(_SEED), _STATES, reach=_REACH)
+        N = self.assembly.tangent(self.assembly.closure.values(poses).A)
+        self._rank = _rank(N[:, self.cables])
+        self.count = self.assembly.dof - self._rank
+        if self.count == 0:
+            raise InputError(
+                f"{len(mechanism.cables)} locked cables leave robot '{mechanism.name}' no free motion",
+                file=mechanism.file,
+                place="model: internal",
+                remedy="identify it with model: inverse from measured tensions",
+            )
+        self.samples = self.basis(N)
+
+    def basis(self, N: Float[Array, "n v d"]) -> Float[Array, "n v k"]:
+        """Orthonormal directions (over `own`) with dl = 0, from any tangent directions at some poses."""
+        N = N @ np.linalg.inv(np.linalg.qr(N[:, self.own], mode="r"))
+        Vt = np.linalg.svd(N[:, self.cables], full_matrices=True)[2] if self.cables else None
+        return N if Vt is None else np.asarray(N @ np.swapaxes(Vt[:, self._rank :], 1, 2))
+
+    def aligned(self, B: Float[Array, "n v k"], reference: Float[Array, "v k"]) -> Float[Array, "n v k"]:
+        """The same spaces, each with the basis nearest to one reference: as smooth as the spaces are."""
+        left, _, right = np.linalg.svd(np.swapaxes(B[:, self.own], 1, 2) @ reference[self.own])
+        return np.asarray(B @ (left @ right))
+
+    def reference(self, B: Float[Array, "n v k"]) -> tuple[Float[Array, "v k"], float]:
+        """Of some bases the one least far from all others, and the cosine of its largest angle to them."""
+        own = B[:, self.own]
+        closeness = np.linalg.svd(np.einsum("avk,bvl->abkl", own, own), compute_uv=False)[..., -1]
+        best = int(np.argmax(closeness.min(axis=1)))
+        return B[best], float(closeness[best].min())
+
+    def along(self, B: Float[Array, "n v k"], free: Sequence[int]) -> Float[Array, "n v k"]:
+        """Directions per unit velocity of the free coordinates."""
+        return np.asarray(B @ np.linalg.inv(B[:, list(free)]))
+
+    def conditions(self, B: Float[Array, "n v k"], free: Sequence[int]) -> Float[Array, "n"]:
+        """How badly free coordinates describe the motion: 1 over the least they move for a unit motion."""
+        s = np.linalg.svd(B[:, list(free)], compute_uv=False)
+        return np.asarray(1.0 / np.maximum(s[:, -1], 1e-300))
+
+    def free_indices(self, free: Sequence[str] | str, B: Float[Array, "n v k"]) -> list[int]:
+        """Velocity indices of free coordinates by name; `auto` chooses those that move most at all poses.
+
+        Args:
+            free: Names, in full (pose_x) or without the joint where that is clear (x); or `auto`.
+            B: Orthonormal directions at the poses of interest.
+        """
+        robot = self.mechanism
+        if free == AUTO or tuple(free) == (AUTO,):
+            scalar = [i for i, name in enumerate(robot.coordinates) if name in robot.positions]
+            return best_coordinates(B, [i for i in scalar if i not in self.cables])
+        found = [robot.coordinates.index(name) for name in free_names(robot, free)]
+        if len(found) != self.count:
+            raise InputError(
+                f"{len(found)} free coordinates ({', '.join(free)}) for {self.count} freedoms with locked"
+                " cables",
+                file=robot.file,
+                place="free",
+                remedy=f"name {self.count}, or write free: auto",
+            )
+        return found
+
+
+def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
+    """Full names of free coordinates; a short one (x) must fit one joint only."""
+    seeming = {cable.name for cable in mechanism.cables}
+    valid = [name for name in mechanism.coordinates if name in mechanism.positions and name not in seeming]
+    found = []
+    for name in free:
+        fits = [name] if name in valid else [one for one in valid if one.endswith(f"_{name}")]
+        if len(fits) != 1:
+            known = {one.rsplit("_", 1)[-1] for one in valid} | set(valid)
+            raise InputError(
+                f"free coordinate '{name}' is "
+                + (f"{' or '.join(fits)}" if fits else "unknown" + nearest(name, sorted(known))),
+                file=mechanism.file,
+                place="free",
+                remedy=f"name coordinates in full: {', '.join(valid)}; an angle of an IMU or a marker belongs"
+                " under `measured:` first",
+            )
+        found += fits
+    return found
+
+
+def _rank(J: Float[Array, "n c d"]) -> int:
+    if 0 in J.shape:
+        return 0
+    s = np.linalg.svd(J, compute_uv=False)
+    return int((s > _RANK_RTOL * s.max()).sum(axis=1).max())

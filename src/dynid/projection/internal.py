@@ -1,0 +1,178 @@
+"""Model `internal`: free motion with locked cables, no effort at all, N = null space of the cables.
+
+    B^T W_tree chi = 0,      Xi B = 0                      [CableRobot, eqs 20, 21]
+
+Homogeneous: a common factor of all parameters stays unknown, so that they come per unit mass. With
+`nullspace: orthonormal` B is the orthonormal basis nearest to one reference per run, with
+`nullspace: free` it is dq / d zeta_f of chosen free coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.locked_motion import AUTO, LockedMotion
+from dynid.mechanism.cable import cable_coordinates
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter, effort_unit
+from dynid.motion.motion import Motion
+from dynid.notices import Notice
+from dynid.projection.factor import Factor, factor_rows, merge
+from dynid.projection.kinematics import TreeKinematics
+from dynid.projection.moving import MovingRows
+from dynid.projection.projection import Directions
+from dynid.regressor.regressor import tree_matrix
+
+_SEED = 20130501
+_STATES = 120
+_MOST_CANDIDATES = 64
+# A free coordinate that moves less than a tenth of a unit motion multiplies its noise by ten.
+_NEARLY_SINGULAR = 10.0
+_TURNED = 0.3  # cosine of the angle beyond which one reference no longer serves a run
+
+
+def internal_directions(mechanism: Mechanism) -> Directions:
+    """Rows of the free motion; they feel motors of joints only, cables do no work."""
+    motion = LockedMotion(mechanism)
+    reference = motion.reference(motion.samples)[0]
+    names, units = _rows(mechanism, motion)
+    cables = cable_coordinates(mechanism)
+    felt = [float(not set(actuator.on) <= cables) for actuator in mechanism.actuators]
+
+    def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
+        B = motion.basis(N)
+        if mechanism.nullspace == "free":
+            return motion.along(B, motion.free_indices(mechanism.free or AUTO, motion.samples))
+        return motion.aligned(B, reference)
+
+    return Directions(names, units, None, np.tile(felt, (len(names), 1)), moving)
+
+
+def _rows(mechanism: Mechanism, motion: LockedMotion) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if mechanism.nullspace != "free":
+        return tuple(f"free{k + 1}" for k in range(motion.count)), ("N, N m",) * motion.count
+    chosen = motion.free_indices(mechanism.free or AUTO, motion.samples)
+    names = tuple(mechanism.coordinates[i] for i in chosen)
+    return names, tuple(effort_unit(mechanism, name) for name in names)
+
+
+def is_homogeneous(directions: Directions) -> bool:
+    """Whether no effort acts in any row: then the parameters have no scale."""
+    return not np.any(directions.effort_map)
+
+
+class InternalRows(MovingRows):
+    """Equations B(q)^T W chi = 0 along one log; every run has a reference of its own."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        motion: Motion,
+        foretold: Float[Array, "p"] | None = None,
+    ) -> None:
+        super().__init__(mechanism, parameters, directions, motion, foretold)
+        self._free_motion = LockedMotion(mechanism)
+        self._by_free = mechanism.nullspace == "free"
+        self._starts, self._references = self._prepare(mechanism)
+        self.choices |= {"free motion": self._words(mechanism)}
+
+    def tangents(
+        self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
+    ) -> Float[Array, "n v k"]:
+        """Directions of the rows at samples of one run, at or after `start`."""
+        B = self._free_motion.basis(N)
+        if self._by_free:
+            return self._free_motion.along(B, self._free)
+        run = int(np.searchsorted(self._starts, start, side="right")) - 1
+        return self._free_motion.aligned(B, self._references[max(run, 0)])
+
+    def _prepare(self, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "v k"]]]:
+        """Where the runs begin and the reference of each; doubtful choices are told."""
+        free = self._free_motion
+        if isinstance(self.kinematics, TreeKinematics):
+            raise TypeError("a robot with cables is closed")
+        anchors, tangents = self.kinematics.anchors, self.kinematics.tangents
+        bases = free.basis(tangents) if len(tangents) else free.samples
+        self._free = free.free_indices(mechanism.free or AUTO, bases)
+        starts, references, turned = [], [], []
+        for low, high in self.pieces():
+            inside = np.flatnonzero((anchors >= low) & (anchors < high))[: len(bases)]
+            some = inside[:: max(1, len(inside) // _MOST_CANDIDATES)] if len(inside) else np.arange(1)
+            reference, close = free.reference(bases[some])
+            starts.append(low)
+            references.append(reference)
+            turned += [self.motion.log.t[low]] if close < _TURNED else []
+        self.notices = (*self.notices, *self._doubts(mechanism, bases, turned))
+        return starts, references or [free.reference(bases)[0]]
+
+    def _doubts(
+        self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: Sequence[float]
+    ) -> list[Notice]:
+        log, told = self.motion.log.name, []
+        worst = float(self._free_motion.conditions(bases, self._free).max())
+        if self._by_free and worst > _NEARLY_SINGULAR:
+            names = ", ".join(mechanism.coordinates[i] for i in self._free)
+            best = self._free_motion.free_indices(AUTO, bases)
+            text = f"the free coordinates {names} are nearly singular in log '{log}': a unit motion moves"
+            text += f" them by {1.0 / worst:.2g} only, and their noise grows {worst:.2g} times"
+            better = ", ".join(mechanism.coordinates[i] for i in best)
+            told.append(Notice("free-singular", text, f"free: [{better}], or nullspace: orthonormal"))
+        if turned and not self._by_free:
+            text = f"the free motion of log '{log}' turns by more than 70 degrees in {len(turned)} run(s)"
+            told.append(Notice("free-turned", text, "split the log into shorter runs"))
+        return told
+
+    def _words(self, mechanism: Mechanism) -> str:
+        if not self._by_free:
+            return f"orthonormal null space of the cables, {self._free_motion.count} rows a sample"
+        return "by free coordinates " + ", ".join(mechanism.coordinates[i] for i in self._free)
+
+
+def internal_structure(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions | None,
+    *,
+    loads: Sequence[tuple[str, ...]] = ((),),
+    stretch: float = 1.0,
+    seed: int = _SEED,
+) -> Factor:
+    """Factor of rows at random poses with locked cables; Y is zero.
+
+    Rates and accelerations are drawn along the free motion, as if other forces than gravity moved the
+    platform: what such motion cannot tell, no free motion can.
+    """
+    rng = np.random.default_rng(seed)
+    motion, assembly = LockedMotion(mechanism), assembly_of(mechanism)
+    n = max(_STATES, -(-4 * len(parameters) // motion.count))
+    factors = []
+    for mounted in dict.fromkeys(loads):
+        q = assembly.walk(rng, n, reach=0.3 * stretch)
+        dq, ddq, B = locked_rates(motion, q, rng)
+        W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted)
+        rows = np.einsum("nvk,nvp->nkp", B, W).reshape(-1, len(parameters))
+        factors.append(factor_rows(rows, np.zeros(len(rows))))
+    return merge(factors)
+
+
+def locked_rates(
+    motion: LockedMotion, q: Float[Array, "n q"], rng: np.random.Generator
+) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v k"]]:
+    """Random velocities and accelerations at poses while the cables stand still, and B."""
+    closure = motion.assembly.closure
+    A = closure.values(q).A
+    still = np.zeros((len(q), len(motion.cables), A.shape[2]))
+    still[:, range(len(motion.cables)), motion.cables] = 1.0
+    B = motion.basis(motion.assembly.tangent(A))
+    u = rng.normal(size=(2, len(q), motion.count))
+    dq = np.einsum("nvk,nk->nv", B, u[0])
+    gamma = np.concatenate([closure.bias(q, dq), np.zeros((len(q), len(motion.cables)))], axis=1)
+    drift = -np.einsum("nvc,nc->nv", np.linalg.pinv(np.concatenate([A, still], axis=1)), gamma)
+    return dq, drift + 3.0 * np.einsum("nvk,nk->nv", B, u[1]), B
