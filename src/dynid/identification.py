@@ -39,6 +39,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.refine_settings import RefineSettings
 from dynid.statistics.tie_test import idle_tie, tie_test
 from dynid.threads import single_threaded_blas
+from dynid.unit_mass import per_mass, shown_values, with_mass
 from dynid.validation import fitted_signals, predict_held_out, validate_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
@@ -122,10 +123,11 @@ def identify_logs(
             data,
             solved.solution,
             essential=solved.reduced,
-            priors=prior_values(job.mechanism),
+            priors=per_mass(prior_values(job.mechanism), job.reference, job.parameters),
             symbols=symbols,
             settings=experiment.uncertainty,
         )
+        parts = with_mass(parts, job.reference)
         refined = _refined(solved, experiment, parts)
         chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
         parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
@@ -167,7 +169,7 @@ def identify_logs(
         },
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),
-        truth=None if truth is None else _known_values(data, truth),
+        truth=None if truth is None else _known_values(job, data, truth),
         standard=real.entries,
         residual_tests=tested.tests,
         history=recorded(solved.linear, parts.parameters),
@@ -199,8 +201,10 @@ def _tested_ties(solved: Solved, experiment: Experiment) -> tuple[dict[str, str]
     return {f"tie {names}": found.words}, found.notices(names)
 
 
-def _known_values(data: BaseSystem, truth: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in data.values_of(truth).items() if value is not None}
+def _known_values(job: Job, data: BaseSystem, truth: Mapping[str, float]) -> dict[str, float]:
+    """True values of the parameters listed, where all that they hold are known."""
+    values = data.values_of(per_mass(truth, job.reference, job.parameters))
+    return shown_values({name: value for name, value in values.items() if value is not None}, job.reference)
 
 
 def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Refinement | None:
@@ -214,7 +218,7 @@ def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Re
 
 def _choices(job: Job) -> dict[str, str]:
     """Every choice of the data flow in words; those that differ between logs carry the log's name."""
-    rows = ", ".join(job.directions.names)
+    rows = ", ".join(dict.fromkeys(job.directions.group_names))
     shared = job.model.name == "inverse" and np.all(np.count_nonzero(job.directions.effort_map, axis=1) > 1)
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(job.logs, job.plans, job.sources, strict=True):
@@ -229,7 +233,7 @@ def _choices(job: Job) -> dict[str, str]:
 def _warnings(job: Job, held_out: Sequence[Log], parts: EstimateParts) -> tuple[Notice, ...]:
     """Everything noticed on the way; with several logs, each notice says which one it is about."""
     logs = (*job.logs, *held_out)
-    told = [*job.mechanism.notices, *check_logs(job.logs, job.mechanism)]
+    told = [*job.mechanism.notices, *job.notices, *check_logs(job.logs, job.mechanism)]
     for log in logs:
         about = f"{log.name}: " if len(logs) > 1 else ""
         told += [replace(notice, text=about + notice.text) for notice in log.notices]

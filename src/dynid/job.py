@@ -26,11 +26,17 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.motion.wrench_table import read_wrench_table
+from dynid.notices import Notice
+from dynid.projection.internal import is_homogeneous
 from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
+from dynid.projection.normalised import NormalisedRows, Reference
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.quadrature import DEFAULT, quadrature_named
+from dynid.projection.wrench import WrenchRows
+from dynid.projection.wrench_noise import column_noise, untold
 from dynid.regressor.layout import ABSENT
 from dynid.tables import table_plans, table_robot
+from dynid.unit_mass import normalise
 
 Progress = Callable[[str, float], None]
 LogSource = str | os.PathLike[str] | LogEntry | Log
@@ -46,6 +52,7 @@ class Job:
         foretold: Parameters by which the loads of load-dependent friction are found, shape (p,), SI; None
             where there is none (yet).
         row_options: Options of the model's rows.
+        reference: The mass that stands on the measured side where no effort acts; None: efforts do.
     """
 
     mechanism: Mechanism
@@ -57,6 +64,8 @@ class Job:
     filters: tuple[RowFilter, ...]
     foretold: Float[Array, "p"] | None = None
     row_options: Mapping[str, Any] = field(default_factory=dict)
+    reference: Reference | None = None
+    notices: tuple[Notice, ...] = ()
 
     @property
     def logs(self) -> tuple[Log, ...]:
@@ -74,7 +83,7 @@ class Job:
         Args:
             chi: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI.
         """
-        if self.model.direct:
+        if self.model.direct or self.reference is not None:
             return self.foretelling(chi).sources
         inverse = MODELS["inverse"]
         loaded = bool(owners_of(self.mechanism, "Fl"))
@@ -96,7 +105,7 @@ class Job:
 
     def rows_along(self, motion: Motion) -> RowSource:
         """The equations of this job along a motion."""
-        return self.model.rows(
+        rows = self.model.rows(
             self.mechanism,
             self.parameters,
             self.directions,
@@ -104,6 +113,7 @@ class Job:
             foretold=self.foretold,
             **self.row_options,
         )
+        return rows if self.reference is None else NormalisedRows(rows, self.reference)
 
     def _effort_rows(self, inverse: Model) -> Directions:
         """Rows of the inverse model for every effort that all logs have."""
@@ -120,7 +130,16 @@ class Job:
                         file=log.file,
                         remedy="identify from a log with this payload too, or leave this log out",
                     )
-        return join(self.mechanism, self.model, self.parameters, self.directions, plans, logs, experiment)
+        return join(
+            self.mechanism,
+            self.model,
+            self.parameters,
+            self.directions,
+            plans,
+            logs,
+            experiment,
+            self.reference,
+        )
 
 
 def prepare(
@@ -157,7 +176,11 @@ def prepare(
             remedy="map the effort columns under `columns:`",
         )
     plans = plans_for(model, logs, robot, experiment) if plans is None else plans
-    return join(robot, model, parameters, directions, plans, logs, experiment)
+    if not (model.homogeneous and is_homogeneous(directions)):
+        return join(robot, model, parameters, directions, plans, logs, experiment)
+    unit = normalise(robot, parameters, [log.payloads for log in logs])
+    job = join(unit.robot, model, parameters, directions, plans, logs, experiment, unit.reference)
+    return replace(job, notices=unit.notices)
 
 
 def plans_for(
@@ -209,17 +232,17 @@ def join(
     plans: Sequence[MotionPlan],
     logs: Sequence[Log],
     experiment: Experiment,
+    reference: Reference | None = None,
 ) -> Job:
     """A job whose every choice has been made."""
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
     options = _row_options(model, experiment)
-    sources = tuple(model.rows(robot, parameters, directions, motion, **options) for motion in motions)
     if model.windowed:
         filters = tuple(_windows(plan, experiment) for plan in plans)
     else:
         filters = row_filters(plans, experiment)
-    job = Job(robot, model, parameters, directions, tuple(plans), sources, filters)
-    return replace(job, row_options=options)
+    job = Job(robot, model, parameters, directions, tuple(plans), (), filters, None, options, reference)
+    return replace(job, sources=tuple(job.rows_along(motion) for motion in motions))
 
 
 def _row_options(model: Model, experiment: Experiment) -> dict[str, Any]:
@@ -257,7 +280,11 @@ def build_system(job: Job, progress: Progress | None = None, threads: int | None
             "no row is left: the robot stands still in these logs, or masks and decimation leave nothing",
             remedy="check the speeds, `mask:` and `filter: {decimate: ...}`",
         )
-    return System(job.parameters, groups, known_columns(job.mechanism, job.parameters))
+    known = known_columns(job.mechanism, job.parameters)
+    tables = [source for source in job.sources if isinstance(source, WrenchRows)]
+    if tables:
+        return System(job.parameters, groups, known, column_noise(tables), untold(tables))
+    return System(job.parameters, groups, known)
 
 
 def row_groups(

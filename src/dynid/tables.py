@@ -111,6 +111,9 @@ def _refuse_options(experiment: Experiment) -> None:
     for name, default in (("filter", FilterSettings()), ("mask", MaskSettings())):
         if getattr(experiment, name) != default and not _recorded(name, experiment):
             raise _refusal(name, experiment, "leave it out: instants are neither filtered nor dropped")
+    if experiment.uncertainty.method == "hac" or experiment.uncertainty.block is not None:
+        remedy = "use cluster (over the instants), classical, bootstrap or leave-one-out, without block"
+        raise _refusal("uncertainty", experiment, remedy)
     if experiment.estimator in _ESTIMATORS:
         remedy = "use wls, ols, robust, tls or consistent"
         raise _refusal(f"estimator: {experiment.estimator}", experiment, remedy)

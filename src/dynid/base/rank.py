@@ -67,7 +67,11 @@ class ColumnRank:
 
 
 def independent_columns(
-    R: Float[Array, "k p"], order: Sequence[int], *, rtol: float = STRUCTURAL_RTOL
+    R: Float[Array, "k p"],
+    order: Sequence[int],
+    *,
+    rtol: float = STRUCTURAL_RTOL,
+    floor: Float[Array, "p"] | None = None,
 ) -> ColumnRank:
     """Keep each column that is independent of those kept before it.
 
@@ -75,15 +79,21 @@ def independent_columns(
         R: Triangle of W (or W itself), shape (k, p), units of the columns.
         order: Column indices in the order considered; columns left out take no part.
         rtol: A column is kept if its residual exceeds this part of its own norm.
+        floor: And if it exceeds what noise alone makes of the column, shape (p,), unit of the column.
     """
     columns = np.asarray(order, dtype=int)
     norms = _column_norms(R)
     live = norms[columns] > ZERO_RTOL * max(norms.max(initial=0.0), np.finfo(float).tiny)
+    if floor is not None:
+        live &= norms[columns] > floor[columns]
     considered = columns[live]
     scaled = R[:, considered] / norms[considered]
-    Q, keep, residuals = _sweep(scaled, rtol)
+    least = np.full(len(considered), rtol)
+    if floor is not None:
+        least = np.maximum(least, floor[considered] / norms[considered])
+    Q, keep, residuals = _sweep(scaled, least)
     kept, dependent = considered[keep], considered[~keep]
-    K = _combinations(Q, scaled, keep, rtol) * norms[dependent] / norms[kept, None]
+    K = _combinations(Q, scaled, keep, float(least.max(initial=rtol))) * norms[dependent] / norms[kept, None]
     clearest_rank, clearest_gap = _clearest(residuals)
     return ColumnRank(
         kept=tuple(kept.tolist()),
@@ -105,7 +115,9 @@ def _column_norms(R: Float[Array, "k p"]) -> Float[Array, "p"]:
     return np.asarray(peak * np.sqrt(np.sum((R / safe) ** 2, axis=0)))
 
 
-def _sweep(A: Float[Array, "k m"], rtol: float) -> tuple[Float[Array, "k kept"], Array, Float[Array, "m"]]:
+def _sweep(
+    A: Float[Array, "k m"], least: Float[Array, "m"]
+) -> tuple[Float[Array, "k kept"], Array, Float[Array, "m"]]:
     """Gram-Schmidt, every column twice; blocks of columns meet the basis in matrix products."""
     k, m = A.shape
     Q = np.zeros((k, min(k, m)), order="F")
@@ -120,7 +132,7 @@ def _sweep(A: Float[Array, "k m"], rtol: float) -> tuple[Float[Array, "k kept"],
             if np.linalg.norm(column) < 0.1:  # cancellation has brought old directions back
                 column = column - Q[:, :n] @ (Q[:, :n].T @ column)
             residuals[i] = np.linalg.norm(column)
-            if residuals[i] > rtol and n < Q.shape[1]:
+            if residuals[i] > least[i] and n < Q.shape[1]:
                 Q[:, n] = column / residuals[i]
                 keep[i], n = True, n + 1
     return Q[:, :n], keep, residuals

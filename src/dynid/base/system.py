@@ -22,6 +22,8 @@ from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
 
+# A column this many times above what noise alone makes of it is estimated within a percent of its error.
+_NOISE = 10.0
 _MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl", "Fk")
 
 
@@ -142,7 +144,8 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
     """
     _check(system, base)
     mapped = _mapped(system, base.S, base.c, _parameters(base.standard, base.indices, base.names))
-    rank = independent_columns(mapped.factor().W, range(len(base.indices)), rtol=rtol)
+    floor = None if system.noise is None else _NOISE * np.sqrt(np.square(base.S.T) @ np.square(system.noise))
+    rank = independent_columns(mapped.factor().W, range(len(base.indices)), rtol=rtol, floor=floor)
     kept = list(rank.kept)
     G = base.G[kept] + rank.K @ base.G[list(rank.dependent)]
     indices = tuple(base.indices[k] for k in kept)
@@ -150,7 +153,7 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
     seen = _parameters(base.standard, indices, names)
     whole = len(kept) == len(base.indices)
     final = replace(mapped, parameters=seen) if whole else _mapped(system, base.S[:, kept], base.c, seen)
-    unseen = _unseen(base, rank, relations(base.standard, indices, G))
+    unseen = _unseen(base, rank, relations(base.standard, indices, G), system.why)
     return BaseSystem(
         base=base,
         system=final,
@@ -239,11 +242,13 @@ def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
 
 
 def _unseen(
-    base: BaseSet, rank: ColumnRank, rows: Sequence[Mapping[str, float]]
+    base: BaseSet, rank: ColumnRank, rows: Sequence[Mapping[str, float]], why: Mapping[str, str]
 ) -> tuple[NotIdentifiable, ...]:
-    found = {k: _why_zero(base.standard[base.indices[k]]) for k in rank.zero}
+    own = {k: base.standard[base.indices[k]] for k in (*rank.zero, *rank.dependent)}
+    found = {k: why.get(own[k].name) or _why_zero(own[k]) for k in rank.zero}
     for k in rank.dependent:
-        found[k] = invisible(base.standard[base.indices[k]], rows, " in these data")
+        found[k] = invisible(own[k], rows, " in these data")
+        found[k] += f"; {why[own[k].name]}" if own[k].name in why else ""
     return tuple(NotIdentifiable(base.names[k], found[k]) for k in sorted(found))
 
 

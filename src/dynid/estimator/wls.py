@@ -24,6 +24,9 @@ from dynid.projection.projection import System
 # Residuals smaller than this part of the measured norm are rounding or a perfect simulation;
 # larger weights would only spoil the conditioning of the other groups.
 _SMALLEST_PART = 1e-6
+# Tables are exact but for the figures they are printed with, and those are the noise to be weighed.
+# Residuals of 1e-8 of the measured norm are themselves known to 1e-7 only, so that the iteration ends there.
+_SMALLEST_OF_TABLES, _SLACK_OF_TABLES = 1e-10, 1e-3
 
 NOT_CONVERGED_CODE = "weights-not-converged"
 
@@ -60,13 +63,17 @@ class GroupWeights:
     def __call__(self, system: System, factors: list[Factor], solver: Solver) -> Weights:
         """Weights of all groups of `system`; `factors` are theirs, over all parameters."""
         shared = self._shared(system)
-        sigma = smallest = smallest_sigmas(factors, shared)
+        tables = all(one.instants for one in system.groups)
+        part = _SMALLEST_OF_TABLES if tables else _SMALLEST_PART
+        sigma = smallest = smallest_sigmas(factors, shared, part)
+        slack = _SLACK_OF_TABLES * smallest if tables else np.zeros(len(factors))
         weights = np.ones(len(factors))
         change = np.inf
         for iteration in range(1, self.max_iterations + 1):
             fit = solver(weighted(factors, weights))
             new = np.maximum(_sigmas(factors, weights, fit, shared), smallest)
-            change = float(np.max(np.abs(new - sigma) / new)) if iteration > 1 else np.inf
+            step = np.maximum(np.abs(new - sigma) - slack, 0.0)
+            change = float(np.max(step / new)) if iteration > 1 else np.inf
             sigma, weights = new, 1.0 / new
             if change <= self.rtol:
                 return Weights(weights, iteration)
@@ -152,10 +159,12 @@ def _paid(factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares) 
     return np.array(parts)
 
 
-def smallest_sigmas(factors: list[Factor], shared: Int[Array, "g"]) -> Float[Array, "g"]:
+def smallest_sigmas(
+    factors: list[Factor], shared: Int[Array, "g"], part: float = _SMALLEST_PART
+) -> Float[Array, "g"]:
     """A floor for the deviations: a small part of the measured rms, never zero."""
     squares = np.bincount(shared, [float(one.Y @ one.Y) for one in factors])
     rows = np.bincount(shared, [one.n_rows for one in factors])
     rms = np.sqrt(squares / rows)
     whole = np.sqrt(squares.sum() / rows.sum()) or 1.0
-    return np.asarray(_SMALLEST_PART * np.where(rms > 0, rms, whole)[shared])
+    return np.asarray(part * np.where(rms > 0, rms, whole)[shared])

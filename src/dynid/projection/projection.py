@@ -5,7 +5,7 @@ Everything after this file is ignorant of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -110,11 +110,15 @@ class System:
     Attributes:
         parameters: One per column of W.
         known: Columns whose values are given (index -> value); they belong to the right side.
+        noise: Norm of what noise of W alone makes of each column, shape (p,), where it is known beforehand.
+        why: Parameter -> why it may have no effect in these data, in words, where more is known than that.
     """
 
     parameters: tuple[Parameter, ...]
     groups: tuple[Group, ...]
     known: dict[int, float] = field(default_factory=dict)
+    noise: Float[Array, "p"] | None = None
+    why: Mapping[str, str] = field(default_factory=dict)
 
     def factor(self, weights: Float[Array, "g"] | None = None) -> Factor:
         """All rows as one factor, each group scaled by its weight (1 over its deviation)."""

@@ -36,6 +36,7 @@ class Clusters:
         rows: Number of rows, shape (n,).
         runs: Number of the run (a log, or a segment of it) of each cluster, shape (n,).
         seconds: Mean length of a cluster in [s].
+        instants: Whether clusters are instants of a table, which have no length.
     """
 
     root: Float[Array, "p p"]
@@ -44,6 +45,7 @@ class Clusters:
     rows: Int[Array, "n"]
     runs: Int[Array, "n"]
     seconds: float
+    instants: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -62,7 +64,7 @@ class Clusters:
         np.add.at(s, labels, self.s)
         np.add.at(rows, labels, self.rows)
         runs[labels] = self.runs
-        return Clusters(self.root, M, s, rows, runs, self.seconds * len(self) / n)
+        return Clusters(self.root, M, s, rows, runs, self.seconds * len(self) / n, self.instants)
 
     def by_run(self) -> Clusters:
         """One cluster a run."""
@@ -98,7 +100,7 @@ def clusters_of(
             M[c] += Z.T @ Z
             s[c] += Z.T @ (weight * (block.Y - block.W @ part))
             rows[c] += block.n_rows
-    return Clusters(root, M, s, rows, runs, length)
+    return Clusters(root, M, s, rows, runs, length, all(group.instants for group in system.groups))
 
 
 def duration(system: System) -> float:

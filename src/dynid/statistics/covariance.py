@@ -222,6 +222,8 @@ def _scaled(
 
 
 def _blocks(clusters: Clusters) -> str:
+    if clusters.instants:
+        return f"{len(clusters)} instants"
     return f"{len(clusters)} blocks of {clusters.seconds:.2g} s"
 
 
