@@ -24,6 +24,7 @@ from dynid.sensor_stage import settle_sensor
 from dynid.settle import Settled, settle_friction
 from dynid.standardise import Realised, check_reduction, realise
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
+from dynid.unit_mass import named
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def solve_logs(
     settled = settle_sensor(settled, experiment)
     job = settled.job
     system = build_system(job, progress)
-    seen = base_system(system, base_of(job, experiment))
+    seen = named(base_system(system, base_of(job, experiment)), job.reference)
     linear = estimator.linear(seen.system, LogPass(job, seen))
     real = realise(job, experiment, seen, linear, estimator.constraint)
     equations = real.solution.equations
