@@ -165,3 +165,67 @@ def test_an_experiment_tells_the_change():
     for changed, expected in ((log, False), (replace(log, tau=tau), True)):
         estimate = identify_logs(robot, (changed,), (), Experiment(robot="ur5", estimator="recursive"))
         assert ("parameters-changed" in [notice.code for notice in estimate.warnings]) == expected
+
+
+def payload_picked_up(mass=1.0):
+    """A UR5 that picks up a mass in the middle of its log, and the time of that in the rows."""
+    demo = built_in_experiment("ur5", seed=1)
+    log, robot = demo.logs[0], replace(load_robot("ur5"), rebuild=None)
+    job = prepare(robot, (log,), Experiment(robot="ur5"))
+    start, stop = job.sources[0].pieces()[0]
+    q, dq, ddq = job.sources[0].motion.states(start, stop)
+    middle = (stop - start) // 2
+    tau = log.tau.copy()
+    tau[start + middle : stop] += (
+        inverse_efforts(robot, carried(demo.truth, mass, 0.1), q, dq, ddq)
+        - inverse_efforts(robot, demo.truth, q, dq, ddq)
+    )[middle:]
+    return robot, replace(log, tau=tau), middle * log.dt
+
+
+def test_history_holds_the_estimate_of_all_rows_so_far():
+    Ws, Ys, _ = noisy_rows()
+    again = DensePass(Ws, Ys, blocks=40)
+    history = ESTIMATORS["recursive"](again.blocked(), again).history
+    batch = ESTIMATORS["wls"](again.blocked(), again)
+    assert history.chi.shape == history.sigma.shape == (40, len(batch.chi))
+    np.testing.assert_allclose(history.chi[-1], batch.chi, rtol=1e-9)
+    np.testing.assert_allclose(history.sigma[-1] ** 2, np.diag(batch.covariance), rtol=1e-9)
+    assert not history.changes
+    # White rows: sigma falls with the root of the rows; blocks are alike to a few percent here.
+    np.testing.assert_allclose(history.sigma[9] / history.sigma[-1], 2.0, rtol=0.25)
+
+
+def test_history_tells_when_and_what_changed(tmp_path):
+    from dynid.report.json_file import result_document
+    from dynid.report.output import result_files
+
+    robot, log, moment = payload_picked_up()
+    estimate = identify_logs(
+        robot,
+        (log,),
+        (),
+        Experiment(robot="ur5", estimator="recursive", estimator_options={"half_life": 20.0}),
+    )
+    history = estimate.history
+    assert len(history.changes) == 1
+    change = history.changes[0]
+    # Updates are blocks of 0.26 s.
+    assert change.seconds == pytest.approx(moment, abs=0.3)
+    jumped = {one.name: one for one in change.jumped}
+    # The kilogram acts by the levers of the description: along MX of the forearm (0.392 m), and by the
+    # offsets of the wrist (0.095 m each) with what it hangs over.
+    forearm = jumped["MX_forearm_link_R"]
+    assert forearm.after - forearm.before == pytest.approx(-0.392, abs=3 * forearm.sigma)
+    assert {"MY_wrist_1_link_R", "MY_wrist_2_link_R"} <= set(jumped)
+    # Friction did not change, and is not accused.
+    assert not any(name.startswith(("Fv", "Fs", "Ia")) for name in jumped)
+    assert [p.name for p in estimate.parameters] == list(history.names)
+    np.testing.assert_allclose(history.sigma[-1], [p.sigma for p in estimate.parameters], rtol=1e-9)
+    files = result_files(estimate)
+    table = files["history.csv"].splitlines()
+    assert len(table) == 1 + len(history.seconds)
+    assert sum(line.split(",")[3] == "1" for line in table[1:]) == 1
+    assert "Parameters over time (1 change found)" in files["report.html"]
+    assert result_document(estimate)["changes"][0]["jumped"][0]["name"] == change.jumped[0].name
+    assert any("MY_wrist_2" in one.text for one in estimate.warnings if one.code == "parameters-changed")

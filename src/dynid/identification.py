@@ -27,8 +27,10 @@ from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, 
 from dynid.linear import base_of, prior_values, tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
 from dynid.notices import Notice
+from dynid.projection.model import model_for
 from dynid.provenance import provenance
 from dynid.refinement import Refinement, refine, refined_parts
 from dynid.residual_checks import residual_checks
@@ -40,6 +42,7 @@ from dynid.statistics.refine_settings import RefineSettings
 from dynid.statistics.tie_test import idle_tie, tie_test
 from dynid.threads import single_threaded_blas
 from dynid.unit_mass import per_mass, shown_values, with_mass
+from dynid.unloaded import check_loaded, unloaded_model
 from dynid.validation import fitted_signals, predict_held_out, validate_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
@@ -109,7 +112,13 @@ def identify_logs(
         truth: True standard parameters by name, where a simulation knows them.
     """
     experiment = experiment or Experiment(robot=mechanism)
+    experiment = with_model_defaults(experiment, model_for(mechanism, experiment.model, experiment.file))
     with single_threaded_blas():
+        unloaded = None
+        if experiment.unloaded is not None:
+            check_loaded(logs, experiment)
+            unloaded = unloaded_model(mechanism, experiment)
+            mechanism, logs, validate = unloaded.robot, unloaded.logs(logs), unloaded.logs(validate)
         stage = gain_stage(mechanism, logs, validate, experiment, progress)
         logs, validate = stage.logs, stage.held_out
         solved = solve_logs(mechanism, logs, experiment, progress)
@@ -128,6 +137,7 @@ def identify_logs(
             settings=experiment.uncertainty,
         )
         parts = with_mass(parts, job.reference)
+        parts = parts if unloaded is None else unloaded.widened(parts, solved)
         refined = _refined(solved, experiment, parts)
         chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
         parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
@@ -147,6 +157,7 @@ def identify_logs(
         warnings=(
             *check_options(experiment, job.model.name),
             *tie_notices,
+            *(() if unloaded is None else unloaded.notices),
             *settled.notices,
             *real.notices,
             *(() if refined is None else refined.notices),
@@ -165,7 +176,9 @@ def identify_logs(
             **tied,
             **real.choices,
             **gate.choices,
+            **tested.choices,
             **({} if refined is None else {"refinement": refined.words}),
+            **({} if unloaded is None else {"robot without load": unloaded.words}),
         },
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),

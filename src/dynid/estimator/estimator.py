@@ -93,6 +93,7 @@ class Estimator:
             chi=chi,
             residual_norms=_residual_norms(group_factors(system), chi),
             equations=found.system,
+            history=found.history,
         )
 
 

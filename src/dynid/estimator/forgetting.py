@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.estimator.history import ChangeFound
+from dynid.estimator.recorder import Recorder
 from dynid.estimator.recursive import RecursiveEstimator
 from dynid.estimator.rework import Reworked
 from dynid.estimator.second_pass import SecondPass
@@ -39,15 +42,14 @@ class Forgetting:
         p = len(system.parameters)
         inflation = max(group.inflation for group in system.groups)
         filter = RecursiveEstimator(p, half_life=self.half_life, inflation=inflation)
-        changes = []
+        recorder = Recorder([parameter.name for parameter in system.parameters], filter)
         for place, seconds, factor in in_time_order(rows, state.weights.values):
-            if filter.update(factor, seconds).changed:
-                changes.append((place[0], filter.seconds))
-        notices = state.weights.notices + _changed(changes)
+            recorder.update(place[0], factor, seconds)
+        history = recorder.history()
+        notices = state.weights.notices + _changed(history.changes)
         weights = replace(state.weights, notices=notices)
-        if self.half_life is None:
-            return Reworked(rows, weights, filter.chi)
-        return Reworked(self._aged(rows, filter.seconds), weights, filter.chi)
+        counted = rows if self.half_life is None else self._aged(rows, filter.seconds)
+        return Reworked(counted, weights, filter.chi, history)
 
     def _aged(self, rows: System, total: float) -> System:
         """The equations as they count at the end; the inflation keeps the variance honest.
@@ -97,15 +99,17 @@ def _places(rows: System) -> list[tuple[_Place, float]]:
     return sorted(found.items(), key=lambda one: (order[one[0][0]], *one[0][1:]))
 
 
-def _changed(changes: list[tuple[str, float]]) -> tuple[Notice, ...]:
+def _changed(changes: Sequence[ChangeFound]) -> tuple[Notice, ...]:
     if not changes:
         return ()
-    log, seconds = changes[0]
+    first = changes[0]
+    more = f", and {len(changes) - 1} more times" if len(changes) > 1 else ""
+    most = ", ".join(f"{one.name} ({one.before:.3g} to {one.after:.3g})" for one in first.jumped[:3])
     return (
         Notice(
             "parameters-changed",
-            f"the parameters change {seconds:.1f} s after the start (in {log}): later rows are not those"
-            " that the rows before predict",
+            f"the parameters change {first.seconds:.1f} s after the start (in {first.log}){more}: later rows"
+            " are not those that the rows before predict" + (f"; most of all {most}" if most else ""),
             "look for a payload picked up, a contact, or friction that has warmed up",
         ),
     )

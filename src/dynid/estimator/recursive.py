@@ -101,8 +101,11 @@ class RecursiveEstimator:
     @property
     def covariance(self) -> Float[Array, "p p"]:
         """C_chi of white noise now, shape (p, p), SI."""
-        root = self.solution().root
-        return np.asarray(self.inflation * self._state.variance * (root @ root.T))
+        return self.covariance_of(self.solution())
+
+    def covariance_of(self, fit: LeastSquares) -> Float[Array, "p p"]:
+        """C_chi of white noise for the solution now, where it is at hand."""
+        return np.asarray(self.inflation * self._state.variance * (fit.root @ fit.root.T))
 
     def update(self, rows: Factor, seconds: float = 0.0) -> Innovation:
         """Take in the rows of the last `seconds`, after forgetting as much of the older ones.

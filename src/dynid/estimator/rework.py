@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.estimator.history import History
 from dynid.estimator.second_pass import SecondPass
 from dynid.estimator.wls import Solver, Weighting, Weights
 from dynid.mechanism.parameters import Parameter
@@ -28,11 +29,13 @@ class Reworked:
     Attributes:
         system: Same parameters and groups as the system given, with blocks.
         chi: The estimate, where it is known better than solving `system` would tell.
+        history: How it came about, of recursive estimators.
     """
 
     system: System
     weights: Weights
     chi: Float[Array, "p"] | None = None
+    history: History | None = None
 
 
 Rework = Callable[[System, Weighting, Solver, SecondPass | None], Reworked]

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.estimator.history import History
 from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
@@ -36,6 +37,7 @@ class Solution:
         equations: Equations with their blocks whose weighted least-squares solution chi is, where
             they are not the equations given: whatever is computed from rows (clusters, essential
             parameters) reads these.
+        history: The parameters over time, of recursive estimators.
     """
 
     names: tuple[str, ...]
@@ -55,6 +57,7 @@ class Solution:
     status: str = CONVERGED
     notices: tuple[Notice, ...] = ()
     equations: System | None = None
+    history: History | None = None
 
 
 def check_system(system: System) -> None:

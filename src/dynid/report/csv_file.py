@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.estimator.history import History
 from dynid.report.json_file import plain
 from dynid.statistics.estimate import Estimate, Signals
 
@@ -62,6 +63,27 @@ def signals_csv(signals: Sequence[Signals]) -> str:
         columns = [one.t, *(table.get(name, absent) for name in names)]
         for row in np.column_stack(columns).tolist():
             writer.writerow(head + [_cell(x) for x in row])
+    return text.getvalue()
+
+
+def history_csv(history: History) -> str:
+    """Parameters over time as CSV text: a row an update, `NAME` and `sigma_NAME` in SI, empty where open.
+
+    `changed` is 1 at the first update after a change; `innovation` is the squared innovation over the
+    variance so far.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [label for name in history.names for label in (name, f"sigma_{name}")]
+    writer.writerow(["log", "seconds", "innovation", "changed", *map(harmless, columns)])
+    starts = [change.seconds for change in history.changes]
+    before = 0.0
+    for k, end in enumerate(history.seconds.tolist()):
+        changed = any(before <= start < end for start in starts)
+        values = np.column_stack([history.chi[k], history.sigma[k]]).ravel().tolist()
+        head = [harmless(history.logs[k]), _cell(end), _cell(float(history.ratio[k])), int(changed)]
+        writer.writerow([*head, *map(_cell, values)])
+        before = end
     return text.getvalue()
 
 

@@ -60,6 +60,11 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "covariance": {"names": _with_sigma(estimate), "matrix": estimate.covariance},
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
+    if estimate.history is not None:
+        document["changes"] = [
+            {"log": one.log, "seconds": one.seconds, "jumped": [asdict(jump) for jump in one.jumped]}
+            for one in estimate.history.changes
+        ]
     return {key: plain(value) for key, value in document.items()}
 
 

@@ -19,6 +19,7 @@ OWN_FILES = (
     "parameters.csv",
     "signals.csv",
     "report.html",
+    "history.csv",
     "validation.json",
     "validation_signals.csv",
     "compensation.py",
@@ -90,7 +91,7 @@ def _remove_empty(folders: list[Path]) -> None:
 
 def result_files(estimate: Estimate) -> dict[str, str]:
     """Name -> text of every file of a result."""
-    from dynid.report.csv_file import parameters_csv, signals_csv
+    from dynid.report.csv_file import history_csv, parameters_csv, signals_csv
     from dynid.report.html import report_html
     from dynid.report.json_file import json_text, result_document
 
@@ -99,6 +100,7 @@ def result_files(estimate: Estimate) -> dict[str, str]:
         "parameters.csv": parameters_csv(estimate),
         "signals.csv": signals_csv(estimate.signals),
         "report.html": report_html(estimate),
+        **({} if estimate.history is None else {"history.csv": history_csv(estimate.history)}),
         **estimate.files,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem, NotIdentifiable
+from dynid.estimator.history import History
 from dynid.estimator.solution import Solution
 from dynid.notices import Notice
 from dynid.statistics.correlation import Correlation, correlated, strongest
@@ -108,3 +109,13 @@ def estimate_parameters(
         warnings=notices + spread.notices + correlated(pairs),
         solution=used,
     )
+
+
+def recorded(solution: Solution, parameters: Sequence[ParameterEstimate]) -> History | None:
+    """The history of a recursive solution, its deviations in line with those reported."""
+    history = solution.history
+    if history is None:
+        return None
+    reported = {one.name: one.sigma for one in parameters if one.sigma is not None}
+    own = dict(zip(history.names, history.sigma[-1].tolist(), strict=True))
+    return history.calibrated(np.array([reported.get(name, own[name]) for name in history.names]))

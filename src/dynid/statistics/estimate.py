@@ -94,10 +94,11 @@ class ResidualTest:
     """One test: its figure, interval and probability.
 
     Attributes:
-        test: `delay`, `zero`, `speed`, `load`, `gain` or `white`.
+        test: `delay`, `zero`, `speed`, `load`, `gain` or `white`; of tables `mass`.
         about: The effort or joint.
         value: Delay [s], zero [rad] or [m], gain [1], load term [1]; speed: explained part of the squares;
-            white: correlation of neighbours that the row filter does not explain.
+            white: correlation of neighbours that the row filter does not explain; mass: that of a body by
+            the forces along one direction [kg].
         p_value: Probability of such a figure if nothing is wrong.
         warned: Whether it is among the warnings.
     """

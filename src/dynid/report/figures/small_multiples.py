@@ -37,13 +37,13 @@ def effort_figure(signals: Signals, anchor: str, most: int) -> Markup:
     t = packed(_since_start(signals.t)[rows])
     data = []
     for i in range(len(signals.names)):
-        measured = _line("measured", t, signals.measured[rows, i], i, PALE, 4.0)
-        predicted = _line("predicted", t, signals.predicted[rows, i], i, RED, 1.2)
+        measured = line("measured", t, signals.measured[rows, i], i, PALE, 4.0)
+        predicted = line("predicted", t, signals.predicted[rows, i], i, RED, 1.2)
         data += [measured, predicted]
     return figure(
         anchor,
         data,
-        _layout([_title(signals, i) for i in range(len(signals.names))]),
+        panels([_title(signals, i) for i in range(len(signals.names))]),
         f"measured and predicted efforts of log {signals.log}",
         f"Log {signals.log}" + _thinning(len(rows), len(signals.t)),
     )
@@ -56,9 +56,9 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
     left = signals.measured - signals.predicted
     n_finite = np.maximum(1, np.isfinite(left).sum(axis=0))  # an effort may be masked throughout
     rms = np.sqrt(np.nansum(np.square(left), axis=0) / n_finite)
-    data = [_line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
+    data = [line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
     titles = [f"{_title(signals, i)}, rms {number(float(rms[i]), 3)}" for i in range(len(signals.names))]
-    layout = _layout(titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
+    layout = panels(titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
     return figure(
         anchor,
         data,
@@ -75,20 +75,20 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
     t = packed(_since_start(signals.t)[rows])
     data, titles = [], []
     for i, name in enumerate(motors.names):
-        data.append(_line("measured", t, motors.measured[rows, i], i, PALE, 4.0))
-        data.append(_line("rebuilt, tension included", t, motors.rebuilt[rows, i], i, RED, 1.2))
-        titles.append(_heading_of(name, motors.units[i]))
+        data.append(line("measured", t, motors.measured[rows, i], i, PALE, 4.0))
+        data.append(line("rebuilt, tension included", t, motors.rebuilt[rows, i], i, RED, 1.2))
+        titles.append(heading_of(name, motors.units[i]))
     several = motors.c.shape[1] > 1
     for k in range(motors.c.shape[1]):
         panel = len(titles)
-        line = _line("internal tension c", t, motors.c[rows, k], panel, BLUE, 1.2)
-        data.append(line | {"showlegend": k == 0})
-        titles.append(_heading_of(f"c {k + 1}" if several else "internal tension c", motors.units[0]))
+        tension = line("internal tension c", t, motors.c[rows, k], panel, BLUE, 1.2)
+        data.append(tension | {"showlegend": k == 0})
+        titles.append(heading_of(f"c {k + 1}" if several else "internal tension c", motors.units[0]))
     use = "not used for the fit" if signals.validation else "used for the fit"
     return figure(
         anchor,
         data,
-        _layout(titles),
+        panels(titles),
         f"motor efforts and internal tension of log {signals.log}",
         f"Log {signals.log}, {use}" + _thinning(len(rows), len(signals.t)),
     )
@@ -111,9 +111,10 @@ def _thinning(shown: int, given: int) -> str:
     return f" ({shown} of {given} samples shown)" if shown < given else ""
 
 
-def _line(
+def line(
     name: str, t: dict[str, str], y: Float[Array, "n"], panel: int, colour: str, width: float
 ) -> dict[str, Any]:
+    """One curve of a panel."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -122,21 +123,23 @@ def _line(
         "showlegend": panel == 0 and name != "residual",
         "x": t,
         "y": packed(y),
-        "xaxis": _axis_name("x", panel),
-        "yaxis": _axis_name("y", panel),
+        "xaxis": axis_name("x", panel),
+        "yaxis": axis_name("y", panel),
         "line": {"color": colour, "width": width},
     }
 
 
-def _axis_name(letter: str, panel: int) -> str:
+def axis_name(letter: str, panel: int) -> str:
+    """Name of a panel's axis in plotly.js, which counts from one and leaves out the first number."""
     return letter if panel == 0 else f"{letter}{panel + 1}"
 
 
 def _title(signals: Signals, i: int) -> str:
-    return _heading_of(signals.names[i], signals.units[i])
+    return heading_of(signals.names[i], signals.units[i])
 
 
-def _heading_of(name: str, unit: str) -> str:
+def heading_of(name: str, unit: str) -> str:
+    """Title of a panel."""
     return f"<b>{plot_text(name)}</b> [{plot_text(unit_text(unit))}]"
 
 
@@ -144,8 +147,8 @@ def _band(panel: int, half: float) -> dict[str, Any]:
     return {
         "type": "rect",
         "layer": "below",
-        "xref": f"{_axis_name('x', panel)} domain",
-        "yref": _axis_name("y", panel),
+        "xref": f"{axis_name('x', panel)} domain",
+        "yref": axis_name("y", panel),
         "x0": 0,
         "x1": 1,
         "y0": -half,
@@ -155,7 +158,8 @@ def _band(panel: int, half: float) -> dict[str, Any]:
     }
 
 
-def _layout(titles: Sequence[str]) -> dict[str, Any]:
+def panels(titles: Sequence[str]) -> dict[str, Any]:
+    """Layout of small panels in two columns, one a title, all over the same time."""
     n = len(titles)
     columns = min(_COLUMNS, n)
     rows = -(-n // max(1, columns))
@@ -171,8 +175,8 @@ def _layout(titles: Sequence[str]) -> dict[str, Any]:
         across, down = _domain(column, columns, 0.08), _domain(rows - 1 - row, rows, 0.34 / rows)
         is_lowest = i + columns >= n
         x_title = "time since start [s]" if is_lowest else ""
-        layout[f"xaxis{i + 1}"] = axis(x_title, domain=across, anchor=_axis_name("y", i), matches="x")
-        layout[f"yaxis{i + 1}"] = axis(domain=down, anchor=_axis_name("x", i), nticks=5)
+        layout[f"xaxis{i + 1}"] = axis(x_title, domain=across, anchor=axis_name("y", i), matches="x")
+        layout[f"yaxis{i + 1}"] = axis(domain=down, anchor=axis_name("x", i), nticks=5)
         layout["annotations"].append(_heading(title, across[0], down[1]))
     del layout["xaxis1"]["matches"]  # the others follow the first
     return layout

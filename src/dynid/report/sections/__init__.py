@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from dynid.report.sections import (
     efforts,
+    history,
     parameters,
     provenance,
     residuals,
@@ -34,6 +35,7 @@ SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
     tension.section,
     residuals.section,
     tests.section,
+    history.section,
     validation.section,
     provenance.section,
 )

@@ -1,0 +1,150 @@
+"""Recorder: keeps the history of a recursive estimate, and finds what jumped at its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.rank import independent_columns
+from dynid.errors import NoResultError
+from dynid.estimator.history import ChangeFound, History, Jump, surest_first
+from dynid.estimator.ols import least_squares
+from dynid.estimator.recursive import RecursiveEstimator
+from dynid.projection.factor import Factor, merge, triangle
+
+_LEFT = 1e-6  # of what was known before a change: new rows then decide
+_TELLS = 1e-3  # a column with less of itself beside the others has no jump of its own
+_ENOUGH = 1.5  # rows per parameter from which on a fit leaves residuals worth comparing
+
+
+class Recorder:
+    """Takes part in the updates of a filter and keeps their history.
+
+    Args:
+        names: Of the parameters.
+        filter: Whose state is recorded.
+    """
+
+    def __init__(self, names: Sequence[str], filter: RecursiveEstimator) -> None:
+        self.names, self.filter = tuple(names), filter
+        # A filter of its own looks for changes: it starts anew after each, so that one is found once.
+        self._watch = RecursiveEstimator(len(names), half_life=filter.half_life, inflation=filter.inflation)
+        self._logs: list[str] = []
+        self._seconds: list[float] = []
+        self._chi: list[Array] = []
+        self._sigma: list[Array] = []
+        self._ratio: list[float] = []
+        self._rows: list[Factor] = []
+        self._starts: list[int] = []
+
+    def update(self, log: str, factor: Factor, seconds: float) -> None:
+        """One update of the filter, recorded."""
+        self.filter.update(factor, seconds)
+        found = self._watch.update(factor, seconds)
+        if found.changed:
+            self._starts.append(len(self._rows) - self._watch.consecutive + 1)
+            self._watch.forget(1.0 - _LEFT)
+        chi, sigma = _state(self.filter)
+        self._logs.append(log)
+        self._seconds.append(self.filter.seconds)
+        self._chi.append(chi)
+        self._sigma.append(sigma)
+        self._ratio.append(found.ratio)
+        self._rows.append(factor)
+
+    def history(self) -> History:
+        """Everything recorded, with the moment of each change and what jumped there."""
+        starts = self._moments()
+        edges = [0, *starts, len(self._rows)]
+        changes = []
+        for before, start, end in zip(edges[:-2], starts, edges[2:], strict=True):
+            jumps = _jumps(self.names, self._rows[before:start], self._rows[start:end], self.filter.inflation)
+            changes.append(ChangeFound(self._logs[start], self._seconds[start - 1], jumps))
+        return History(
+            self.names,
+            tuple(self._logs),
+            np.array(self._seconds),
+            np.array(self._chi),
+            np.array(self._sigma),
+            np.array(self._ratio),
+            self.filter.half_life,
+            tuple(changes),
+        )
+
+    def _moments(self) -> list[int]:
+        """First update after each change: an alarm comes late, and looking back tells how late."""
+        found, before = [], 0
+        for k, alarm in enumerate(self._starts):
+            end = self._starts[k + 1] if k + 1 < len(self._starts) else len(self._rows)
+            start = before + _best_split(self._rows[before:end], alarm - before)
+            found.append(start)
+            before = start
+        return found
+
+
+def _best_split(rows: Sequence[Factor], alarm: int) -> int:
+    """Number of the first update after a change: where two fits leave the least residuals.
+
+    Args:
+        rows: Updates from the change before to the one after.
+        alarm: Number of the one that raised the alarm; taken where the rows are too few to look back.
+    """
+    p = rows[0].W.shape[1]
+    n = np.array([one.n_rows for one in rows])
+    before, after = np.cumsum(n), np.cumsum(n[::-1])[::-1]
+    sums = _growing(rows)[:-1] + _growing(rows[::-1])[::-1][1:]
+    enough = (before[:-1] > _ENOUGH * p) & (after[1:] > _ENOUGH * p)
+    # Alarms come late, never early.
+    enough &= np.arange(1, len(rows)) <= max(alarm, 1)
+    return int(np.argmin(np.where(enough, sums, np.inf))) + 1 if np.any(enough) else alarm
+
+
+def _growing(rows: Sequence[Factor]) -> Float[Array, "n"]:
+    """Residual sum of squares of the first rows, of the first two updates, and so on."""
+    R = np.zeros((0, rows[0].R.shape[1]))
+    found = []
+    for one in rows:
+        R = triangle(np.vstack([R, one.R]))
+        found.append(float(R[-1, -1] ** 2) if len(R) == R.shape[1] else 0.0)
+    return np.array(found)
+
+
+def _state(filter: RecursiveEstimator) -> tuple[Float[Array, "p"], Float[Array, "p"]]:
+    """Parameters and deviations now; NaN while they are not determined."""
+    try:
+        fit = filter.solution()
+    except NoResultError:
+        p = filter.factor.W.shape[1]
+        return np.full(p, np.nan), np.full(p, np.nan)
+    return fit.chi, np.sqrt(np.diag(filter.covariance_of(fit)))
+
+
+def _jumps(
+    names: Sequence[str], before: Sequence[Factor], after: Sequence[Factor], inflation: float
+) -> tuple[Jump, ...]:
+    """What changed between two stretches: rows [W, 0] before and [W, W] after, over (chi, jump).
+
+    Jumps that the rows cannot tell from others (a joint that moved one way only) are taken as none.
+    """
+    first, second = merge(before), merge(after)
+    p = len(names)
+    rows = np.zeros((len(first.R) + len(second.R), 2 * p + 1))
+    rows[: len(first.R), :p], rows[: len(first.R), -1] = first.W, first.Y
+    rows[len(first.R) :, :p] = rows[len(first.R) :, p:-1] = second.W
+    rows[len(first.R) :, -1] = second.Y
+    kept = list(independent_columns(rows[:, :-1], range(2 * p), rtol=_TELLS).kept)
+    dof = first.n_rows + second.n_rows - len(kept)
+    if dof <= 0:
+        return ()
+    fit = least_squares(Factor(rows[:, [*kept, -1]], first.n_rows + second.n_rows))
+    sigma = np.sqrt(inflation * fit.residual_norm**2 / dof * np.sum(fit.root**2, axis=1))
+    value = dict(zip(kept, fit.chi.tolist(), strict=True))
+    found = [
+        Jump(names[k - p], value.get(k - p, 0.0), value.get(k - p, 0.0) + value[k], float(s))
+        for k, s in zip(kept, sigma, strict=True)
+        if k >= p
+    ]
+    return surest_first(found)
