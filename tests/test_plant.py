@@ -11,6 +11,7 @@ import pytest
 from dynid.errors import InputError, NoResultError
 from dynid.excitation.design import random_fourier
 from dynid.excitation.fourier import Limits
+from dynid.excitation.sensing import Sensing
 from dynid.excitation.simulate import inverse_efforts, parameter_vector
 from dynid.excitation.write import write_log
 from dynid.kinematics.assembly import assembly_of
@@ -23,8 +24,8 @@ from dynid.mechanism.mechanism import Actuator, Body, Coupling, Mechanism, Paylo
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import read_log
 from dynid.plant.mujoco_model import mujoco_model
-from dynid.plant.mujoco_plant import release, run_plant, simulate_mujoco
-from dynid.plant.settings import substeps
+from dynid.plant.mujoco_plant import plant_log, release, run_plant
+from dynid.plant.settings import PlantSettings, substeps
 from dynid.regressor.regressor import tree_matrix
 from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_frame, random_inertias, random_states, random_tree
@@ -120,7 +121,9 @@ def test_motors_on_several_joints_friction_of_all_kinds_and_terms() -> None:
         terms=(Term("stiff", "joint1", parse("sin(q(joint1)) + dq(joint0)^2")),),
     )
     truth = truth_of(robot, rng, 0.02) | {"Fv+_m2": 0.03, "Fs-_m2": 0.01, "stiff": 1.5}
-    run = run_plant(robot, truth, slow_motion(robot), rate=200.0, duration=1.0, step=5e-4)
+    run = run_plant(
+        robot, truth, slow_motion(robot), rate=200.0, duration=1.0, settings=PlantSettings(step=5e-4)
+    )
     efforts = inverse_efforts(robot, truth, run.q, run.dq, run.ddq)
     speed = np.stack([run.dq[:, 0], run.dq @ [-3.0, 5.0]], axis=1)
     fast = np.all(np.abs(speed) > 10.0 * np.array([*run.width.values()]), axis=1)
@@ -150,19 +153,18 @@ def test_a_link_without_mass_moves_with_what_holds_it() -> None:
 def test_a_log_can_be_written_read_and_told_apart(tmp_path) -> None:
     robot = planar_arm(np.random.default_rng(0))
     truth = truth_of(robot, np.random.default_rng(0))
-    options = {"rate": 100.0, "duration": 0.5, "step": 1e-3, "velocity": True, "acceleration": True}
-    log = simulate_mujoco(robot, truth, slow_motion(robot), **options, name="arm")
+    settings = PlantSettings(step=1e-3)
+    run = run_plant(robot, truth, slow_motion(robot), rate=100.0, duration=0.5, settings=settings)
+    rates = {"velocity": True, "acceleration": True}
+    log = plant_log(robot, run, Sensing(**rates), name="arm")
     again = read_log(write_log(log, tmp_path / "arm.csv"), robot)
     for one, other in ((log.q, again.q), (log.dq, again.dq), (log.ddq, again.ddq), (log.tau, again.tau)):
         np.testing.assert_array_equal(one, other)
-    assert "MuJoCo" in log.choices["plant"]
-    noisy = [
-        simulate_mujoco(robot, truth, slow_motion(robot), **options, torque_sigma=0.1, seed=seed)
-        for seed in (1, 1, 2)
-    ]
+    assert "RK4 steps" in log.choices["plant"]
+    noisy = [plant_log(robot, run, Sensing(effort_sigma=0.1), seed=seed) for seed in (1, 1, 2)]
     np.testing.assert_array_equal(noisy[0].tau, noisy[1].tau)
     assert 0.05 < np.std(noisy[2].tau - log.tau) < 0.2  # 102 draws of 0.1
-    coarse = simulate_mujoco(robot, truth, slow_motion(robot), **options, encoder_resolution=1e-3)
+    coarse = plant_log(robot, run, Sensing(resolution=1e-3))
     assert np.abs(coarse.q - log.q).max() <= 0.5e-3 + 1e-12
 
 

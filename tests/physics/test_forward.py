@@ -174,13 +174,14 @@ def test_accelerations_equal_those_of_an_independent_plant(name: str) -> None:
     pytest.importorskip("mujoco")
     from dynid.excitation.design import random_motion
     from dynid.plant.mujoco_plant import run_plant
+    from dynid.plant.settings import PlantSettings
 
     robot = load_robot(name)
     truth = read_demo(demo_file(name), robot).truth
     # The plant rounds off dry friction at reversals: compare without it.
     smooth = {key: 0.0 if key[:2] == "Fs" else value for key, value in truth.items()}
     motion = random_motion(robot, seed=3, frequency=0.8, draws=1)
-    run = run_plant(robot, smooth, motion, rate=100.0, duration=0.3, step=2e-4)
+    run = run_plant(robot, smooth, motion, rate=100.0, duration=0.3, settings=PlantSettings(step=2e-4))
     found = ForwardDynamics(robot, named_values(robot, smooth)).accelerations(run.q, run.dq, run.tau)
     # Loops of the plant are stiff, not rigid: it opens them by 1e-8 and so bends accelerations by 1e-5.
     np.testing.assert_allclose(found.ddq, run.ddq, atol=1e-4 * np.abs(run.ddq).max())

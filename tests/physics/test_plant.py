@@ -20,8 +20,9 @@ from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
-from dynid.plant.mujoco_plant import PlantRun, plant_log, release, run_plant
-from dynid.plant.settings import MUJOCO_DEFAULT, STIFF, Softness
+from dynid.plant.mujoco_plant import plant_log, release, run_plant
+from dynid.plant.run import PlantRun
+from dynid.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import Demo, demo_file, read_demo
 
@@ -66,10 +67,8 @@ def run_of(
         motion,
         rate=RATE,
         duration=whole if duration is None else duration,
-        step=step,
-        softness=softness,
+        settings=PlantSettings(step=step, softness=softness, tension=demo_of(name).tension),
         payloads=payloads,
-        tension=demo_of(name).tension,
     )
 
 
@@ -147,7 +146,7 @@ def test_identification_recovers_what_the_plant_is_made_of(name: str, monkeypatc
 def test_a_serial_arm_obeys_the_tree_dynamics() -> None:
     robot, demo = robot_of("serial6"), demo_of("serial6")
     motion = random_motion(robot, 2, harmonics=5, frequency=0.5, draws=1)
-    run = run_plant(robot, demo.truth, motion, rate=200.0, duration=0.5, step=1e-3)
+    run = run_plant(robot, demo.truth, motion, rate=200.0, duration=0.5, settings=PlantSettings(step=1e-3))
     efforts = inverse_efforts(robot, demo.truth, run.q, run.dq, run.ddq)
     assert np.allclose(efforts, run.tau, rtol=0.0, atol=1e-11 * np.abs(run.tau).max())  # rounding
     # The efforts foreseen are dynid's own: if MuJoCo agrees, the arm follows but for RK4's error.

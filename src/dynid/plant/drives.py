@@ -3,9 +3,10 @@
     resist = Fv s + Fs step + Fv+ max(s, 0) + Fv- min(s, 0) + Fs+ (1 + step)/2 - Fs- (1 - step)/2 + Off
              + Fr step sqrt|s| + Fk step exp(-(s / vs)^2)
 
-with the owner's velocity s = D dq and step = tanh(s / width): sign(s) but for speeds below a few
-widths. A jump of friction makes no definite motion between two steps; the width is the narrowest
-at which the friction's slope still moves the owner more slowly than the integration steps.
+and what further friction laws add (`excitation.friction`), with the owner's velocity s = D dq and
+step = tanh(s / width): sign(s) but for speeds below a few widths. A jump of friction makes no definite
+motion between two steps; the width is the narrowest at which the friction's slope still moves the owner
+more slowly than the integration steps.
 """
 
 from __future__ import annotations
@@ -17,44 +18,51 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.mechanism.friction import STRIBECK_SPEED, owners_of
+from dynid.excitation.friction import ExtraFriction, FrictionLaw
+from dynid.mechanism.friction import STRIBECK_SPEED, owners_of, speed_map
 from dynid.mechanism.mechanism import Mechanism
 
 _RATE = 0.5  # per step: how fast the slope of dry friction may slow its owner down; RK4 bears 2.7
 
 
 class Drives:
-    """Drive terms of all owners, and declared extra columns.
+    """Drive terms of all owners, further friction, and declared extra columns.
+
+    Args:
+        mechanism: Whose drive terms they are.
+        truth: Standard parameters by name, SI; those not named are zero.
+        laws: Owner or glob -> friction beyond the drive terms.
 
     Attributes:
-        owners: Coordinates and motors that have drive terms.
+        owners: Coordinates and motors that have drive terms, then those with further friction.
         D: Their velocities are D dq, shape (o, v), dq in dynid's order.
         dry: Size of dry friction, mean of both directions, shape (o,), in [N m] or [N].
         width: Speed scale of dry friction, shape (o,), per s; set by `set_width`.
     """
 
-    def __init__(self, mechanism: Mechanism, truth: Mapping[str, float]) -> None:
+    def __init__(
+        self, mechanism: Mechanism, truth: Mapping[str, float], laws: Mapping[str, FrictionLaw] | None = None
+    ) -> None:
         coordinates = mechanism.coordinates
-        rows = dict(zip(coordinates, np.eye(len(coordinates)), strict=True))
-        motors = [one.name for one in mechanism.actuators]
-        rows = {**dict(zip(motors, mechanism.actuator_map, strict=True)), **rows}
-        self.owners = tuple(mechanism.drive)
-        self.D: Float[Array, "o v"] = np.array([rows[name] for name in self.owners]).reshape(
-            -1, len(coordinates)
-        )
+        own = tuple(mechanism.drive)
+        self._laws = ExtraFriction(mechanism, laws or {})
+        self.owners = own + self._laws.owners
+        self.D: Float[Array, "o v"] = np.concatenate([speed_map(mechanism, own), self._laws.D])
 
         def of(symbol: str) -> Float[Array, "o"]:
-            return np.array([truth.get(f"{symbol}_{name}", 0.0) for name in self.owners])
+            return np.array([truth.get(f"{symbol}_{name}", 0.0) for name in own])
 
         self._viscous = of("Fv") + 0.5 * (of("Fv+") + of("Fv-"))
         self._uneven = 0.5 * (of("Fv+") - of("Fv-"))
-        self.dry = of("Fs") + 0.5 * (of("Fs+") + of("Fs-"))
+        self._dry = of("Fs") + 0.5 * (of("Fs+") + of("Fs-"))
+        self.dry = np.concatenate([self._dry, np.zeros(len(self._laws.owners))])
         self._root, self._stribeck = of("Fr"), of("Fk")
-        self._speed = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in self.owners])
+        self._speed = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in own])
         self._constant = of("Off") + 0.5 * (of("Fs+") - of("Fs-"))
         self.width = np.ones(len(self.owners))
         self._terms = [
-            (coordinates.index(one.joint), truth[one.name], one.expression) for one in mechanism.terms
+            (coordinates.index(one.joint), truth.get(one.name, 0.0), one.expression)
+            for one in mechanism.terms
         ]
         self._places = tuple(
             {name: i for i, name in enumerate(names)} for names in (mechanism.positions, coordinates)
@@ -66,23 +74,34 @@ class Drives:
                 file=mechanism.file,
                 remedy="simulate without Fl, or with `simulate_log`",
             )
-        for term in mechanism.terms:
-            if any(kind == "ddq" for kind, _ in term.expression.signals):
-                raise InputError(
-                    f"term '{term.name}' depends on an acceleration, which the plant cannot apply as a force",
-                    file=mechanism.file,
-                    remedy="describe coupled rotors by a motor on several joints with the drive term Ia",
-                )
 
     def set_width(self, inertia: Float[Array, "o"], step: float) -> None:
         """Choose the widths from the inertia that each owner feels, SI, and the step [s]."""
-        self.width = np.maximum(np.abs(self.dry + self._stribeck) * step / (_RATE * inertia), 1e-12)
+        jump = np.concatenate([np.abs(self._dry + self._stribeck), self._laws.largest])
+        self.width = np.maximum(jump * step / (_RATE * inertia), 1e-12)
 
-    def resist(self, s: Float[Array, "o"]) -> Float[Array, "o"]:
-        """Efforts against the motion at owners' velocities, in [N m] or [N]."""
-        step, size = np.tanh(s / self.width), np.abs(s)
-        dry = self.dry + self._root * np.sqrt(size) + self._stribeck * np.exp(-((s / self._speed) ** 2))
-        return np.asarray(self._constant + self._viscous * s + self._uneven * size + dry * step)
+    @property
+    def at_rest(self) -> Float[Array, "o"]:
+        """Bend of the bristles of a robot that has not moved yet."""
+        return np.zeros(len(self._laws.owners))
+
+    @property
+    def bends(self) -> bool:
+        """Whether any friction has bristles, and so a state."""
+        return bool(self._laws.bristles.any())
+
+    def bent(self, z: Float[Array, "e"], s: Float[Array, "o"], h: float) -> Float[Array, "e"]:
+        """Bend of the bristles a time h [s] later at owners' velocities s."""
+        return self._laws.bent(z, s[len(self._dry) :], h)
+
+    def resist(self, s: Float[Array, "o"], z: Float[Array, "e"]) -> Float[Array, "o"]:
+        """Efforts against the motion at owners' velocities and bends of the bristles, in [N m] or [N]."""
+        step = np.tanh(s / self.width)
+        m = len(self._dry)
+        own, size = s[:m], np.abs(s[:m])
+        dry = self._dry + self._root * np.sqrt(size) + self._stribeck * np.exp(-((own / self._speed) ** 2))
+        terms = self._constant + self._viscous * own + self._uneven * size + dry * step[:m]
+        return np.concatenate([terms, self._laws.efforts(s[m:], step[m:], z)])
 
     @property
     def has_terms(self) -> bool:

@@ -1,9 +1,7 @@
 """What the plant's controller wants: a motion of the motors, and the efforts foreseen for it.
 
-    tau = foreseen + kp (y_d - y) + kd (dy_d - dy),        y = C q
-
-The foreseen efforts come from dynid's inverse model. They make the tracking good and nothing else:
-what is logged is the effort applied and the motion that MuJoCo makes of it.
+The foreseen efforts come from dynid's inverse model with the values the controller believes in. They make the
+tracking good and nothing else: what is logged is the effort applied and the motion that comes of it.
 """
 
 from __future__ import annotations
@@ -27,23 +25,41 @@ _LEAST_RATE = 250.0  # Hz: the motion is known at these times and smooth between
 
 
 @dataclass(frozen=True, eq=False)
+class Goal:
+    """What the motors shall do at some times, each of shape (n, a).
+
+    Attributes:
+        y, dy, ddy: Positions and rates, in [rad] or [m], per s and per s^2.
+        foreseen: Efforts by the controller's model, dry friction apart, in [N m] or [N].
+        strain: Internal tension, in [N m] or [N].
+    """
+
+    y: Float[Array, "n a"]
+    dy: Float[Array, "n a"]
+    ddy: Float[Array, "n a"]
+    foreseen: Float[Array, "n a"]
+    strain: Float[Array, "n a"]
+
+
+@dataclass(frozen=True, eq=False)
 class Reference:
     """Where the motors shall be at any time.
 
     Attributes:
         q, dq: All tree coordinates at the beginning, shapes (n_q,) and (n_v,).
-        at: From times, shape (n,), to positions, velocities and foreseen efforts of the motors,
-            each of shape (n, a); dry friction is not foreseen here.
+        swing: How far each motor moves in all, shape (a,), in [rad] or [m].
+        at: From times, shape (n,), to what is wanted then.
     """
 
     q: Float[Array, "q"]
     dq: Float[Array, "v"]
-    at: Callable[[Float[Array, "n"]], tuple[Array, Array, Array]]
+    swing: Float[Array, "a"]
+    at: Callable[[Float[Array, "n"]], Goal]
 
 
 def reference_along(
     mechanism: Mechanism,
-    truth: Mapping[str, float],
+    believed: Mapping[str, float],
     motion: Trajectory,
     *,
     rate: float,
@@ -51,31 +67,39 @@ def reference_along(
     payloads: tuple[str, ...],
     tension: float,
 ) -> Reference:
-    """The reference of a motion of the measured coordinates; arguments as for `simulate_mujoco`."""
+    """The reference of a motion of the measured coordinates.
+
+    Args:
+        mechanism: The robot.
+        believed: Standard parameters by name that the controller takes for true, SI.
+        motion: Of the measured coordinates.
+        rate, duration: Of the log, in [Hz] and [s].
+        payloads: Mounted as the controller believes.
+        tension: See `internal_tension`, in [N m] or [N].
+    """
     from scipy.interpolate import make_interp_spline
 
     n = int(np.ceil(duration * max(rate, _LEAST_RATE))) + 6  # a little more than is asked for
     t = np.arange(n + 1) / max(rate, _LEAST_RATE)
-    without = {name: 0.0 if name.partition("_")[0] in DRY else value for name, value in truth.items()}
+    without = {name: 0.0 if name.partition("_")[0] in DRY else value for name, value in believed.items()}
     if mechanism.is_closed:
         _, states = closed_motion(mechanism, motion, t)
-        q, dq = states.q, states.dq
+        q, dq, ddq = states.q, states.dq, states.ddq
         foreseen = closed_efforts(mechanism, parameter_vector(mechanism, without), states, payloads)
-        if tension:
-            foreseen = foreseen + internal_tension(mechanism, states.N, t, tension)
+        strain = internal_tension(mechanism, states.N, t, tension) if tension else np.zeros_like(foreseen)
     else:
         measured = motion.q(t), motion.dq(t), motion.ddq(t)
-        q, dq, _ = coordinate_map(mechanism).states(*measured)
+        q, dq, ddq = coordinate_map(mechanism).states(*measured)
         foreseen = inverse_efforts(mechanism, without, *measured, payloads)
-    signals = np.concatenate([q @ position_map(mechanism).T, dq @ mechanism.actuator_map.T, foreseen], axis=1)
-    spline = make_interp_spline(t, signals, k=5)
-    a = len(mechanism.actuators)
+        strain = np.zeros_like(foreseen)
+    C = mechanism.actuator_map
+    y = q @ position_map(mechanism).T
+    spline = make_interp_spline(t, np.concatenate([y, dq @ C.T, ddq @ C.T, foreseen, strain], axis=1), k=5)
 
-    def at(times: Float[Array, "n"]) -> tuple[Array, Array, Array]:
-        values = spline(times)
-        return values[:, :a], values[:, a : 2 * a], values[:, 2 * a :]
+    def at(times: Float[Array, "n"]) -> Goal:
+        return Goal(*np.split(spline(times), 5, axis=1))
 
-    return Reference(q[0], dq[0], at)
+    return Reference(q[0], dq[0], np.ptp(y, axis=0), at)
 
 
 def position_map(mechanism: Mechanism) -> Float[Array, "a q"]:

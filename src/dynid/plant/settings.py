@@ -1,11 +1,13 @@
-"""Settings of the plant: how small the steps are, and how stiff what holds the loops together."""
+"""Settings of a plant: its steps, its controller, its friction, and how stiff MuJoCo holds the loops."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from dynid.errors import InputError
+from dynid.errors import InputError, nearest
+from dynid.excitation.friction import FrictionLaw
 
 MOST_IMPEDANCE = 0.9999  # MuJoCo's own bound
 DEFAULT_STEP = 1e-4
@@ -40,6 +42,65 @@ class Softness:
 STIFF = Softness()
 # What MuJoCo takes when nobody says otherwise: good for contacts that shall look right.
 MUJOCO_DEFAULT = Softness(steps=None, seconds=0.02, impedance=(0.9, 0.95))
+
+
+KINDS = ("feedforward", "computed_torque", "pd")
+
+
+@dataclass(frozen=True)
+class ControllerSettings:
+    """How motors follow their reference.
+
+    Attributes:
+        kind: `feedforward`, `computed_torque` or `pd`.
+        bandwidth: Around the reference, in [Hz].
+        damping: zeta, 1 is critical, dimensionless.
+    """
+
+    kind: str = "feedforward"
+    bandwidth: float = 10.0
+    damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(
+                f"controller '{self.kind}' is not known" + nearest(self.kind, KINDS),
+                remedy=f"use {', '.join(KINDS)}",
+            )
+        for name in ("bandwidth", "damping"):
+            if not 0.0 < getattr(self, name) < float("inf"):
+                raise InputError(f"controller: {name} {getattr(self, name):g} is not positive")
+
+    @property
+    def omega(self) -> float:
+        """Bandwidth in [rad/s]."""
+        return 2.0 * math.pi * self.bandwidth
+
+
+@dataclass(frozen=True, eq=False)
+class PlantSettings:
+    """What moves with the true parameters, and how it is driven.
+
+    Attributes:
+        step: Longest step of the integration, in [s]; a whole number of them fits into a sample.
+        controller: How the motors follow the desired motion.
+        friction: Owner or glob -> friction beyond the drive terms.
+        tension: Internal tension of a redundantly actuated closed robot, see `internal_tension`, in [N m]
+            or [N].
+        softness: Of the loops, in MuJoCo.
+    """
+
+    step: float = DEFAULT_STEP
+    controller: ControllerSettings = field(default_factory=ControllerSettings)
+    friction: Mapping[str, FrictionLaw] = field(default_factory=dict)
+    tension: float = 0.0
+    softness: Softness = STIFF
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step < float("inf"):
+            raise InputError(f"a step of {self.step:g} s makes no motion", remedy="give a positive step")
+        if not 0.0 <= self.tension < float("inf"):
+            raise InputError(f"a tension of {self.tension:g} is none", remedy="give 0 or more, in N m or N")
 
 
 def substeps(rate: float, step: float) -> int:

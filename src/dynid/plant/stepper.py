@@ -6,17 +6,22 @@ products a stage, and nothing of it is on the way of an identification.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.plant.control import Controller
+from dynid.errors import InputError
+from dynid.excitation.friction import FrictionLaw
+from dynid.mechanism.mechanism import Mechanism
+from dynid.plant.control import Controller, followed
 from dynid.plant.drives import Drives
 from dynid.plant.equalities import place_helper
 from dynid.plant.mujoco_model import PlantModel
-from dynid.plant.reference import Reference, position_map
+from dynid.plant.reference import Reference
+from dynid.plant.settings import ControllerSettings
 
 
 class Stepper:
@@ -28,7 +33,13 @@ class Stepper:
         drives: Friction of the plant.
     """
 
-    def __init__(self, built: PlantModel, q: Float[Array, "q"], dq: Float[Array, "v"]) -> None:
+    def __init__(
+        self,
+        built: PlantModel,
+        q: Float[Array, "q"],
+        dq: Float[Array, "v"],
+        laws: Mapping[str, FrictionLaw] | None = None,
+    ) -> None:
         import mujoco
 
         self._mj, self.built, self.model = mujoco, built, built.model
@@ -36,7 +47,10 @@ class Stepper:
         robot = built.mechanism
         self.step = float(self.model.opt.timestep)
         self._C = self._spread(robot.actuator_map)
-        self.drives = Drives(robot, built.truth)
+        _refuse_accelerations(robot)
+        self.drives = Drives(robot, built.truth, laws)
+        self.z = self.drives.at_rest
+        self._elapsed, self._begun = 0.0, np.zeros(len(self.drives.owners))
         self._D = self._spread(self.drives.D)
         self.tau = np.zeros(len(self._C))
         self._controller: Controller | None = None
@@ -44,24 +58,40 @@ class Stepper:
         self._mobility = self._constrained_mobility()
         self.drives.set_width(self.felt(self._D), self.step)
 
-    def follow(self, reference: Reference, omega: float) -> None:
-        """Let a controller of bandwidth omega [rad/s] follow a reference."""
-        Q = np.zeros((len(self._C), self.model.nq))
-        Q[:, self.built.at_q] = position_map(self.built.mechanism)
-        self._controller = Controller(reference, Q, self._C, self.felt(self._C), omega)
+    def follow(
+        self,
+        reference: Reference,
+        settings: ControllerSettings,
+        believed: Mapping[str, float],
+        payloads: tuple[str, ...],
+    ) -> None:
+        """Let a controller with these beliefs follow a reference."""
+        self._controller = followed(
+            self.built.mechanism,
+            reference,
+            settings,
+            self.felt(self._C),
+            believed,
+            payloads,
+            self.drives.width,
+        )
 
     def prepare(self, t: float, n_steps: int) -> None:
         """Make the reference for the next `n_steps` steps: the two ends and the middle of each."""
         if self._controller is not None:
             times = t + 0.5 * self.step * np.arange(2 * n_steps + 1)
-            self._controller.load(times, self.drives, self._D)
+            self._controller.load(times)
 
     def evaluate(self, stage: int) -> None:
         """Forces and accelerations of the present state; `stage` counts half steps since `prepare`."""
         data, v = self.data, self.data.qvel
         if self._controller is not None:
-            self.tau = self._controller.efforts(stage, data.qpos, v)
-        force = self.tau @ self._C - self.drives.resist(self._D @ v) @ self._D
+            self.tau = self._controller.efforts(stage, data.qpos[self.built.at_q], v[self.built.at_v])
+        s = self._D @ v
+        z = self.z
+        if self.drives.bends and self._elapsed:
+            z = self.drives.bent(z, 0.5 * (self._begun + s), self._elapsed)
+        force = self.tau @ self._C - self.drives.resist(s, z) @ self._D
         if self.drives.has_terms:
             force[self.built.at_v] -= self.drives.terms(data.qpos[self.built.at_q], v[self.built.at_v])
         data.qfrc_applied[:] = force
@@ -72,17 +102,22 @@ class Stepper:
         data, h = self.data, self.step
         q, v, a = data.qpos.copy(), data.qvel.copy(), data.qacc.copy()
         sum_v, sum_a, v_k = v.copy(), a.copy(), v
+        self._begun = self._D @ v
         for weight, part, half in ((2.0, 0.5, 1), (2.0, 0.5, 1), (1.0, 1.0, 2)):
             data.qpos[:] = q
             self._mj.mj_integratePos(self.model, data.qpos, v_k, part * h)
             v_k = v + (part * h) * data.qacc
             data.qvel[:] = v_k
+            self._elapsed = part * h
             self.evaluate(stage + half)
             sum_v += weight * v_k
             sum_a += weight * data.qacc
         data.qpos[:] = q
         self._mj.mj_integratePos(self.model, data.qpos, sum_v, h / 6.0)
         data.qvel[:] = v + (h / 6.0) * sum_a
+        self._elapsed = 0.0
+        if self.drives.bends:
+            self.z = self.drives.bent(self.z, 0.5 * (self._begun + self._D @ data.qvel), h)
 
     def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
         """Inertia that velocities `rows` dq feel at the start, the others being free, SI."""
@@ -120,3 +155,14 @@ class Stepper:
         free = np.linalg.inv(M)
         J = self._equations()
         return np.asarray(free - free @ J.T @ np.linalg.pinv(J @ free @ J.T, rcond=1e-9) @ J @ free)
+
+
+def _refuse_accelerations(robot: Mechanism) -> None:
+    for term in robot.terms:
+        if any(kind == "ddq" for kind, _ in term.expression.signals):
+            raise InputError(
+                f"term '{term.name}' depends on an acceleration, which MuJoCo cannot apply as a force",
+                file=robot.file,
+                remedy="describe coupled rotors by a motor on several joints with the drive term Ia, or use"
+                " dynid's own engine",
+            )

@@ -1,0 +1,78 @@
+"""PlantRun: what a plant did, whichever engine moved it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.excitation.measured import measured_motion
+from dynid.excitation.sensing import Course
+from dynid.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class PlantRun:
+    """What the plant did, at the logged times; coordinates in dynid's order.
+
+    Attributes:
+        t: Time, shape (n,), in [s].
+        q, dq, ddq: All tree coordinates, as the engine has them, shapes (n, n_q), (n, n_v), (n, n_v).
+        tau: Efforts that the motors apply, shape (n, a), in [N m] or [N].
+        energy: Potential and kinetic, shape (n, 2), in [J].
+        gap: Largest opening of the loops, shape (n,), in [m] or [rad].
+        width: Speed scale of dry friction by owner, per s: see `Drives`.
+        step: Of the integration, in [s].
+        work: Done on the robot by motors and friction since the start, shape (n,), in [J]; None where
+            it is not counted.
+    """
+
+    t: Float[Array, "n"]
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    tau: Float[Array, "n a"]
+    energy: Float[Array, "n 2"]
+    gap: Float[Array, "n"]
+    width: Mapping[str, float]
+    step: float
+    work: Float[Array, "n"] | None = None
+
+    @property
+    def energy_drift(self) -> float:
+        """Largest energy that came from nowhere, over the largest kinetic energy; NaN if not counted."""
+        if self.work is None:
+            return float("nan")
+        total = self.energy.sum(axis=1)
+        missing = np.abs(total - total[0] - self.work).max()
+        return float(missing / max(self.energy[:, 1].max(), np.finfo(float).tiny))
+
+    def course(self, mechanism: Mechanism) -> Course:
+        """What the sensors may see of it."""
+        return Course(self.t, *measured_motion(mechanism, self.q, self.dq, self.ddq), self.tau)
+
+
+def joined(runs: Sequence[PlantRun]) -> PlantRun:
+    """Runs that follow each other as one: each begins with the state in which the one before ended.
+
+    Energy that a payload brings along counts as work.
+    """
+    first, last = runs[0], runs[-1]
+    start = first.energy[0].sum()
+    parts: list[Float[Array, "n"]] = []
+    missing = 0.0
+    for run in runs:
+        if run.work is not None:
+            total = run.energy.sum(axis=1)
+            work = run.work + (total[0] - start) - missing
+            missing = float(total[-1] - start - work[-1])
+            parts.append(work if run is last else work[:-1])
+    stacked = {
+        name: np.concatenate([getattr(run, name)[: None if run is last else -1] for run in runs])
+        for name in ("t", "q", "dq", "ddq", "tau", "energy", "gap")
+    }
+    work_done = np.concatenate(parts) if parts else None
+    return PlantRun(**stacked, width=first.width, step=first.step, work=work_done)
