@@ -121,7 +121,7 @@ def identify_logs(
             mechanism, logs, validate = unloaded.robot, unloaded.logs(logs), unloaded.logs(validate)
         stage = gain_stage(mechanism, logs, validate, experiment, progress)
         logs, validate = stage.logs, stage.held_out
-        solved = solve_logs(mechanism, logs, experiment, progress)
+        solved = solve_logs(mechanism, logs, experiment, progress, unloaded=unloaded)
         job, settled, real, data = solved.job, solved.settled, solved.real, solved.data
         experiment = settled.experiment
         tied, tie_notices = _tested_ties(solved, experiment)

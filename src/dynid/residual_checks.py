@@ -6,8 +6,8 @@ residuals still hold what one fault would leave in them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +26,7 @@ from dynid.statistics.residual_tests import bursts, outlying_runs, whiteness
 from dynid.statistics.suspects import ALL, MOST_SAMPLES, Suspect, SuspectRows
 from dynid.statistics.suspicion import Verdict, accused
 from dynid.statistics.uncertainty import student_t95
+from dynid.table_checks import table_checks
 from dynid.total_mass import weigh
 
 # What matters: less is within what a careful recording leaves anyway.
@@ -46,6 +47,7 @@ class Tested:
 
     tests: tuple[ResidualTest, ...]
     notices: tuple[Notice, ...]
+    choices: Mapping[str, str] = field(default_factory=dict)
 
 
 def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment) -> Tested:
@@ -58,7 +60,8 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
         experiment: What was asked.
     """
     if job.model.tabular:
-        return Tested((), ())
+        tests, notices, words = table_checks(job, chi)
+        return Tested(tests, notices, words)
     tests, notices = _suspects(job, data, chi, experiment)
     told = [
         *outlying_runs(data.source, chi),

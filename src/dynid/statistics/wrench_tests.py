@@ -1,0 +1,173 @@
+"""Tests of a fitted table: one mass in all directions, signs, and what printing explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.motion.wrench_settings import BODY, PARENT
+from dynid.notices import Notice
+from dynid.projection.wrench import WrenchRows
+from dynid.projection.wrench_noise import residual_noise
+from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.uncertainty import student_t95
+
+_AXES = ("x", "y", "z")
+_SEEN = 1e-6  # of the acceleration (gravity included): less along a direction says nothing of the mass
+_SURE, _MATTERS = 1e-3, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionMass:
+    """The mass of a body by the forces along one direction of the world [Wrench, eq. 17, Table 2].
+
+    Attributes:
+        value: In [kg].
+        sigma: By what is left along this direction, in [kg].
+        dof: Its degrees of freedom.
+    """
+
+    body: str
+    axis: str
+    value: float
+    sigma: float
+    dof: int
+
+
+def direction_masses(sources: Sequence[WrenchRows], chi: Float[Array, "p"]) -> tuple[DirectionMass, ...]:
+    """Masses along the world's x, y and z, all other parameters as estimated.
+
+    With e a direction, M_e = sum a_e (F_e - others_e) / sum a_e^2, a the acceleration minus gravity.
+
+    Args:
+        sources: Equations of the tables.
+        chi: Standard parameters, shape (p,), SI.
+    """
+    index = {parameter.name: i for i, parameter in enumerate(sources[0].parameters)}
+    found = []
+    for name in dict.fromkeys(name.rsplit(" ", 1)[0] for name in sources[0].directions.names):
+        mass = index.get(f"M_{name}")
+        if mass is not None:
+            a, force = (
+                np.concatenate(x) for x in zip(*(_forces(s, name, chi, mass) for s in sources), strict=True)
+            )
+            found += _along_axes(name, a, force)
+    return tuple(found)
+
+
+def _forces(
+    source: WrenchRows, name: str, chi: Float[Array, "p"], mass: int
+) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
+    """Acceleration minus gravity, and the force that the mass alone explains, world axes."""
+    body = source.table.bodies.index(name)
+    k = [block.body for block in source.blocks].index(body)
+    others = chi.copy()
+    others[mass] = 0.0
+    n, rows = len(source.table.t), slice(6 * k, 6 * k + 3)
+    factors = source.layout.coefficients(others)
+    for _, packed, weights in source.rows(0, n, n):
+        fine = weights[6 * k] > 0
+        rest = (packed[source.layout.start[1:] - 1] - source.layout.sums(packed, factors))[rows]
+        R = source.moved.R[fine, body]
+        a = source.moved.a[fine, body] - source.mechanism.gravity
+        return a, np.asarray(np.einsum("nij,nj->ni", R, rest.T[fine]))
+    return np.zeros((0, 3)), np.zeros((0, 3))
+
+
+def _along_axes(name: str, a: Float[Array, "n 3"], force: Float[Array, "n 3"]) -> list[DirectionMass]:
+    squares = np.sum(a**2, axis=0)
+    found = []
+    for i, axis in enumerate(_AXES):
+        if squares[i] <= _SEEN**2 * squares.sum() or len(a) < 2:
+            continue
+        value = float(a[:, i] @ force[:, i] / squares[i])
+        left = force[:, i] - value * a[:, i]
+        sigma = float(np.sqrt(left @ left / (len(a) - 1) / squares[i]))
+        found.append(DirectionMass(name, axis, value, sigma, len(a) - 1))
+    return found
+
+
+def mass_tests(
+    masses: Sequence[DirectionMass], values: dict[str, float]
+) -> tuple[tuple[ResidualTest, ...], tuple[Notice, ...]]:
+    """Whether the masses along all directions agree with the one that was estimated.
+
+    Args:
+        masses: Along the directions.
+        values: Body -> its mass in [kg].
+    """
+    from scipy.special import stdtr
+
+    tests, odd = [], []
+    for one in masses:
+        half = float(student_t95(one.dof)) * one.sigma
+        off = one.value - values[one.body]
+        p = float(2.0 * stdtr(one.dof, -abs(off) / one.sigma)) if one.sigma > 0 else 1.0
+        warned = p < _SURE and abs(off) > _MATTERS * abs(values[one.body])
+        ci95 = (one.value - half, one.value + half)
+        tests.append(ResidualTest("mass", f"{one.body} along {one.axis}", one.value, "kg", ci95, p, warned))
+        if warned:
+            odd.append(f"{one.body} {one.value:.5g} kg along {one.axis} instead of {values[one.body]:.5g}")
+    if not odd:
+        return tuple(tests), ()
+    text = f"forces along single directions ask for other masses: {', '.join(odd[:4])}"
+    remedy = "check columns, signs and axes of forces and accelerations, and the direction of gravity"
+    return tuple(tests), (Notice("mass-differs", text, remedy),)
+
+
+def mass_words(masses: Sequence[DirectionMass]) -> str:
+    """`B2 2746.072 2746.072 2746.072 kg; B1 - - 6402.6 kg`: along x, y and z."""
+    bodies: dict[str, dict[str, float]] = {}
+    for one in masses:
+        bodies.setdefault(one.body, {})[one.axis] = one.value
+    shown = [
+        f"{body} " + " ".join(f"{own[axis]:.8g}" if axis in own else "-" for axis in _AXES)
+        for body, own in bodies.items()
+    ]
+    return "; ".join(shown) + " kg along the world's x, y, z (-: not accelerated that way)"
+
+
+def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None:
+    """Refuse masses that are negative as a rule: the wrenches are the reactions."""
+    negative = [name for name, value in masses.items() if value < 0.0]
+    if 2 * len(negative) <= len(masses):
+        return
+    by = sources[0].settings.exerted_by
+    other = BODY if by == PARENT else PARENT
+    raise InputError(
+        f"the masses of {', '.join(negative[:4])} come out negative, e.g. {masses[negative[0]]:.4g} kg: the"
+        " wrenches seem to be those that the body exerts on its parent"
+        + ("" if by == PARENT else " no more than those the parent exerts"),
+        file=sources[0].table.file,
+        place="wrench",
+        remedy=f"if the table is so, say so: wrench: {{exerted_by: {other}}}; else check the sign of gravity",
+    )
+
+
+def rounding_words(sources: Sequence[WrenchRows], chi: Float[Array, "p"], rms: Float[Array, "k"]) -> str:
+    """What printing with so many figures explains of the residuals, and so what sigma means.
+
+    Args:
+        sources: Equations of the tables.
+        chi: Standard parameters, shape (p,), SI.
+        rms: Of the residuals of each row, shape (k,).
+    """
+    noise = np.sqrt(np.mean([residual_noise(source, chi) ** 2 for source in sources], axis=0))
+    known = (noise > 0) & (rms > 0)
+    figures = min(source.table.figures_of for source in sources)
+    if not known.any():
+        return "no residual: sigma is the rounding of the arithmetic"
+    ratio = float(np.median(rms[known] / noise[known]))
+    if ratio < 3.0:
+        return (
+            f"printing with {figures:.0f} figures explains the residuals: sigma is what rounding does to each"
+        )
+    return (
+        f"the residuals are {ratio:.2g} times what printing with {figures:.0f} figures leaves: sigma is that"
+        " of measured data, taken as independent from instant to instant"
+    )

@@ -1,0 +1,56 @@
+"""Checks of a fitted table: read rightly, one mass in all directions, motion that fits the joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.job import Job
+from dynid.notices import Notice
+from dynid.projection.wrench import WrenchRows
+from dynid.projection.wrench_checks import motion_notices
+from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.prediction import predict_rows, unfiltered
+from dynid.statistics.readings import check_reading
+from dynid.statistics.wrench_tests import (
+    check_signs,
+    direction_masses,
+    mass_tests,
+    mass_words,
+    rounding_words,
+)
+
+Checked = tuple[tuple[ResidualTest, ...], tuple[Notice, ...], dict[str, str]]
+
+
+def table_checks(job: Job, chi: Float[Array, "p"]) -> Checked:
+    """Tests, warnings and words about a fit to tables; a table that was misread is refused.
+
+    Args:
+        job: Of the model `wrench`.
+        chi: Standard parameters that give the same wrenches, shape (p,), SI.
+    """
+    sources = [source for source in job.sources if isinstance(source, WrenchRows)]
+    for source in sources:
+        check_reading(source)
+    index = {parameter.name: i for i, parameter in enumerate(job.parameters)}
+    directions = direction_masses(sources, chi)
+    masses = {one.body: float(chi[index[f"M_{one.body}"]]) for one in directions}
+    if masses:
+        check_signs(sources, masses)
+    tests, notices = mass_tests(directions, masses)
+    words = {"sigma": rounding_words(sources, chi, _residuals(sources, chi))}
+    if directions:
+        words["mass by direction"] = mass_words(directions)
+    told = [notice for source in sources for notice in motion_notices(source)]
+    return tests, (*notices, *told), words
+
+
+def _residuals(sources: Sequence[WrenchRows], chi: Float[Array, "p"]) -> Float[Array, "k"]:
+    """Rms of the residuals of each row."""
+    found = [predict_rows(source, unfiltered(source.dt), chi) for source in sources]
+    squares, counts = sum(one.residual for one in found), sum(one.count for one in found)
+    return np.sqrt(squares / np.maximum(counts, 1.0))
