@@ -13,6 +13,7 @@ from dynid.estimator.gain_settings import GainSettings
 from dynid.mechanism.force_sensor import ForceSensor
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Payload
 from dynid.mechanism.sensor_reader import sensor_from
+from dynid.motion.internal_settings import internal_settings
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.projection.quadrature import DEFAULT, quadrature_named
@@ -34,6 +35,13 @@ __all__ = [
 MODELS = ("inverse", "power", "energy", "internal", "wrench")
 ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
 ANGLES = ("xyz", "zyx")
+
+
+class LeftOpen(str):
+    """A name that nobody has chosen: the model may prefer another."""
+
+
+DEFAULT_ESTIMATOR = LeftOpen("wls")
 GATES = ("prior",)
 ENERGY_OPTIONS = ("window", "overlap", "integration")
 
@@ -47,6 +55,19 @@ class TieChoice:
 
     def __post_init__(self) -> None:
         check_choice("tie apply", self.apply, ("standard", "regrouped"))
+
+
+@dataclass(frozen=True)
+class UnloadedModel:
+    """A saved result of the robot without load: the payload is what is left over.
+
+    Attributes:
+        result: Its file or folder.
+        free: Names or globs of parameters that are found afresh beside the payload.
+    """
+
+    result: str
+    free: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,7 @@ class Experiment:
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
         refine: Refine the linear estimate by output error; may be True or a mapping of options.
         energy, internal, wrench: Options of these models.
+        unloaded: The robot itself is known from this result, and only payloads are found.
         force_sensor: What hangs on this sensor is identified (model `wrench`); None: the robot is.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
@@ -88,9 +110,9 @@ class Experiment:
     efforts: tuple[int | str, ...] | None = None
     filter: FilterSettings = field(default_factory=FilterSettings)
     mask: MaskSettings = field(default_factory=MaskSettings)
-    estimator: str = "wls"
+    estimator: str = DEFAULT_ESTIMATOR
     estimator_options: Mapping[str, Any] = field(default_factory=dict)
-    uncertainty: UncertaintySettings = field(default_factory=UncertaintySettings)
+    uncertainty: UncertaintySettings = field(default_factory=lambda: UncertaintySettings(left_open=True))
     ties: tuple[TieChoice, ...] = ()
     essential: Mapping[str, float] | None = None
     keep: tuple[str, ...] | None = None
@@ -105,6 +127,7 @@ class Experiment:
     energy: Mapping[str, Any] = field(default_factory=dict)
     internal: Mapping[str, Any] = field(default_factory=dict)
     wrench: Mapping[str, Any] = field(default_factory=dict)
+    unloaded: UnloadedModel | None = None
     force_sensor: ForceSensor | None = None
     angles: str = "xyz"
     drop_bad_rows: bool = False
@@ -121,6 +144,7 @@ class Experiment:
         _check_names("essential", self.essential or {}, ("ratio", "sigma_percent"))
         _check_names("energy", self.energy, ENERGY_OPTIONS)
         wrench_settings(self.wrench)
+        internal_settings(self.internal)
         quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
             check_choice("model", self.model, MODELS)
@@ -145,7 +169,16 @@ class Experiment:
 
 
 def _check_sensor(experiment: Experiment) -> None:
-    """A force sensor has equations of its own."""
+    """A force sensor has equations of its own; a known robot has no parameters of its own left."""
+    if experiment.unloaded is not None:
+        for name in ("force_sensor", "drive", "gains", "ties", "refine"):
+            if getattr(experiment, name):
+                raise InputError(
+                    f"'{name}' cannot be combined with 'unloaded', which knows the robot already",
+                    file=experiment.file,
+                    place=name,
+                    remedy="leave one of them out",
+                )
     if experiment.force_sensor is None:
         return
     if experiment.model not in (None, "wrench"):
@@ -229,6 +262,12 @@ def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(made.get(what), Mapping):
             _check_names(what, made[what], tuple(one.name for one in fields(kind)))
             made[what] = kind(**made[what])
+    if isinstance(made.get("unloaded"), str | os.PathLike):
+        made["unloaded"] = UnloadedModel(os.fspath(made["unloaded"]))
+    elif isinstance(made.get("unloaded"), Mapping):
+        _check_names("unloaded", made["unloaded"], ("result", "free"))
+        one = made["unloaded"]
+        made["unloaded"] = UnloadedModel(os.fspath(one["result"]), tuple(one.get("free", ())))
     if isinstance(made.get("force_sensor"), Mapping):
         made["force_sensor"] = sensor_from(made["force_sensor"])
     if "ties" in made:
@@ -240,10 +279,10 @@ def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
 def with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of an `Experiment` with the estimator that its kind of job has unless another is asked for.
 
-    What hangs on a force sensor is one body, and a body must be possible.
+    What hangs on a force sensor, or is left over of a loaded log, is one body, and a body must be possible.
     """
-    payload = options.get("force_sensor") is not None
-    return {"estimator": "consistent" if payload else "wls", **options}
+    payload = options.get("force_sensor") is not None or options.get("unloaded") is not None
+    return {"estimator": "consistent" if payload else DEFAULT_ESTIMATOR, **options}
 
 
 def _check_names(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:

@@ -24,6 +24,7 @@ from dynid.experiment import (
     MaskSettings,
     TieChoice,
     UncertaintySettings,
+    UnloadedModel,
     named_options,
     with_defaults,
 )
@@ -32,6 +33,7 @@ from dynid.mechanism.drive_reader import is_none
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS
 from dynid.mechanism.scope import Scope
 from dynid.mechanism.sensor_reader import read_force_sensor
+from dynid.motion.internal_settings import AUTO, LENGTHS, NULLSPACES, POSES
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS
 from dynid.projection.quadrature import QUADRATURES
@@ -62,6 +64,7 @@ _KEYS = (
     "internal",
     "wrench",
     "force_sensor",
+    "unloaded",
     "payloads",
     "drive",
     "stribeck",
@@ -121,6 +124,7 @@ class _Reader:
             "energy": self.energy,
             "internal": self.internal,
             "wrench": self.wrench,
+            "unloaded": self.unloaded,
             "force_sensor": lambda entry: read_force_sensor(entry, self.scope),
             "payloads": lambda entry: read_payloads(entry, self.scope),
             "drive": self.drive,
@@ -136,6 +140,13 @@ class _Reader:
 
     def path(self, entry: Entry) -> str:
         return str(self.folder / entry.text())
+
+    def unloaded(self, entry: Entry) -> UnloadedModel:
+        """A result of the robot without load, and what is found afresh."""
+        if not entry.is_mapping:
+            return UnloadedModel(self.path(entry))
+        fields = entry.fields(("result", "free"), required=("result",))
+        return UnloadedModel(self.path(fields["result"]), fields["free"].texts() if "free" in fields else ())
 
     def robot(self, entry: Entry) -> str:
         """A path when it looks like one, else the name of a built-in robot."""
@@ -343,14 +354,12 @@ class _Reader:
         return options
 
     def internal(self, entry: Entry) -> dict[str, Any]:
-        fields = entry.fields(("free", "nullspace", "lengths"))
+        fields = entry.fields(("free", "nullspace", "lengths", "pose"))
         options: dict[str, Any] = {}
         if "free" in fields:
-            options["free"] = fields["free"].texts()
-        for name, valid in (
-            ("nullspace", ("orthonormal", "free")),
-            ("lengths", ("given", "estimate", "refine")),
-        ):
+            own = fields["free"]
+            options["free"] = own.texts() if own.is_list else (own.choice((AUTO,)),)
+        for name, valid in (("nullspace", NULLSPACES), ("lengths", LENGTHS), ("pose", POSES)):
             if name in fields:
                 options[name] = fields[name].choice(valid)
         return options

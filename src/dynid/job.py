@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from dynid.mechanism.force_sensor import with_force_sensor, with_runs
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.motion.internal_settings import internal_settings
+from dynid.model_defaults import free_motion_filter
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion
@@ -28,6 +31,7 @@ from dynid.motion.wrench_settings import wrench_settings
 from dynid.motion.wrench_table import read_wrench_table
 from dynid.notices import Notice
 from dynid.projection.internal import is_homogeneous
+from dynid.projection.internal_log import free_motion_log, measuring_robot, reading_robot
 from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
 from dynid.projection.normalised import NormalisedRows, Reference
 from dynid.projection.projection import Directions, Group, System, choose_rows
@@ -160,6 +164,8 @@ def prepare(
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
     model = model_for(mechanism, experiment.model, experiment.file)
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
+    if model.homogeneous:
+        robot = measuring_robot(robot, logs, internal_settings(experiment.internal))
     if model.tabular:
         robot = table_robot(robot, experiment, logs)
     robot = with_runs(robot, [(log.name, i) for log in logs for i in range(len(log.segments))])
@@ -189,7 +195,8 @@ def plans_for(
     """Filters and masks of logs, chosen from the data; tables stay as they are."""
     if model.tabular:
         return table_plans(logs)
-    return plan_motions(logs, robot, experiment.filter, experiment.mask)
+    settings = free_motion_filter(logs, experiment.filter) if model.homogeneous else experiment.filter
+    return plan_motions(logs, robot, settings, experiment.mask)
 
 
 def _refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
@@ -325,10 +332,13 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
 
 def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
     """A log that is one already, or read from a file with the experiment's columns."""
+    model = model_for(mechanism, experiment.model, experiment.file)
+    if model.homogeneous:
+        return _free_log(source, mechanism, experiment)
     if isinstance(source, Log):
         return source
     entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
-    if model_for(mechanism, experiment.model, experiment.file).tabular:
+    if model.tabular:
         return read_wrench_table(entry, mechanism, wrench_settings(experiment.wrench), experiment.columns)
     return read_log(
         entry,
@@ -338,6 +348,25 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
         cutoff=experiment.filter.cutoff,
         drop_bad_rows=experiment.drop_bad_rows,
     )
+
+
+def _free_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
+    """A log of free motion, with the coordinates that the experiment wants of it."""
+    settings = internal_settings(experiment.internal)
+    if isinstance(source, Log):
+        return free_motion_log(source, mechanism, settings)
+    entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+    read = read_log(
+        entry,
+        mechanism,
+        columns=experiment.columns,
+        angles=experiment.angles,
+        cutoff=experiment.filter.cutoff,
+        drop_bad_rows=experiment.drop_bad_rows,
+        need_effort=False,
+        choose=partial(reading_robot, mechanism, settings),
+    )
+    return free_motion_log(read, mechanism, settings)
 
 
 def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:

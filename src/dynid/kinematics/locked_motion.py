@@ -1,13 +1,14 @@
 """Motion that locked cables leave: tangent directions with dl = 0, orthonormal or by free coordinates.
 
-    B = N null(J),    J = dl per unit of N                          [CableRobot, eq. 5]
-    orthonormal: B^T B = 1 over the coordinates of joints            (no choice enters)
-    free:        B = dq / d zeta_f, free coordinates zeta_f          [CableRobot, eq. 6]
+B = N null(J),    J = dl per unit of N                          [CableRobot, eq. 5]
+orthonormal: B^T B = 1 over the coordinates of joints            (no choice enters)
+free:        B = dq / d zeta_f, free coordinates zeta_f          [CableRobot, eq. 6]
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +26,16 @@ _SEED = 20210823
 _STATES = 16
 _REACH = 0.3
 _RANK_RTOL = 1e-7
+
+
+_KNOWN: WeakKeyDictionary[Mechanism, LockedMotion] = WeakKeyDictionary()
+
+
+def locked_motion_of(mechanism: Mechanism) -> LockedMotion:
+    """The free motion of a mechanism, made once."""
+    if mechanism not in _KNOWN:
+        _KNOWN[mechanism] = LockedMotion(mechanism)
+    return _KNOWN[mechanism]
 
 
 class LockedMotion:
@@ -92,8 +103,7 @@ class LockedMotion:
         """
         robot = self.mechanism
         if free == AUTO or tuple(free) == (AUTO,):
-            scalar = [i for i, name in enumerate(robot.coordinates) if name in robot.positions]
-            return best_coordinates(B, [i for i in scalar if i not in self.cables])
+            return best_coordinates(B, self.own)
         found = [robot.coordinates.index(name) for name in free_names(robot, free)]
         if len(found) != self.count:
             raise InputError(
@@ -109,7 +119,7 @@ class LockedMotion:
 def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
     """Full names of free coordinates; a short one (x) must fit one joint only."""
     seeming = {cable.name for cable in mechanism.cables}
-    valid = [name for name in mechanism.coordinates if name in mechanism.positions and name not in seeming]
+    valid = [name for name in mechanism.coordinates if name not in seeming]
     found = []
     for name in free:
         fits = [name] if name in valid else [one for one in valid if one.endswith(f"_{name}")]

@@ -48,6 +48,7 @@ def read_log(
     cutoff: float | None = None,
     drop_bad_rows: bool = False,
     need_effort: bool = True,
+    choose: Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism] | None = None,
 ) -> Log:
     """Read, convert to SI and clean one log file.
 
@@ -60,12 +61,16 @@ def read_log(
             than a quarter of its period split the log.
         drop_bad_rows: Leave out rows with cells that are no numbers, and count them.
         need_effort: Refuse a log without any effort.
+        choose: From the columns of the file and what is mapped to the robot that measures them, instead of
+            `mechanism`.
     """
     path, payloads, own = _place(entry)
     check_order(mechanism, angles, path)
     table = read_table(path, drop_bad_rows)
+    mapped = {**(columns or {}), **own}
+    mechanism = mechanism if choose is None else choose(tuple(table.columns), mapped)
     known = slots(mechanism)
-    chosen = match(tuple(table.columns), known, {**(columns or {}), **own}, path)
+    chosen = match(tuple(table.columns), known, mapped, path)
     gathered = gather(table, mechanism, known, chosen, angles, path)
     if need_effort and not gathered.effort_present.any():
         wanted = ", ".join(actuator.name for actuator in mechanism.actuators)

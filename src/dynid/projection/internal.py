@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.kinematics.assembly import assembly_of
-from dynid.kinematics.locked_motion import AUTO, LockedMotion
+from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
@@ -38,7 +38,7 @@ _TURNED = 0.3  # cosine of the angle beyond which one reference no longer serves
 
 def internal_directions(mechanism: Mechanism) -> Directions:
     """Rows of the free motion; they feel motors of joints only, cables do no work."""
-    motion = LockedMotion(mechanism)
+    motion = locked_motion_of(mechanism)
     reference = motion.reference(motion.samples)[0]
     names, units = _rows(mechanism, motion)
     cables = cable_coordinates(mechanism)
@@ -78,8 +78,11 @@ class InternalRows(MovingRows):
         foretold: Float[Array, "p"] | None = None,
     ) -> None:
         super().__init__(mechanism, parameters, directions, motion, foretold)
-        self._free_motion = LockedMotion(mechanism)
+        self._free_motion = locked_motion_of(mechanism)
         self._by_free = mechanism.nullspace == "free"
+        self._free = self._free_motion.free_indices(mechanism.free or AUTO, self._free_motion.samples)
+        names = _rows(mechanism, self._free_motion)[0]
+        self._picked = [names.index(name) for name in directions.names]
         self._starts, self._references = self._prepare(mechanism)
         self.choices |= {"free motion": self._words(mechanism)}
 
@@ -89,9 +92,9 @@ class InternalRows(MovingRows):
         """Directions of the rows at samples of one run, at or after `start`."""
         B = self._free_motion.basis(N)
         if self._by_free:
-            return self._free_motion.along(B, self._free)
+            return self._free_motion.along(B, self._free)[:, :, self._picked]
         run = int(np.searchsorted(self._starts, start, side="right")) - 1
-        return self._free_motion.aligned(B, self._references[max(run, 0)])
+        return self._free_motion.aligned(B, self._references[max(run, 0)])[:, :, self._picked]
 
     def _prepare(self, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "v k"]]]:
         """Where the runs begin and the reference of each; doubtful choices are told."""
@@ -100,7 +103,6 @@ class InternalRows(MovingRows):
             raise TypeError("a robot with cables is closed")
         anchors, tangents = self.kinematics.anchors, self.kinematics.tangents
         bases = free.basis(tangents) if len(tangents) else free.samples
-        self._free = free.free_indices(mechanism.free or AUTO, bases)
         starts, references, turned = [], [], []
         for low, high in self.pieces():
             inside = np.flatnonzero((anchors >= low) & (anchors < high))[: len(bases)]
@@ -120,10 +122,11 @@ class InternalRows(MovingRows):
         if self._by_free and worst > _NEARLY_SINGULAR:
             names = ", ".join(mechanism.coordinates[i] for i in self._free)
             best = self._free_motion.free_indices(AUTO, bases)
+            better = self._free_motion.conditions(bases, best).max() < worst / 3.0
             text = f"the free coordinates {names} are nearly singular in log '{log}': a unit motion moves"
             text += f" them by {1.0 / worst:.2g} only, and their noise grows {worst:.2g} times"
-            better = ", ".join(mechanism.coordinates[i] for i in best)
-            told.append(Notice("free-singular", text, f"free: [{better}], or nullspace: orthonormal"))
+            others = f", or free: [{', '.join(mechanism.coordinates[i] for i in best)}]" if better else ""
+            told.append(Notice("free-singular", text, f"nullspace: orthonormal{others}"))
         if turned and not self._by_free:
             text = f"the free motion of log '{log}' turns by more than 70 degrees in {len(turned)} run(s)"
             told.append(Notice("free-turned", text, "split the log into shorter runs"))
@@ -150,7 +153,7 @@ def internal_structure(
     platform: what such motion cannot tell, no free motion can.
     """
     rng = np.random.default_rng(seed)
-    motion, assembly = LockedMotion(mechanism), assembly_of(mechanism)
+    motion, assembly = locked_motion_of(mechanism), assembly_of(mechanism)
     n = max(_STATES, -(-4 * len(parameters) // motion.count))
     factors = []
     for mounted in dict.fromkeys(loads):

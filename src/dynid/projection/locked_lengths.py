@@ -1,0 +1,152 @@
+"""Locked cable lengths along a log: what the poses say, and whether the cables were locked at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.cable import driven_cables
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.notices import Notice
+
+_MOST = 2000  # poses of a run at which lengths are computed
+# Of the length: markers and pulleys leave 1e-4, a slack cable or a moving winch far more.
+_DOUBTFUL, _REFUSED = 1e-3, 1e-2
+_OPEN = 1e-8  # m or rad: a pose that leaves more than this open is none
+# A slack cable only ever becomes shorter than its length.
+_ONE_SIDED = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Lengths of the cables over the runs of a log.
+
+    Attributes:
+        mean, sigma: Of each run and cable, shape (s, c), in [m].
+        below, above: Farthest from the median, shape (s, c), in [m].
+        worst: Sample farthest from the median, shape (s, c).
+    """
+
+    mean: Float[Array, "s c"]
+    sigma: Float[Array, "s c"]
+    below: Float[Array, "s c"]
+    above: Float[Array, "s c"]
+    worst: Int[Array, "s c"]
+
+
+def cable_lengths(
+    mechanism: Mechanism, wanted: Float[Array, "n w"], positions: Sequence[str]
+) -> Float[Array, "n c"]:
+    """Lengths of the cables that have coordinates at measured poses, in [m].
+
+    Args:
+        wanted: Measured positions that tell the pose, shape (n, w).
+        positions: Their names.
+    """
+    assembly = assembly_of(mechanism)
+    q = assembly.follow(np.asarray(wanted, float), sensors_of(mechanism, positions))
+    places = [mechanism.positions.index(cable.name) for cable in driven_cables(mechanism)]
+    return np.asarray(q[:, places])
+
+
+def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Spread:
+    """Lengths of every run from the poses of the log, evenly thinned where it is long."""
+    columns = [log.position_names.index(name) for name in positions]
+    parts: list[tuple[Array, ...]] = []
+    for a, b in log.segments:
+        at = np.arange(a, b, max(1, (b - a) // _MOST))
+        L = cable_lengths(mechanism, log.q[at][:, columns], positions)
+        off = L - np.median(L, axis=0)
+        worst = at[np.argmax(np.abs(off), axis=0)]
+        parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst))
+    return Spread(*(np.array([part[k] for part in parts]) for k in range(5)))
+
+
+def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:
+    """Refuse a log whose cables were not locked; warn of one that may have been slack."""
+    share = spread.sigma / spread.mean
+    run, cable = divmod(int(np.argmax(share)), share.shape[1])
+    if share[run, cable] < _DOUBTFUL:
+        return []
+    name, sigma = cables[cable], spread.sigma[run, cable]
+    slack = spread.below[run, cable] > _ONE_SIDED * spread.above[run, cable]
+    seen = "was slack" if slack else "was not locked"
+    text = (
+        f"cable '{name}' {seen} in log '{log.name}', run {run + 1}: its length varies by {1e3 * sigma:.2g} mm"
+        f" (sigma), {1e3 * max(spread.below[run, cable], spread.above[run, cable]):.2g} mm at t ="
+        f" {log.t[spread.worst[run, cable]]:.4g} s"
+    )
+    remedy = (
+        "excite less, or shorten this cable"
+        if slack
+        else "hold the winches, and check columns, angles and the cables' points"
+    )
+    if share[run, cable] > _REFUSED:
+        raise InputError(text, file=log.file, remedy=remedy)
+    return [Notice("cable-slack" if slack else "cable-not-locked", text, remedy)]
+
+
+def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: Spread | None) -> list[Notice]:
+    """Refuse lengths that change within a run or that no pose satisfies; warn where poses contradict them."""
+    columns = [log.position_names.index(name) for name in cables]
+    for run, (a, b) in enumerate(log.segments):
+        L = log.q[a:b, columns]
+        moved = np.ptp(L, axis=0)
+        i = int(np.argmax(moved))
+        if moved[i] > _DOUBTFUL * np.median(L[:, i]):
+            raise InputError(
+                f"the locked length of '{cables[i]}' changes by {1e3 * moved[i]:.3g} mm in run {run + 1} of"
+                f" log '{log.name}'",
+                file=log.file,
+                remedy="a locked length is one number a run: number the runs in a column `segment`",
+            )
+        if L.min() <= 0.0:
+            i = int(np.argmin(L.min(axis=0)))
+            raise InputError(
+                f"the locked length of '{cables[i]}' is {L[:, i].min():g} m",
+                file=log.file,
+                remedy="lengths are in m, from the entry point to the attachment",
+            )
+    if spread is None:
+        _refuse_impossible(log, mechanism)
+        return []
+    given = np.array([np.median(log.q[a:b, columns], axis=0) for a, b in log.segments])
+    off = np.abs(given - spread.mean)
+    run, cable = divmod(int(np.argmax(off)), off.shape[1])
+    if off[run, cable] < _DOUBTFUL * spread.mean[run, cable]:
+        return []
+    text = (
+        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, the poses of log '{log.name}',"
+        f" run {run + 1}, say {spread.mean[run, cable]:.4f} m"
+    )
+    return [Notice("length-differs", text, "lengths: estimate, or check what the given ones count from")]
+
+
+def _refuse_impossible(log: Log, mechanism: Mechanism) -> None:
+    """Refuse lengths and free coordinates that no pose has, run by run."""
+    assembly = assembly_of(mechanism)
+    sensors = sensors_of(mechanism, log.position_names)
+    if sensors.count < assembly.dof:
+        return  # told later, with what is missing
+    first = np.array([a for a, _ in log.segments])
+    q = assembly.follow(log.q[first], sensors)
+    f = np.abs(assembly.closure.values(q).f)
+    lost = ~(f.max(axis=1) < _OPEN)
+    if lost.any():
+        run = int(np.flatnonzero(lost)[0])
+        name = assembly.closure.names[int(np.argmax(f[run]))]
+        shown = ", ".join(f"{x:.4g}" for x in log.q[first[run]])
+        raise InputError(
+            f"no pose has the coordinates {', '.join(log.position_names)} = {shown} at the beginning of run"
+            f" {run + 1}: '{name}' misses by {1e3 * f[run].max():.3g} mm",
+            file=log.file,
+            remedy="check the lengths' zero and unit, the cables' points, and `start:`",
+        )
