@@ -22,8 +22,8 @@ from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
 from dynid.notices import Notice
 from dynid.projection.model import model_named
 from dynid.projection.projection import choose_rows
-from dynid.result_values import StandardValues, saved, standard_values
-from dynid.statistics.effort_prediction import Efforts, covariance_root, efforts_along
+from dynid.result_values import saved, standard_root, standard_values
+from dynid.statistics.effort_prediction import Efforts, efforts_along
 from dynid.statistics.estimate import Estimate
 from dynid.threads import single_threaded_blas
 from dynid.trajectory import PoseTrajectory, TrajectorySource, desired_motion
@@ -98,7 +98,7 @@ def predict_efforts(
             parameters,
             motion,
             values.chi,
-            _root(estimate, values),
+            standard_root(estimate, values),
             _tension(mounted, tension, len(motion.log.t)),
         )
     names = tuple(actuator.name for actuator in mounted.actuators)
@@ -119,18 +119,6 @@ def predict_efforts(
             *_standing(found),
         ),
     )
-
-
-def _root(estimate: Estimate, values: StandardValues) -> Float[Array, "p r"]:
-    """A root of the covariance of the standard parameters; removed parameters have none."""
-    fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
-    if estimate.covariance.shape != (len(fitted), len(fitted)):
-        raise InputError(
-            f"the result has {len(fitted)} parameters with a sigma, but a covariance of shape"
-            f" {estimate.covariance.shape}",
-            remedy="identify again to write it anew",
-        )
-    return np.asarray(values.M[:, fitted] @ covariance_root(estimate.covariance))
 
 
 def _tension(

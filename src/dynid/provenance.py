@@ -22,6 +22,7 @@ from dynid.experiment import (
     MaskSettings,
     TieChoice,
     UncertaintySettings,
+    UnloadedModel,
 )
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import builtin_robots, reference
@@ -92,6 +93,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
         "wrench": {name: list(x) if name == "bodies" else x for name, x in experiment.wrench.items()},
+        "unloaded": None if experiment.unloaded is None else asdict(experiment.unloaded),
         "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
         "drop_bad_rows": experiment.drop_bad_rows,
     }
@@ -133,6 +135,10 @@ def _payload(name: str, document: dict[str, Any]) -> Payload:
     return Payload(name, document["body"], frame, document["known"], document["prior"])
 
 
+def _unloaded(document: dict[str, Any]) -> UnloadedModel:
+    return UnloadedModel(document["result"], tuple(document["free"]))
+
+
 def experiment_of(options: dict[str, Any]) -> Experiment:
     """The experiment whose options a result recorded, without its logs."""
     efforts = options.get("efforts")
@@ -156,6 +162,7 @@ def experiment_of(options: dict[str, Any]) -> Experiment:
         angles=options.get("angles", "xyz"),
         energy=options.get("energy", {}),
         wrench=options.get("wrench", {}),
+        unloaded=None if options.get("unloaded") is None else _unloaded(options["unloaded"]),
         force_sensor=None if options.get("force_sensor") is None else sensor_from(options["force_sensor"]),
         drop_bad_rows=options.get("drop_bad_rows", False),
     )

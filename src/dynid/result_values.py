@@ -29,6 +29,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.projection.model import Model
 from dynid.projection.projection import Directions
 from dynid.provenance import check_robot, experiment_of, recorded_loads
+from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
 
@@ -67,6 +68,10 @@ def saved(
     options = estimate.provenance.get("options", {})
     experiment = experiment_of(options)
     mechanism = as_asked(load_robot(robot or options.get("robot", estimate.robot)), experiment)
+    if experiment.unloaded is not None:
+        from dynid.unloaded import unloaded_model
+
+        mechanism = unloaded_model(mechanism, experiment).robot
     if robot is None:
         check_robot(estimate.provenance, mechanism)
     return estimate, experiment, mechanism
@@ -112,6 +117,18 @@ def standard_values(
             )
     x = np.array([one.value for one in estimate.parameters], float)
     return StandardValues(_constant(estimate, parameters, tied.c, M, x), M, x)
+
+
+def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p r"]:
+    """A root of the covariance of the standard parameters; removed parameters have none."""
+    fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
+    if estimate.covariance.shape != (len(fitted), len(fitted)):
+        raise InputError(
+            f"the result has {len(fitted)} parameters with a sigma, but a covariance of shape"
+            f" {estimate.covariance.shape}",
+            remedy="identify again to write it anew",
+        )
+    return np.asarray(values.M[:, fitted] @ covariance_root(estimate.covariance))
 
 
 def _constant(

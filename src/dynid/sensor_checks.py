@@ -73,9 +73,7 @@ def _fitted(
     bias = bias_columns(n, some.run if sensor.bias == "segment" else None)
     measured = some.measured
     if turned is not None:
-        measured = np.concatenate(
-            [(turned @ part[:, :, None])[:, :, 0] for part in np.split(measured, 2, 1)], 1
-        )
+        measured = (turned[:, None] @ measured.reshape(n, 2, 3, 1)).reshape(n, 6)
     return dense_fit(W if sensor.bias == "none" else np.concatenate([W, bias], axis=2), measured)
 
 
@@ -121,7 +119,7 @@ def _check_sign(job: Job, some: SensorSamples, fit: DenseFit) -> None:
         raise InputError(
             f"gravity says that the wrench has the other sign: the tool would have"
             f" {masses[worst]:.4g} +- {sigmas[worst]:.1g} kg. `sign: {sensor.sign}` means the wrench that"
-            f" {'the tool exerts on the sensor' if sensor.sign == 'load' else 'the sensor exerts on the tool'}",
+            f" the {'tool exerts on the sensor' if sensor.sign == 'load' else 'sensor exerts on the tool'}",
             file=job.logs[0].file,
             place="force_sensor.sign",
             remedy=f"say `sign: {other}`; else check the direction of gravity and the axes of the sensor",
@@ -162,7 +160,7 @@ def _imu_gravity(job: Job, sensor: ForceSensor, some: SensorSamples) -> Iterable
             "imu-gravity",
             f"the accelerometer shows {felt:.4g} m/s^2 when the sensor is quiet, where gravity is {g:.4g}:"
             " all masses are wrong by that factor",
-            f"check its unit and calibration; columns: {{ax: {{scale: {g / felt:.5g}}}, ...}} would correct it",
+            f"check its unit and calibration; columns: {{ax: {{scale: {g / felt:.5g}}}, ...}} corrects it",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +26,9 @@ from dynid.settle import Settled, settle_friction
 from dynid.standardise import Realised, check_reduction, realise
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.unit_mass import named
+
+if TYPE_CHECKING:
+    from dynid.unloaded import Unloaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,7 @@ def solve_logs(
     experiment: Experiment,
     progress: Progress | None = None,
     plans: Sequence[MotionPlan] | None = None,
+    unloaded: Unloaded | None = None,
 ) -> Solved:
     """Prepare, stream, find base parameters and solve, as the experiment asks.
 
@@ -76,6 +81,7 @@ def solve_logs(
         experiment: Settings.
         progress: Called with a stage and the fraction of it done.
         plans: Filters and masks of each log where they are chosen already; default: from the data.
+        unloaded: The robot without load, where its parameters are known from a result.
     """
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
     check_reduction(experiment, estimator.constraint)
@@ -85,7 +91,8 @@ def solve_logs(
     system = build_system(job, progress)
     seen = named(base_system(system, base_of(job, experiment)), job.reference)
     linear = estimator.linear(seen.system, LogPass(job, seen))
-    real = realise(job, experiment, seen, linear, estimator.constraint)
+    carried = None if unloaded is None else unloaded.carried(system, seen.S, linear.weights)
+    real = realise(job, experiment, seen, linear, estimator.constraint, carried)
     equations = real.solution.equations
     data = seen if equations is None else seen.with_equations(equations)
     reduced = _reduced(experiment, data, real.solution)

@@ -6,7 +6,7 @@ chi = T x + c, with each body's pseudo-inertia positive semidefinite (see `estim
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from dynid.base.ties import tying
 from dynid.errors import InputError
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
-from dynid.estimator.physical import NO_SET_REMEDY, consistent_solution, data_term
-from dynid.estimator.rigid_bodies import rigid_bodies
+from dynid.estimator.physical import COSTLY, NO_SET_REMEDY, consistent_solution, data_term
+from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
@@ -69,13 +69,19 @@ class Realised:
 
 
 def realise(
-    job: Job, experiment: Experiment, data: BaseSystem, linear: Solution, constraint: Consistency | None
+    job: Job,
+    experiment: Experiment,
+    data: BaseSystem,
+    linear: Solution,
+    constraint: Consistency | None,
+    carried: Float[Array, "v r"] | None = None,
 ) -> Realised:
     """Real bodies behind a linear solution, as the experiment asks, and the tests every result gets.
 
     Args:
         linear: Solution over the base parameters.
         constraint: Of the estimator; None for linear ones, which `experiment.standard` may follow.
+        carried: A root of the covariance that known values add to the rows', shape (v, r), SI.
     """
     asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
     options = constraint or asked
@@ -84,6 +90,7 @@ def realise(
         return Realised(linear, None, None, ())
     system = linear.equations or data.system
     term = data_term(system, linear, data.G)
+    term = term if carried is None else term.less_sure(carried)
     space = standard_space(job, experiment, term, options or Consistency())
     if options is None:
         told = physical_test(space, term) if linear.status == CONVERGED else ()
@@ -94,6 +101,10 @@ def realise(
         told = (*physical_test(space, term), *rotor_test(data.system, linear))
         return Realised(linear, standard, None, (*told, *standard.notices, *_failed(standard)))
     solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
+    if carried is not None:
+        # Rows that known values make doubtful may well be met less: that accuses nothing.
+        told = tuple(notice for notice in solution.notices if notice.code != COSTLY)
+        solution = replace(solution, notices=told)
     chi = found.chi if found.status == SOLVED else None
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
 
@@ -114,8 +125,22 @@ def standard_space(job: Job, experiment: Experiment, term: DataTerm, options: Co
     known = known_columns(job.mechanism, job.parameters)
     tied = tying(job.parameters, tie_groups(job.mechanism, job.parameters, before), known)
     bodies = rigid_bodies(job.mechanism, job.parameters, options.mass, _mass_scale(job, term))
+    # What is known by full name comes from a result: sums of bodies stand there, and no body must be one.
+    given = {i for i, parameter in enumerate(job.parameters) if parameter.name in job.mechanism.known}
+    bodies = tuple(body for body in bodies if not {i for i in body.columns if i >= 0} <= given)
+    if job.mechanism.force_sensor is not None or experiment.unloaded is not None:
+        bodies = tuple(_generic(body, job, term) if body.prior is None else body for body in bodies)
     E = _regrouped(job, before, after)
     return StandardSpace(job.parameters, tied.T, tied.c, bodies, E)
+
+
+def _generic(body: RigidBody, job: Job, term: DataTerm) -> RigidBody:
+    """A load without prior where the data are silent: a ball of the mass that they tell."""
+    seen = {job.parameters[int(np.argmax(row != 0))].name: k for k, row in enumerate(term.G)}
+    place = seen.get(f"M_{body.name}")
+    mass = body.mass if place is None else float(abs(term.chi[place])) or body.mass
+    sized = replace(body, mass=mass)
+    return replace(sized, prior=sized.ball)
 
 
 def check_reduction(experiment: Experiment, constraint: Consistency | None) -> None:

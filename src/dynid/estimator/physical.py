@@ -27,6 +27,7 @@ from dynid.projection.projection import System
 _SMALLEST_PART = 1e-9
 _UNMOVED = 1e-6  # deviations: the solver's own accuracy
 _COSTLY_PERCENT = 8.0
+COSTLY = "consistency-costs"
 NO_SET_REMEDY = "give priors or `mass` (a cap in kg), and check known values, ties and bounds"
 
 
@@ -119,7 +120,7 @@ def _costly(linear: Solution, moved: Solution) -> tuple[Notice, ...]:
         return ()
     return (
         Notice(
-            "consistency-costs",
+            COSTLY,
             f"real bodies explain the data {growth:.1f} % worse than free numbers do: something other than"
             " rigid bodies and these drive terms is in them",
             "compare friction models, check delay and effort scale, or give a larger `spread`",

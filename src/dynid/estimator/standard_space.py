@@ -36,6 +36,16 @@ class DataTerm:
     G: Float[Array, "v p"]
     chi: Float[Array, "v"]
 
+    def less_sure(self, root: Float[Array, "v r"]) -> DataTerm:
+        """The same estimate with the covariance C + root root^T.
+
+        Args:
+            root: Of what is added, shape (v, r), SI.
+        """
+        own = np.linalg.inv(self.U)
+        R = np.linalg.qr(np.hstack([own, root]).T, mode="r")
+        return replace(self, U=np.asarray(np.linalg.qr(np.linalg.inv(R).T, mode="r")))
+
     def distance(self, chi: Float[Array, "p"]) -> float:
         """|U (G chi - chi_hat)|: how many deviations standard parameters are from the estimate."""
         return float(np.linalg.norm(self.U @ (self.G @ chi - self.chi)))

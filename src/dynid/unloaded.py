@@ -1,0 +1,189 @@
+"""Payload from joint efforts alone: the loaded log less what a saved result of the robot foretells.
+
+    W_l chi_l = Y - W_0 chi_0            C_l = C(rows) + K C_0 K^T,    K = W_l^+ W_0
+
+chi_0 are the standard values of the result without load, C_0 their covariance. They are known columns of
+the same equations, on any robot; what they are not sure of makes the payload less sure, through K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.experiment import Experiment, UnloadedModel
+from dynid.gain_stage import with_result_gains
+from dynid.info import variant
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.motion.log import Log
+from dynid.notices import Notice
+from dynid.projection.model import model_for
+from dynid.projection.projection import System, choose_rows
+from dynid.result_values import saved, standard_root, standard_values
+from dynid.solve import Solved
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.uncertainty import uncertainty
+
+_MANY = 1e9  # degrees of freedom of what is known exactly
+_SHARE = 0.5  # of the variance: more, and the loaded log is not what limits
+
+
+@dataclass(frozen=True, eq=False)
+class Unloaded:
+    """The robot without load, as a result knows it.
+
+    Attributes:
+        robot: Its standard parameters known, but those to be found afresh; with all payloads.
+        names: Known parameters.
+        root: A root of their covariance, shape (p, r), SI.
+        dof: Degrees of freedom of their deviations.
+        words: Where it comes from.
+    """
+
+    robot: Mechanism
+    names: tuple[str, ...]
+    root: Float[Array, "p r"]
+    dof: float
+    words: str
+    estimate: Estimate
+    experiment: Experiment
+    notices: tuple[Notice, ...] = ()
+
+    def logs(self, logs: Sequence[Log]) -> list[Log]:
+        """Efforts with the gains of the result, where it has found some."""
+        return with_result_gains(logs, self.estimate, self.experiment)
+
+    def carried(
+        self, system: System, S: Float[Array, "p v"], weights: Float[Array, "g"]
+    ) -> Float[Array, "v r"]:
+        """A root of K C_0 K^T over the parameters seen, K = W_seen^+ W_known on weighted rows.
+
+        Args:
+            system: Over the standard parameters.
+            S: Standard column combination of each parameter seen.
+            weights: Of the groups of rows.
+        """
+        factor = system.factor(weights)
+        place: Mapping[str, int] = {p.name: i for i, p in enumerate(system.parameters)}
+        W_known = factor.W[:, [place[name] for name in self.names]]
+        Q, R = np.linalg.qr(factor.W @ S)
+        return np.asarray(np.linalg.solve(R, Q.T @ (W_known @ self.root)))
+
+    def widened(self, parts: EstimateParts, solved: Solved) -> EstimateParts:
+        """The parameters with what the result without load is not sure of."""
+        root = self.carried(solved.system, solved.data.S, solved.solution.weights)
+        added = root @ root.T
+        keep = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
+        added = added[np.ix_(keep, keep)]
+        before = parts.covariance
+        own, more = np.diag(before), np.diag(added)
+        # Welch and Satterthwaite: two deviations that are each known only so well.
+        slack = own**2 / parts.spread.dof + more**2 / self.dof
+        dof = np.divide((own + more) ** 2, slack, out=np.full(len(own), _MANY), where=slack > 0)
+        total = before + added
+        values = np.array([parts.parameters[k].value for k in keep])
+        found = uncertainty(values, total, np.maximum(dof, 1.0))
+        listed = list(parts.parameters)
+        for i, k in enumerate(keep):
+            relative = float(found.sigma_rel_percent[i])
+            listed[k] = replace(
+                listed[k],
+                sigma=float(found.sigma[i]),
+                sigma_rel_percent=relative if np.isfinite(relative) else None,
+                ci95=(float(found.ci95[i, 0]), float(found.ci95[i, 1])),
+                dof=float(dof[i]),
+            )
+        share = float(np.median(np.divide(more, own + more, out=np.zeros(len(own)), where=own + more > 0)))
+        words = f"{parts.spread.words}; with the covariance of the result without load, {100 * share:.0f} %"
+        spread = replace(parts.spread, covariance=total, dof=dof, words=f"{words} of the variance (median)")
+        return replace(parts, parameters=tuple(listed), spread=spread)
+
+
+def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
+    """The robot of an experiment with the values of its result without load.
+
+    Args:
+        mechanism: As the experiment names it; must be the robot of the result.
+        experiment: With `unloaded`, and the payloads.
+    """
+    settings = experiment.unloaded
+    if settings is None:
+        raise TypeError("the experiment names no result without load")
+    estimate, before, robot = saved(settings.result)
+    if robot.name != mechanism.name or robot.force_sensor is not None:
+        raise InputError(
+            f"the result without load is of robot '{robot.name}', the experiment of '{mechanism.name}'",
+            file=settings.result,
+            place="unloaded",
+            remedy="give a result of the same robot, identified from its efforts",
+        )
+    bare = variant(robot, payloads=())
+    parameters = parameter_table(bare)
+    model = model_for(bare, estimate.model)
+    rows = None if bare.is_closed else choose_rows(model.directions(bare), before.efforts)
+    values = standard_values(estimate, bare, parameters, before, model, rows, robot.payloads)
+    free = _free([parameter.name for parameter in parameters], settings)
+    kept = [i for i, parameter in enumerate(parameters) if parameter.name not in free]
+    names = tuple(parameters[i].name for i in kept)
+    known = dict(zip(names, values.chi[kept].tolist(), strict=True))
+    dofs = [one.dof for one in estimate.parameters if one.dof is not None]
+    loaded = replace(
+        robot,
+        known={**robot.known, **known},
+        payloads={**robot.payloads, **mechanism.payloads},
+        bodies={name: replace(body, known={}) for name, body in robot.bodies.items()},
+    )
+    return Unloaded(
+        robot=loaded,
+        names=names,
+        root=standard_root(estimate, values)[kept],
+        dof=float(np.median(dofs)) if dofs else _MANY,
+        words=f"{len(names)} parameters of the robot from {settings.result}"
+        + (f"; found afresh: {', '.join(free)}" if free else ""),
+        estimate=estimate,
+        experiment=before,
+        notices=_unknown(estimate),
+    )
+
+
+def check_loaded(logs: Sequence[Log], experiment: Experiment) -> None:
+    """Refuse logs in which no payload is mounted: there is nothing to find."""
+    for log in logs:
+        if not log.payloads:
+            raise InputError(
+                f"log '{log.name}' carries no payload, but the robot itself is known from the result without"
+                " load",
+                file=experiment.file or log.file,
+                place="unloaded",
+                remedy="name it: logs: [{file: ..., payload: box}], payloads: {box: {body: ...}}",
+            )
+
+
+def _free(names: Sequence[str], settings: UnloadedModel) -> list[str]:
+    """Parameters that are found afresh."""
+    for glob in settings.free:
+        if not any(fnmatchcase(name, glob) for name in names):
+            raise InputError(
+                f"'{glob}' fits no parameter of the result without load",
+                place="unloaded.free",
+                remedy='e.g. free: ["Off_*"]',
+            )
+    return [name for name in names if any(fnmatchcase(name, glob) for glob in settings.free)]
+
+
+def _unknown(estimate: Estimate) -> tuple[Notice, ...]:
+    names = [one.name for one in estimate.not_identifiable]
+    if not names:
+        return ()
+    text = f"the result without load does not determine {', '.join(names[:6])}"
+    text += f" and {len(names) - 6} more" if len(names) > 6 else ""
+    text += ": taken as zero, and where the loaded log calls for them the payload takes them up"
+    return (Notice("unloaded-incomplete", text, "move the loaded robot as in the logs without load"),)
