@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Inexact, Int
 
 from dynid.arrays import Array
+from dynid.dynamics.compiled_forward import Accelerations, compiled_accelerations
 from dynid.dynamics.freedoms import Freedoms, freedoms_of, position_rates
 from dynid.errors import NoResultError
 from dynid.mechanism.mechanism import Mechanism
@@ -21,21 +22,6 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.layout import tree_regressor
 
 _STEP = 1e-30  # of the complex step: no difference is taken, so nothing is lost
-
-
-@dataclass(frozen=True, eq=False)
-class Accelerations:
-    """What efforts do to a batch of states.
-
-    Attributes:
-        ddq: Of all coordinates, shape (n, v), per s^2.
-        N: Tangent directions in the independent coordinates, shape (n, v, d).
-        mass: Mass matrix of the independent coordinates, shape (n, d, d).
-    """
-
-    ddq: Float[Array, "n v"]
-    N: Float[Array, "n v d"]
-    mass: Float[Array, "n d d"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +65,7 @@ class ForwardDynamics:
         self._regressor = tree_regressor(mechanism, parameter_table(mechanism), np.eye(self._n_v), mounted)
         self._coefficients = self._regressor.layout.coefficients(self.chi)
         self.ports = mechanism.actuator_map if ports is None else ports
+        self._compiled = compiled_accelerations(mechanism, self.freedoms, self.chi, mounted)
 
     def inverse(
         self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
@@ -91,6 +78,18 @@ class ForwardDynamics:
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
     ) -> Accelerations:
         """Accelerations of states (q, dq) under efforts tau along the ports."""
+        if self._compiled is None:
+            return self._by_inverse(q, dq, tau)
+        found, fine = self._compiled(q, dq, tau @ self.ports)
+        if not fine.all():
+            slow = self._by_inverse(q[~fine], dq[~fine], tau[~fine])
+            found.ddq[~fine], found.N[~fine], found.mass[~fine] = slow.ddq, slow.N, slow.mass
+        return found
+
+    def _by_inverse(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
+    ) -> Accelerations:
+        """The same by inverse dynamics: with any drive terms, and whatever the directions are."""
         n, d = len(q), self.freedoms.dof
         N = self.freedoms.tangent(q)
         drift = self.freedoms.lifted(q, np.zeros((n, d)), self.freedoms.bias(q, dq))

@@ -16,7 +16,6 @@ from dynid.dynamics.multistep import adams
 from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 
-_PHASE = 0.07  # rad of the fastest oscillation a step: 10 s then lose about 1e-9 of the energy
 _BATCH = 20000  # states worked on at once after the integration
 
 
@@ -72,6 +71,7 @@ def free_motions(
     rate: float,
     velocities: Float[Array, "k v"] | None = None,
     mounted: Sequence[str] = (),
+    phase: float = 0.1,
 ) -> FreeMotions:
     """Motions that follow when a robot on locked cables is let go, side by side.
 
@@ -87,6 +87,8 @@ def free_motions(
         velocities: Of the start, shape (k, v), world x y z in [m/s] and body axes in [rad/s] for a free
             platform; the part that the cables allow counts. Default: at rest.
         mounted: Payloads on the robot.
+        phase: Of the fastest small oscillation, at most so much a step, in [rad]: with 0.1 the energy of
+            10 s drifts by some 1e-9; 0.2 takes half the time and leaves 1e-6.
     """
     robot = mechanism if isinstance(mechanism, LockedCables) else LockedCables(mechanism, chi, mounted)
     q, dq = _starts(robot, lengths, starts, velocities)
@@ -104,7 +106,7 @@ def free_motions(
         return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
 
     n = round(duration * rate) + 1
-    parts = max(1, int(np.ceil(_fastest(robot, q) / (rate * _PHASE))))
+    parts = max(1, int(np.ceil(_fastest(robot, q) / (rate * phase))))
     start = np.concatenate([q, dq], axis=1)
     states = adams(slope, repair, start, 1.0 / (rate * parts), (n - 1) * parts, parts)
     return _motions(robot, states, n_q, np.arange(n) / rate)

@@ -84,6 +84,7 @@ class ClosedFreedoms:
         ones, none = np.ones(self.dof), np.zeros((0, 3), dtype=np.int64)
         places = np.arange(self.dof)
         sensors = Sensors(self.independent, self.independent, places, ones, none)
+        self.plan = plan
         self._tracker = Tracker(self.assembly.closure, plan, sensors)
 
     def _choice(self, N: Float[Array, "s v d"]) -> list[int]:

@@ -56,7 +56,7 @@ class LockedCables:
         self.still = self._with(self.values, OrthonormalFreedoms(self.robot, self.assembly.start[None]))
         self.cables = tuple(cable.name for cable in self.robot.cables)
         names = self.assembly.closure.names
-        self._rows = np.array([names.index(name) for name in self.cables])
+        self.rows = np.array([names.index(name) for name in self.cables])
         self._given = np.array([cable.length for cable in self.robot.cables], dtype=float)
 
     def changed(self, chi: Values) -> ForwardDynamics:
@@ -69,12 +69,12 @@ class LockedCables:
 
     def lengths(self, q: Float[Array, "n q"]) -> Float[Array, "n c"]:
         """Cable lengths at poses, in [m]."""
-        return np.asarray(self.assembly.closure.values(q).f[:, self._rows] + self._given)
+        return np.asarray(self.assembly.closure.values(q).f[:, self.rows] + self._given)
 
     def gaps(self, q: Float[Array, "n q"], lengths: Float[Array, "n c"]) -> Float[Array, "n g"]:
         """Closure equations where each pose has cable lengths of its own, in [m] or [rad]."""
         f = self.assembly.closure.values(q).f
-        f[:, self._rows] += self._given - lengths
+        f[:, self.rows] += self._given - lengths
         return f
 
     def closed(
@@ -98,11 +98,12 @@ class LockedCables:
     def repaired(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], lengths: Float[Array, "n c"]
     ) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
-        """States that have hardly left their cables, put back: one smallest step."""
-        parts = self.assembly.split(self.assembly.closure.values(q).A)
-        q = moved(self.robot, q, -parts.step(self.gaps(q, lengths)))
-        stray = parts.step(np.einsum("ncv,nv->nc", self.assembly.closure.values(q).A, dq))
-        return q, dq - stray
+        """States that have hardly left their cables, put back; independent coordinates stand."""
+        free = self.freedoms
+        still = np.zeros((len(q), free.dof))
+        q = moved(self.robot, q, free.lifted(q, still, self.gaps(q, lengths)))
+        stray = np.einsum("ncv,nv->nc", self.assembly.closure.values(q).A, dq)
+        return q, dq + free.lifted(q, still, stray)
 
     def tensions(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
@@ -114,8 +115,15 @@ class LockedCables:
         """
         A = self.assembly.closure.values(q).A
         efforts = self.dynamics.inverse(q, dq, ddq)
-        lam = np.einsum("ncv,nv->nc", np.linalg.pinv(np.swapaxes(A, 1, 2)), efforts)
-        return np.asarray(-lam[:, self._rows])
+        own = np.setdiff1d(np.arange(A.shape[2]), self.freedoms.independent)
+        square = np.swapaxes(A[:, :, own], 1, 2)
+        if square.shape[1] == square.shape[2] and np.all(
+            np.linalg.norm(np.linalg.inv(square), axis=(1, 2)) < 1e6
+        ):
+            lam = np.linalg.solve(square, efforts[:, own, None])[:, :, 0]
+        else:
+            lam = np.einsum("ncv,nv->nc", np.linalg.pinv(np.swapaxes(A, 1, 2)), efforts)
+        return np.asarray(-lam[:, self.rows])
 
     def energy(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n"]:
         """Kinetic plus potential energy, zero at rest in the base origin, in [J] for parameters in SI."""

@@ -154,6 +154,13 @@ def nearest(sensors, basis, d, miss, small):
                 other = basis[(at[j] * d + b) * LANES : (at[j] * d + b + 1) * LANES]
                 for k in range(LANES):
                     M[(a * d + b) * LANES + k] += w * own[k] * other[k]
+    cholesky_solve(M, d, x)
+    return x
+
+
+@inner
+def cholesky_solve(M, d, x):
+    """Solve M x = x in place; of M (d d, LANES) the lower half counts, and becomes its factor."""
     for a in range(d):
         for b in range(a + 1):
             for c in range(b):
@@ -164,13 +171,6 @@ def nearest(sensors, basis, d, miss, small):
                     M[(a * d + a) * LANES + k] = np.sqrt(M[(a * d + a) * LANES + k])
                 else:
                     M[(a * d + b) * LANES + k] /= M[(b * d + b) * LANES + k]
-    _back(M, d, x)
-    return x
-
-
-@inner
-def _back(M, d, x):
-    """Solve L L^T x = x in place."""
     for a in range(d):
         for b in range(a):
             for k in range(LANES):

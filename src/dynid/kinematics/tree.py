@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Inexact, Int
@@ -69,8 +70,17 @@ class Tree:
         return chain
 
 
+_KNOWN: WeakKeyDictionary[Mechanism, Tree] = WeakKeyDictionary()
+
+
 def tree_of(mechanism: Mechanism) -> Tree:
-    """Flat arrays of a mechanism; payloads are bodies fixed to their carriers."""
+    """Flat arrays of a mechanism, made once; payloads are bodies fixed to their carriers."""
+    if mechanism not in _KNOWN:
+        _KNOWN[mechanism] = _new_tree(mechanism)
+    return _KNOWN[mechanism]
+
+
+def _new_tree(mechanism: Mechanism) -> Tree:
     builder = _Builder()
     for joint in mechanism.joints:
         builder.add(joint)
