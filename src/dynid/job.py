@@ -21,8 +21,8 @@ from dynid.mechanism.force_sensor import with_force_sensor, with_runs
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
-from dynid.motion.internal_settings import internal_settings
 from dynid.model_defaults import free_motion_filter
+from dynid.motion.internal_settings import internal_settings
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.motion.motion import Motion

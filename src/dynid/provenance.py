@@ -70,14 +70,14 @@ def provenance(
 
 def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:
     used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "derivative": plan.derivative}
-    used["velocity"] = plan.velocity
+    used |= {"velocity": plan.velocity, "kind": plan.kind}
     return {
         "robot": reference(mechanism),
         "model": experiment.model or mechanism.model,
         "estimator": experiment.estimator,
         "estimator_options": dict(experiment.estimator_options),
         "filter": {**asdict(experiment.filter), **used},
-        "uncertainty": asdict(experiment.uncertainty),
+        "uncertainty": {k: v for k, v in asdict(experiment.uncertainty).items() if k != "left_open"},
         "mask": asdict(experiment.mask),
         "efforts": None if experiment.efforts is None else list(experiment.efforts),
         "columns": {name: asdict(column) for name, column in experiment.columns.items()},

@@ -20,6 +20,7 @@ from dynid.errors import InputError
 from dynid.estimator.second_pass import Change, Reduce
 from dynid.job import Job, row_groups
 from dynid.motion.choose import longest
+from dynid.motion.disturb import disturbed, position_sigmas
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
@@ -192,8 +193,7 @@ def _disturbed(
 ) -> Motion:
     """The log with noise added to its positions (and to measured velocities, as much as they have)."""
     log = motion.log
-    sigma = spectrum(longest(log, log.q), log.dt).sigma if position is None else position
-    changes: dict[str, Array] = {"q": log.q + sigma * rng.standard_normal(log.q.shape)}
+    changes: dict[str, Array] = {"q": disturbed(log, position_sigmas(log, position), rng)}
     if motion.plan.velocity == "measured" and log.dq is not None:
         noise = spectrum(longest(log, log.dq), log.dt).sigma
         changes["dq"] = log.dq + noise * rng.standard_normal(log.dq.shape)

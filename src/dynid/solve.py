@@ -17,8 +17,10 @@ from dynid.experiment import Experiment
 from dynid.job import Job, Progress, build_system, prepare
 from dynid.linear import base_of
 from dynid.mechanism.mechanism import Mechanism
+from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
+from dynid.projection.model import model_for
 from dynid.projection.projection import System
 from dynid.second_pass import LogPass
 from dynid.sensor_stage import settle_sensor
@@ -83,6 +85,7 @@ def solve_logs(
         plans: Filters and masks of each log where they are chosen already; default: from the data.
         unloaded: The robot without load, where its parameters are known from a result.
     """
+    experiment = with_model_defaults(experiment, model_for(mechanism, experiment.model, experiment.file))
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
     check_reduction(experiment, estimator.constraint)
     settled = settle_friction(prepare(mechanism, logs, experiment, plans), experiment)

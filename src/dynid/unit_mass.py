@@ -176,7 +176,7 @@ def with_mass(parts: EstimateParts, reference: Reference | None) -> EstimatePart
 
 
 def _inverse(one: ParameterEstimate, name: str) -> ParameterEstimate:
-    """m from 1/m, to first order."""
+    """The mass from 1/m, to first order."""
     mass = 1.0 / one.value
     sigma = (one.sigma or 0.0) * mass**2
     half = float(student_t95(np.array([one.dof or 1.0]))[0]) * sigma

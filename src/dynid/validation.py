@@ -111,6 +111,7 @@ def held_out_plans(job: Job, logs: Sequence[Log], experiment: Experiment) -> tup
         decimate=plan.decimate,
         derivative=plan.derivative,
         velocity=plan.velocity,
+        kind=plan.kind,
     )
     return plan_motions(logs, job.mechanism, _velocity_for(logs, asked), experiment.mask)
 

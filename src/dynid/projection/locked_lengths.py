@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.nearest_pose import nearest_pose
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
@@ -33,6 +34,7 @@ class Spread:
         mean, sigma: Of each run and cable, shape (s, c), in [m].
         below, above: Farthest from the median, shape (s, c), in [m].
         worst: Sample farthest from the median, shape (s, c).
+        first: Positions of all joints at the beginning of each run, shape (s, n_q).
     """
 
     mean: Float[Array, "s c"]
@@ -40,6 +42,7 @@ class Spread:
     below: Float[Array, "s c"]
     above: Float[Array, "s c"]
     worst: Int[Array, "s c"]
+    first: Float[Array, "s q"]
 
 
 def cable_lengths(
@@ -51,10 +54,17 @@ def cable_lengths(
         wanted: Measured positions that tell the pose, shape (n, w).
         positions: Their names.
     """
+    return _seen(mechanism, wanted, positions)[1]
+
+
+def _seen(
+    mechanism: Mechanism, wanted: Float[Array, "n w"], positions: Sequence[str]
+) -> tuple[Float[Array, "n q"], Float[Array, "n c"]]:
+    """Positions of all joints at measured poses, and those of the cables among them."""
     assembly = assembly_of(mechanism)
     q = assembly.follow(np.asarray(wanted, float), sensors_of(mechanism, positions))
     places = [mechanism.positions.index(cable.name) for cable in driven_cables(mechanism)]
-    return np.asarray(q[:, places])
+    return q, np.asarray(q[:, places])
 
 
 def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Spread:
@@ -63,11 +73,11 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     parts: list[tuple[Array, ...]] = []
     for a, b in log.segments:
         at = np.arange(a, b, max(1, (b - a) // _MOST))
-        L = cable_lengths(mechanism, log.q[at][:, columns], positions)
+        q, L = _seen(mechanism, log.q[at][:, columns], positions)
         off = L - np.median(L, axis=0)
         worst = at[np.argmax(np.abs(off), axis=0)]
-        parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst))
-    return Spread(*(np.array([part[k] for part in parts]) for k in range(5)))
+        parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
+    return Spread(*(np.array([part[k] for part in parts]) for k in range(6)))
 
 
 def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:
@@ -94,7 +104,7 @@ def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice
     return [Notice("cable-slack" if slack else "cable-not-locked", text, remedy)]
 
 
-def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: Spread | None) -> list[Notice]:
+def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: Spread | None) -> Log:
     """Refuse lengths that change within a run or that no pose satisfies; warn where poses contradict them."""
     columns = [log.position_names.index(name) for name in cables]
     for run, (a, b) in enumerate(log.segments):
@@ -116,37 +126,40 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
                 remedy="lengths are in m, from the entry point to the attachment",
             )
     if spread is None:
-        _refuse_impossible(log, mechanism)
-        return []
+        return replace(log, origins=_fitted(log, mechanism))
     given = np.array([np.median(log.q[a:b, columns], axis=0) for a, b in log.segments])
     off = np.abs(given - spread.mean)
     run, cable = divmod(int(np.argmax(off)), off.shape[1])
     if off[run, cable] < _DOUBTFUL * spread.mean[run, cable]:
-        return []
+        return log
     text = (
         f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, the poses of log '{log.name}',"
         f" run {run + 1}, say {spread.mean[run, cable]:.4f} m"
     )
-    return [Notice("length-differs", text, "lengths: estimate, or check what the given ones count from")]
+    told = Notice("length-differs", text, "lengths: estimate, or check what the given ones count from")
+    return replace(log, notices=(*log.notices, told))
 
 
-def _refuse_impossible(log: Log, mechanism: Mechanism) -> None:
-    """Refuse lengths and free coordinates that no pose has, run by run."""
+def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
+    """A pose at the beginning of each run; refused where none has its coordinates and lengths.
+
+    Of several poses with the same free coordinates and lengths the one turned least from the start pose.
+    """
     assembly = assembly_of(mechanism)
     sensors = sensors_of(mechanism, log.position_names)
     if sensors.count < assembly.dof:
-        return  # told later, with what is missing
-    first = np.array([a for a, _ in log.segments])
-    q = assembly.follow(log.q[first], sensors)
-    f = np.abs(assembly.closure.values(q).f)
-    lost = ~(f.max(axis=1) < _OPEN)
-    if lost.any():
-        run = int(np.flatnonzero(lost)[0])
-        name = assembly.closure.names[int(np.argmax(f[run]))]
-        shown = ", ".join(f"{x:.4g}" for x in log.q[first[run]])
-        raise InputError(
-            f"no pose has the coordinates {', '.join(log.position_names)} = {shown} at the beginning of run"
-            f" {run + 1}: '{name}' misses by {1e3 * f[run].max():.3g} mm",
-            file=log.file,
-            remedy="check the lengths' zero and unit, the cables' points, and `start:`",
-        )
+        return {}  # told later, with what is missing
+    found = {}
+    for run, (a, _) in enumerate(log.segments):
+        best = nearest_pose(assembly, sensors, log.q[a])
+        miss = float(np.abs(sensors.miss(best[None], log.q[a][None])).max())
+        if miss > _OPEN:
+            shown = ", ".join(f"{name} {x:.4g}" for name, x in zip(log.position_names, log.q[a], strict=True))
+            raise InputError(
+                f"no pose has the coordinates and lengths of log '{log.name}', run {run + 1}, at its beginning"
+                f" ({shown}): the nearest one found misses by {1e3 * miss:.3g} mm",
+                file=log.file,
+                remedy="check the lengths' zero and unit, the cables' points, and `start:`",
+            )
+        found[a] = best
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dynid.errors import InputError, nearest
 
@@ -20,6 +20,7 @@ class UncertaintySettings:
         bandwidth: Reach of the Bartlett weights in [s]: of `hac`.
         draws: Resampled fits: of `bootstrap`.
         seed: Of the draws.
+        left_open: Nobody has chosen: the model may prefer another method.
     """
 
     method: str = "cluster"
@@ -27,6 +28,7 @@ class UncertaintySettings:
     bandwidth: float | None = None
     draws: int = 1000
     seed: int = 0
+    left_open: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
