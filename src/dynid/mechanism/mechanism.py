@@ -21,6 +21,7 @@ from dynid.mechanism.measured_pose import MeasuredPose
 from dynid.notices import Notice
 
 if TYPE_CHECKING:
+    from dynid.mechanism.capsule import Capsule
     from dynid.mechanism.expression import Expression
     from dynid.mechanism.force_sensor import ForceSensor
 
@@ -112,6 +113,7 @@ class Mechanism:
         drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
         stribeck: Owner of a term Fk -> the speed vs of its exp(-(dq / vs)^2), in [rad/s] or [m/s], where
             it is known.
+        capsules: Body (or `base`) -> where it is in space, for motions that must not let bodies meet.
         loops: Closures of the tree; `couplings` are closures too, but linear.
         cables: Closures too: those without a given length have a coordinate, a massless slide among
             `joints` under the cable's name. `swivels` likewise have a hinge each.
@@ -151,6 +153,7 @@ class Mechanism:
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
     stribeck: Mapping[str, float] = field(default_factory=dict)
+    capsules: Mapping[str, tuple[Capsule, ...]] = field(default_factory=dict)
     cables: tuple[Cable, ...] = ()
     swivels: tuple[Swivel, ...] = ()
     free: tuple[str, ...] = ()

@@ -16,7 +16,8 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.parts import Parts
 from dynid.mechanism.scope import Scope
 
-_LIMIT_KEYS = ("q", "dq", "ddq", "tau")
+_LIMIT_KEYS = ("q", "dq", "ddq", "jerk", "tau")
+_BODY_KEYS = ("x", "y", "z")
 
 
 def read_terms(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple[Term, ...]:
@@ -97,14 +98,15 @@ def read_order(entry: Entry, robot: Mechanism) -> tuple[str, ...]:
 def read_limits(
     entry: Entry | None, scope: Scope, parts: Parts, actuators: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """`limits:` over those of the source: {coordinate: {q: (low, high), dq, ddq, tau}}.
+    """`limits:` over those of the source: {coordinate: {q: (low, high), dq, ddq, jerk, tau}}.
 
-    A free joint takes its own coordinates instead (`pose: {x: 0.1}`), `cables` takes `tension`.
+    A free joint takes its own coordinates instead (`pose: {x: 0.1}`), a body where its origin may be
+    (`platform: {x: [-0.1, 0.1]}`), `cables` takes `tension`, and `singularity` the largest `condition`.
     """
     limits = {name: dict(values) for name, values in parts.limits.items()}
     if entry is None:
         return limits
-    valid = _limit_keys(parts.joints, actuators)
+    valid = dict.fromkeys(parts.bodies, _BODY_KEYS) | _limit_keys(parts.joints, actuators)
     for name, item in entry.mapping().items():
         if name not in valid:
             raise item.error(f"unknown joint '{name}'" + nearest(name, valid), "name a movable joint")
@@ -115,7 +117,7 @@ def read_limits(
 
 def _limit_keys(joints: Sequence[Joint], actuators: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Valid names under `limits:` and, for each, its valid keys."""
-    keys: dict[str, tuple[str, ...]] = {"cables": ("tension",)}
+    keys: dict[str, tuple[str, ...]] = {"cables": ("tension",), "singularity": ("condition",)}
     for joint in joints:
         keys |= dict.fromkeys(joint.coordinates, _LIMIT_KEYS)
         if joint.has_quaternion:

@@ -14,6 +14,7 @@ from dynid.entry import Entry, root_entry
 from dynid.errors import nearest
 from dynid.mechanism.body_reader import read_bodies, read_payloads
 from dynid.mechanism.cable_reader import add_cables, start_lengths, winches
+from dynid.mechanism.capsule import Capsule, read_capsules
 from dynid.mechanism.drive_reader import (
     read_actuators,
     read_couplings,
@@ -66,6 +67,7 @@ _KEYS = (
     "payloads",
     "order",
     "limits",
+    "capsules",
     "model",
 )
 
@@ -120,6 +122,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
+        capsules=_capsules(fields, scope, parts),
         start=parts.start,
         prior=parts.prior,
         model=fields["model"].choice(MODELS) if "model" in fields else "inverse",
@@ -172,6 +175,10 @@ def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Pa
     if own and not parts.actuators:
         return own
     return source_actuators(parts, root.error)
+
+
+def _capsules(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> dict[str, tuple[Capsule, ...]]:
+    return read_capsules(fields["capsules"], scope, ("base", *parts.bodies)) if "capsules" in fields else {}
 
 
 def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:

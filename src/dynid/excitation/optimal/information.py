@@ -16,19 +16,20 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.base import BaseSet
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates
-from dynid.regressor.adjoint import AdjointRegressor
-from dynid.regressor.layout import ABSENT
-from dynid.regressor.moving import MovingRegressor
+from dynid.excitation.optimal.rows import Entries, Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """What the way back needs: states, entries of the tree's rows, and those of the model's rows."""
+    """What the way back needs: entries, and the blocks of every row over its noise."""
 
-    states: RobotStates
-    packed: Float[Array, "e n"]
-    blocks: tuple[Float[Array, "m n"], ...]
-    directions: Float[Array, "k v n"] | None
+    entries: Entries
+    blocks: tuple[Float[Array, "_ n"], ...]
+
+    @property
+    def states(self) -> RobotStates:
+        """Of the robot."""
+        return self.entries.states
 
 
 class Information:
@@ -60,17 +61,11 @@ class Information:
         self.scale = np.ones(len(base.indices)) if scale is None else scale
         self.weight = weight
         used = np.flatnonzero(np.any(base.S != 0.0, axis=1))
-        parameters = [base.standard[i] for i in used]
         self.T = base.S[used] / self.scale
-        self.known = (
-            np.zeros((len(self.scale),) * 2) if known is None else known / np.outer(*2 * [self.scale])
-        )
-        self.regressor = AdjointRegressor(path.mechanism, parameters, mounted, softness)
+        size = np.outer(self.scale, self.scale)
+        self.known = np.zeros_like(size) if known is None else known / size
+        self.rows = Rows(path, [base.standard[i] for i in used], mounted, softness)
         self.sigma_rows = row_sigmas(path.effort_map, sigma)
-        self._moving = None
-        if path.pick is None:
-            self._moving = MovingRegressor(path.mechanism, parameters, len(path.rows), mounted)
-        self._entries, self._columns = self._rows()
 
     def gram(self, moved: Moved) -> tuple[Float[Array, "b b"], Tape] | None:
         """G in scaled base parameters, and what the way back needs; None where the robot cannot follow."""
@@ -79,67 +74,32 @@ class Information:
 
     def gram_of(self, states: RobotStates) -> tuple[Float[Array, "b b"], Tape]:
         """G of known states."""
-        packed = self.regressor.packed(states.q, states.dq, states.ddq)
-        entries, directions = packed, None
-        if self._moving is not None:
-            from dynid.regressor.kernels import combine_moving
-
-            directions = np.ascontiguousarray(np.asarray(states.N).transpose(2, 1, 0))
-            entries = np.empty((self._moving.layout.n_entries, packed.shape[1]))
-            combine_moving(packed, self._moving.combination, directions, entries)
+        entries = self.rows.at(states)
         blocks = tuple(
-            entries[rows] / sigma for rows, sigma in zip(self._entries, self.sigma_rows, strict=True)
+            entries.model[rows] / sigma
+            for rows, sigma in zip(self.rows.entries, self.sigma_rows, strict=True)
         )
         G = np.zeros((len(self.T),) * 2)
-        for columns, block in zip(self._columns, blocks, strict=True):
+        for columns, block in zip(self.rows.columns, blocks, strict=True):
             G[np.ix_(columns, columns)] += block @ block.T
-        found = self.weight * (self.T.T @ G @ self.T) + self.known
-        return found, Tape(states, packed, blocks, directions)
+        return self.weight * (self.T.T @ G @ self.T) + self.known, Tape(entries, blocks)
 
     def back(self, tape: Tape, slope: Float[Array, "b b"]) -> Moved:
         """Slopes along the motion of f(G) from its slope with respect to G."""
         outer = 2.0 * self.weight * (self.T @ slope @ self.T.T)
-        size = (
-            tape.packed.shape
-            if self._moving is None
-            else (self._moving.layout.n_entries, tape.packed.shape[1])
-        )
-        weights = np.zeros(size)
+        weights = np.zeros_like(tape.entries.model)
         for rows, columns, block, sigma in zip(
-            self._entries, self._columns, tape.blocks, self.sigma_rows, strict=True
+            self.rows.entries, self.rows.columns, tape.blocks, self.sigma_rows, strict=True
         ):
             weights[rows] = outer[np.ix_(columns, columns)] @ block / sigma
-        N_bar = None
-        if self._moving is not None:
-            from dynid.regressor.drive_adjoint_kernels import combine_back
-
-            tree, turned = np.zeros_like(tape.packed), np.zeros_like(np.asarray(tape.directions))
-            combine_back(tape.packed, self._moving.combination, tape.directions, weights, tree, turned)
-            weights, N_bar = tree, turned.transpose(2, 1, 0)
-        states = tape.states
-        slopes = self.regressor.slopes(states.q, states.dq, states.ddq, weights)
-        return self.path.back(states, slopes, N_bar)
+        return self.rows.back(tape.entries, weights)
 
     def rows_of(self, states: RobotStates) -> Float[Array, "r b"]:
         """W of unscaled base parameters, every row divided by its noise; for reports."""
         _, tape = self.gram_of(states)
-        parts = []
-        for columns, block in zip(self._columns, tape.blocks, strict=True):
-            parts.append(block.T @ (self.T[columns] * self.scale))
+        pairs = zip(self.rows.columns, tape.blocks, strict=True)
+        parts = [block.T @ (self.T[columns] * self.scale) for columns, block in pairs]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.scale)))
-
-    def _rows(self) -> tuple[list[Array], list[Array]]:
-        """Entries and parameters of every row of the model, those without parameter left out."""
-        moving = self._moving
-        layout = self.regressor.layout if moving is None else moving.layout
-        picked = self.path.pick if self.path.pick is not None else range(len(self.path.rows))
-        entries, columns = [], []
-        for row in picked:
-            own = np.arange(layout.start[row], layout.start[row + 1])
-            own = own[layout.columns[own] != ABSENT]
-            entries.append(own)
-            columns.append(layout.columns[own])
-        return entries, columns
 
 
 def row_sigmas(effort_map: Float[Array, "k a"], sigma: Float[Array, "a"]) -> Float[Array, "k"]:

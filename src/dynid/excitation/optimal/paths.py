@@ -35,6 +35,21 @@ class RobotStates:
     moved: Moved
 
 
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """How all coordinates follow changes of what is moved: the last axis is the coordinate changed.
+
+    Attributes:
+        N: Of positions by y, of velocities by dy, of accelerations by ddy, shape (n, v, d).
+        dq_y, ddq_y, ddq_dy: Of velocities by y, of accelerations by y and by dy, shape (n, v, d).
+    """
+
+    N: Float[Array, "n v d"]
+    dq_y: Float[Array, "n v d"]
+    ddq_y: Float[Array, "n v d"]
+    ddq_dy: Float[Array, "n v d"]
+
+
 @runtime_checkable
 class Path(Protocol):
     """What the family moves, and how the robot follows."""
@@ -50,6 +65,12 @@ class Path(Protocol):
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Slopes with respect to the coordinates moved, from those of the whole robot and of N."""
+
+    def followed(self, states: RobotStates) -> Followed:
+        """How all coordinates follow changes of what is moved."""
+
+    def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
+        """Whether positions go where the rates lead."""
 
 
 class TreePath:
@@ -82,3 +103,13 @@ class TreePath:
         """Couplings are linear, and N does not move."""
         G = self._map.positions
         return slopes.q @ G, slopes.dq @ G, slopes.ddq @ G
+
+    def followed(self, states: RobotStates) -> Followed:
+        """Constant ratios."""
+        G = self._map.positions
+        none = np.zeros((len(states.q), *G.shape))
+        return Followed(np.broadcast_to(G, none.shape), none, none, none)
+
+    def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
+        """A tree is never torn."""
+        return True

@@ -1,0 +1,164 @@
+"""Slopes of limits that are not linear, and of the information of closed robots, by finite differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.excitation.closed import random_closed
+from dynid.excitation.efforts import closed_efforts
+from dynid.excitation.optimal.closed_path import ClosedPath
+from dynid.excitation.optimal.criteria import Criterion
+from dynid.excitation.optimal.information import Information
+from dynid.excitation.optimal.paths import TreePath
+from dynid.excitation.optimal.soft_bodies import Collisions, Workspace, nearest_points
+from dynid.excitation.optimal.soft_efforts import EffortLimits
+from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
+from dynid.excitation.simulate import inverse_efforts
+from dynid.info import structural_base
+from dynid.mechanism.capsule import Capsule
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.parameters import parameter_table
+from dynid.projection.model import MODELS
+
+STEP = 1e-6
+
+
+def closed_case(name: str, samples: int = 40):
+    """A robot moving some independent joints, and a motion of theirs that it can do."""
+    robot = load_robot(name)
+    motion = random_closed(robot, 3, draws=1)
+    path = ClosedPath(robot, np.linspace(1.0, 2.0, len(robot.actuators)), motion.joints)
+    t = np.arange(samples) / samples * motion.period
+    series = motion.series
+    return path, (series.q(t), series.dq(t), series.ddq(t)), motion.states(t)
+
+
+def tree_case(name: str, samples: int = 40):
+    robot = load_robot(name)
+    rng = np.random.default_rng(4)
+    path = TreePath(robot)
+    return path, tuple(rng.normal(size=(3, samples, len(path.names))))
+
+
+def changed(moved, order: int, step):
+    return tuple(x + step if k == order else x for k, x in enumerate(moved))
+
+
+def check_slopes(path, moved, limit, rtol: float = 1e-6) -> None:
+    slopes = limit.slopes(path.states(moved))
+    size = np.abs(slopes).max()
+    assert size > 0.0
+    assert len(limit.names) == slopes.shape[1]
+    for order in range(3):
+        for i in range(len(path.names)):
+            step = np.zeros_like(moved[0])
+            step[:, i] = STEP
+            ahead = limit.excess(path.states(changed(moved, order, step)))
+            behind = limit.excess(path.states(changed(moved, order, -step)))
+            # Rounding of poses (1e-13) over the step, relative to the largest slope.
+            np.testing.assert_allclose(
+                (ahead - behind) / (2 * STEP), slopes[order, :, :, i], atol=rtol * size
+            )
+
+
+@pytest.mark.parametrize("name", ["dualv", "palletiser", "rrr3"])
+def test_joints_that_follow(name: str) -> None:
+    path, moved, _ = closed_case(name)
+    joints = [one for one in path.mechanism.coordinates if one not in path.names]
+    limits = {one: {"q": (-2.0, 3.0), "dq": 5.0, "ddq": 50.0} for one in joints}
+    path.mechanism = replace(path.mechanism, limits=limits)
+    check_slopes(path, moved, FollowingJoints(path))
+
+
+@pytest.mark.parametrize("name", ["dualv", "orthoglide"])
+def test_distance_to_singular_poses(name: str) -> None:
+    path, moved, _ = closed_case(name)
+    check_slopes(path, moved, Singularity(path, 30.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dualv", "orthoglide"])
+def test_efforts_of_closed_robots(name: str) -> None:
+    path, moved, states = closed_case(name)
+    path.sigma = np.ones(len(path.rows))
+    robot = replace(
+        path.mechanism, limits={one.name: {"tau": 30.0} for one in path.mechanism.actuators}, payloads={}
+    )
+    path.mechanism = robot
+    chi = np.random.default_rng(0).uniform(0.1, 1.0, len(parameter_table(robot)))
+    widths = np.full(sum(robot.actuator_map.shape), 0.1)
+    check_slopes(path, moved, EffortLimits(path, chi, softness=widths))
+    exact = EffortLimits(path, chi).efforts(path.states(moved))
+    # Two solvers of the same linear equations.
+    np.testing.assert_allclose(exact, closed_efforts(robot, chi, states), atol=1e-9 * np.abs(exact).max())
+
+
+def test_efforts_of_a_tree() -> None:
+    path, moved = tree_case("ur5")
+    robot = replace(
+        path.mechanism, limits={one.name: {"tau": (-20.0, 30.0)} for one in path.mechanism.actuators}
+    )
+    path.mechanism = robot
+    chi = np.random.default_rng(0).uniform(0.1, 1.0, len(parameter_table(robot)))
+    widths = np.full(sum(robot.actuator_map.shape), 0.1)
+    check_slopes(path, moved, EffortLimits(path, chi, softness=widths))
+    exact = EffortLimits(path, chi).efforts(path.states(moved))
+    expected = inverse_efforts(robot, chi, *moved)
+    np.testing.assert_allclose(exact, expected, atol=1e-10 * np.abs(expected).max())  # rounding
+
+
+def test_workspace_and_collisions() -> None:
+    path, moved = tree_case("ur5")
+    bodies = list(path.mechanism.bodies)
+    capsule = Capsule(np.array([0.0, 0.0, -0.1]), np.array([0.05, 0.2, 0.3]), 0.08)
+    path.mechanism = replace(
+        path.mechanism,
+        limits={bodies[-1]: {"x": (-0.5, 0.4), "z": 0.9}},
+        capsules={"base": (capsule,), bodies[-2]: (capsule,), bodies[2]: (capsule, capsule)},
+    )
+    check_slopes(path, moved, Workspace(path))
+    check_slopes(path, moved, Collisions(path))
+
+
+def test_nearest_points_of_segments() -> None:
+    rng = np.random.default_rng(1)
+    ends = rng.normal(size=(4, 200, 3))
+    ends[1, :20] = ends[0, :20] + (ends[3, :20] - ends[2, :20])  # parallel ones
+    ends[1, 20:40] = ends[0, 20:40]  # points
+    a, b = nearest_points(*ends)
+    u = np.linspace(0.0, 1.0, 201)
+    first = ends[0][:, None] + u[None, :, None] * (ends[1] - ends[0])[:, None]
+    second = ends[2][:, None] + u[None, :, None] * (ends[3] - ends[2])[:, None]
+    brute = np.linalg.norm(first[:, :, None] - second[:, None], axis=-1).min(axis=(1, 2))
+    found = np.linalg.norm(a - b, axis=1)
+    assert np.all(found <= brute + 1e-12)
+    np.testing.assert_allclose(found, brute, atol=0.02)  # the grid of the brute search is as coarse
+
+
+@pytest.mark.parametrize("name", ["dualv", "rrr3"])
+def test_information_of_closed_robots(name: str) -> None:
+    path, moved, _ = closed_case(name, 80)
+    robot = replace(path.mechanism, payloads={})
+    path.mechanism = robot
+    base = structural_base(robot, MODELS["inverse"], parameter_table(robot), None)
+    widths = np.full(sum(robot.actuator_map.shape), 0.5)
+    plain = Information(path, base, path.sigma, softness=widths)
+    scale = np.linalg.norm(plain.rows_of(path.states(moved)), axis=0)
+    information = Information(path, base, path.sigma, scale=scale, softness=widths)
+    criterion = Criterion("logdet")
+
+    def value(moved) -> float:
+        return criterion.smooth(information.gram(moved)[0])[0]
+
+    G, tape = information.gram(moved)
+    slopes = information.back(tape, criterion.smooth(G)[1])
+    rng = np.random.default_rng(0)
+    for order in range(3):
+        step = rng.normal(size=moved[0].shape)
+        found = (value(changed(moved, order, STEP * step)) - value(changed(moved, order, -STEP * step))) / (
+            2 * STEP
+        )
+        # The information of a random motion is badly conditioned: rounding of the value is magnified.
+        assert found == pytest.approx(float((slopes[order] * step).sum()), rel=1e-3)
