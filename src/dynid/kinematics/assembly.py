@@ -159,18 +159,25 @@ class Assembly:
         }
         return sensors_of(self.mechanism, [places[self.mechanism.coordinates[i]] for i in measured])
 
-    def follow(self, wanted: Float[Array, "n w"], measured: Measured, steps: int = 24) -> Float[Array, "n q"]:
-        """Poses with given measured coordinates, on the branch of the start pose.
+    def follow(
+        self,
+        wanted: Float[Array, "n w"],
+        measured: Measured,
+        steps: int = 24,
+        origin: Float[Array, "q"] | None = None,
+    ) -> Float[Array, "n q"]:
+        """Poses with given measured coordinates, on the branch of the start pose (or of `origin`).
 
         All samples at once by homotopy: the measured coordinates move from the start pose to
         their values, each sample on its own straight way.
         """
         sensors = self.sensors(measured)
         tracker = self.tracker(sensors)
+        begin = self.start if origin is None else origin
         if tracker is None:
-            return self._follow(wanted, sensors, steps)
-        q, done = tracker.follow(self.start, wanted)
-        return self._repaired(q, done, wanted, sensors)
+            return self._follow(wanted, sensors, steps, begin)
+        q, done = tracker.follow(begin, wanted)
+        return self._repaired(q, done, wanted, sensors, begin)
 
     def track(self, wanted: Float[Array, "n w"], measured: Measured, threads: int = 1) -> Float[Array, "n q"]:
         """Poses along a continuous motion, on the branch of the start pose."""
@@ -211,17 +218,29 @@ class Assembly:
         return None if plan is None else Tracker(self.closure, plan, sensors)
 
     def _repaired(
-        self, q: Float[Array, "n q"], done: Bool[Array, "n"], wanted: Float[Array, "n w"], sensors: Sensors
+        self,
+        q: Float[Array, "n q"],
+        done: Bool[Array, "n"],
+        wanted: Float[Array, "n w"],
+        sensors: Sensors,
+        begin: Float[Array, "q"] | None = None,
     ) -> Float[Array, "n q"]:
         """The poses that the compiled steps missed, by the homotopy that factorises at every pose."""
         missed = np.flatnonzero(~done)
         if len(missed):
-            q[missed] = self._follow(wanted[missed], sensors)
+            q[missed] = self._follow(wanted[missed], sensors, begin=begin)
         return q
 
-    def _follow(self, wanted: Float[Array, "n w"], sensors: Sensors, steps: int = 24) -> Float[Array, "n q"]:
-        q = np.repeat(self.start[None], len(wanted), axis=0)
-        origin = sensors.read(self.start[None])[0]
+    def _follow(
+        self,
+        wanted: Float[Array, "n w"],
+        sensors: Sensors,
+        steps: int = 24,
+        begin: Float[Array, "q"] | None = None,
+    ) -> Float[Array, "n q"]:
+        begin = self.start if begin is None else begin
+        q = np.repeat(begin[None], len(wanted), axis=0)
+        origin = sensors.read(begin[None])[0]
         for k in range(1, steps + 1):
             part = sensors.between(origin, wanted, k / steps)
             q = self.close(q, part, sensors, iterations=2 if k < steps else 12)

@@ -33,6 +33,8 @@ class Log:
         payloads: Names of the payloads mounted during this recording.
         mapping: Canonical column (`q_1`, `tau_2`, ...) -> column of the file.
         choices: What the reader decided, in words.
+        origins: Positions of all joints of the robot at some samples, each of shape (n_q,), where they are
+            known: the loops are followed from there to the samples behind.
         q_ref: Positions that were asked for, shape (n, m), as `q`; None where the log has none.
     """
 
@@ -55,3 +57,4 @@ class Log:
     mapping: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
     q_ref: Float[Array, "n m"] | None = None
+    origins: Mapping[int, Float[Array, "p"]] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.notices import Notice
 
@@ -83,6 +84,7 @@ class ClosedKinematics:
         )
         self.tracker = _tracker(self.assembly, self.sensors, mechanism)
         self._labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
+        self._has_origins = bool(motion.log.origins)
         found = survey(self, motion)
         self.notices = notices_of(found, motion.log.name)
         redundant = self.sensors.count > self.assembly.dof
@@ -108,7 +110,8 @@ class ClosedKinematics:
         """Rates at tracked poses, and which poses are usable; those not reached are tried once more."""
         missed = np.flatnonzero(~done)
         if 0 < len(missed) <= _REPAIRED:
-            pose[missed] = self.assembly.follow(measured[0][missed], self.sensors)
+            near = pose[int(np.argmax(done))] if self._has_origins and done.any() else None
+            pose[missed] = self.assembly.follow(measured[0][missed], self.sensors, origin=near)
         rates = self.assembly.rates(pose, *self.sensors.rates(*measured), self.sensors)
         fine = (self.assembly.gaps(pose) < OPEN) & (rates.condition < SINGULAR)
         return States(pose, rates.dq, rates.ddq, rates.N, fine)
@@ -125,13 +128,20 @@ class ClosedKinematics:
             found |= {f"misfit_{name}": near[:, 2 + i] for i, name in enumerate(self._labels)}
         return found
 
-    def gaps(self, wanted: Float[Array, "n w"]) -> tuple[Float[Array, "n"], list[str]]:
+    def origin(self, log: Log, sample: int) -> Float[Array, "q"]:
+        """The pose from which the loops are followed to a sample: the last one known, else the start pose."""
+        known = [at for at in log.origins if at <= sample]
+        return np.asarray(log.origins[max(known)]) if known else self.assembly.start
+
+    def gaps(
+        self, wanted: Float[Array, "n w"], origin: Float[Array, "q"] | None = None
+    ) -> tuple[Float[Array, "n"], list[str]]:
         """What stays open at unrelated measured positions, in [m] or [rad], and where.
 
         More measured coordinates than freedoms are met in least squares; what is left beyond
         `MISFIT` counts as open.
         """
-        pose = self.assembly.follow(wanted, self.sensors)
+        pose = self.assembly.follow(wanted, self.sensors, origin=origin)
         open_by = np.abs(self.assembly.closure.values(pose).f)
         missed = np.abs(self.sensors.miss(pose, wanted))
         both = np.concatenate([open_by, np.where(missed > MISFIT, missed, 0.0)], axis=1)

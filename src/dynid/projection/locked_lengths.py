@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,6 +18,7 @@ from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.notices import Notice
+from dynid.regressor.regressor import energy_row
 
 _MOST = 2000  # poses of a run at which lengths are computed
 # Of the length: markers and pulleys leave 1e-4, a slack cable or a moving winch far more.
@@ -143,7 +145,8 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
 def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
     """A pose at the beginning of each run; refused where none has its coordinates and lengths.
 
-    Of several poses with the same free coordinates and lengths the one turned least from the start pose.
+    Several poses can have the same free coordinates and lengths. On cables a robot hangs: the lowest one
+    is taken, by the masses and centres of mass believed beforehand.
     """
     assembly = assembly_of(mechanism)
     sensors = sensors_of(mechanism, log.position_names)
@@ -151,15 +154,26 @@ def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
         return {}  # told later, with what is missing
     found = {}
     for run, (a, _) in enumerate(log.segments):
-        best = nearest_pose(assembly, sensors, log.q[a])
+        best = nearest_pose(assembly, sensors, log.q[a], partial(_potential, mechanism))
         miss = float(np.abs(sensors.miss(best[None], log.q[a][None])).max())
         if miss > _OPEN:
             shown = ", ".join(f"{name} {x:.4g}" for name, x in zip(log.position_names, log.q[a], strict=True))
             raise InputError(
-                f"no pose has the coordinates and lengths of log '{log.name}', run {run + 1}, at its beginning"
-                f" ({shown}): the nearest one found misses by {1e3 * miss:.3g} mm",
+                f"no pose has the coordinates and lengths of log '{log.name}', run {run + 1}, at its"
+                f" beginning ({shown}): the nearest one found misses by {1e3 * miss:.3g} mm",
                 file=log.file,
                 remedy="check the lengths' zero and unit, the cables' points, and `start:`",
             )
         found[a] = best
     return found
+
+
+def _potential(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n"]:
+    """Potential energy of poses with prior masses and centres of mass; bodies without any weigh alike."""
+    bodies = [mechanism.bodies[joint.child] for joint in mechanism.joints]
+    chi = np.zeros((len(bodies) + len(mechanism.payloads), 10))
+    for i, body in enumerate(bodies):
+        if body.parameters:
+            chi[i, 6:9] = [body.prior.get(symbol, 0.0) for symbol in ("MX", "MY", "MZ")]
+            chi[i, 9] = body.prior.get("M", 1.0)
+    return energy_row(mechanism, q, np.zeros((len(q), len(mechanism.coordinates)))) @ chi.ravel()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
 from dynid.errors import InputError
@@ -65,7 +65,7 @@ def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
     _refuse_open(kinematics, motion)
     found = Survey()
     for low, high in motion.usable():
-        origin = kinematics.assembly.start
+        origin = kinematics.origin(motion.log, low)
         # One sample of overlap, so that a jump between blocks is seen.
         for start in range(low, high, _BLOCK):
             first = max(low, start - 1)
@@ -132,9 +132,17 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
     from dynid.projection.kinematics import OPEN
 
     log = motion.log
-    probes = [np.linspace(a, b - 1, min(_PROBES, b - a)).astype(int) for a, b in motion.usable()]
-    at = np.unique(np.concatenate(probes)) if probes else np.zeros(0, dtype=int)
-    gaps, names = kinematics.gaps(log.q[at])
+    pieces = motion.usable()
+    # Where every run has a pose of its own to begin at, each is probed from there.
+    alike = [pieces] if not log.origins else [[piece] for piece in pieces]
+    found: list[tuple[Int[Array, "p"], Float[Array, "p"], list[str]]] = []
+    for some in alike if pieces else []:
+        probes = [np.linspace(a, b - 1, min(_PROBES, b - a)).astype(int) for a, b in some]
+        at = np.unique(np.concatenate(probes))
+        found.append((at, *kinematics.gaps(log.q[at], kinematics.origin(log, some[0][0]))))
+    at = np.concatenate([one[0] for one in found]) if found else np.zeros(0, dtype=int)
+    gaps = np.concatenate([one[1] for one in found]) if found else np.zeros(0)
+    names = [name for one in found for name in one[2]]
     lost = ~(gaps < OPEN)
     if lost.any() and lost.mean() > _MOST_LOST:
         first = int(np.flatnonzero(lost)[0])
