@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.shared import shown
+from dynid.commands.simulate import simulate
 from dynid.errors import DynidError, InputError, NoResultError
 
 if TYPE_CHECKING:
@@ -235,7 +237,7 @@ def compare(
     folder = out or _default_out(f"{targets[0].stem or 'results'}_compare")
     write_comparison(comparison, folder)
     print_comparison(comparison)
-    click.echo(f"\nwritten: {_shown(folder)} (comparison.json, comparison.csv, comparison.html)")
+    click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
 
 
 @main.command(short_help="Efforts for a desired trajectory.")
@@ -276,7 +278,7 @@ def predict(
     )
     write_prediction(prediction, file)
     print_prediction(prediction)
-    click.echo(f"\nwritten: {_shown(file)}")
+    click.echo(f"\nwritten: {shown(file)}")
 
 
 def _experiment(
@@ -319,7 +321,7 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
         if error.estimate is not None:
             folder.write(error.estimate)
             print_warnings(standard_console(), error.estimate.warnings)
-            click.echo(f"saved all the same: {_shown(folder.path)} (report.html, result.json)")
+            click.echo(f"saved all the same: {shown(folder.path)} (report.html, result.json)")
         raise
 
 
@@ -328,14 +330,14 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
 
     folder.write(estimate)
     print_summary(estimate, full=full)
-    click.echo(f"\nwritten: {_shown(folder.path)} (result.json, parameters.csv, signals.csv, report.html)")
+    click.echo(f"\nwritten: {shown(folder.path)} (result.json, parameters.csv, signals.csv, report.html)")
 
 
 def _show_validation(validations: Any, folder: Path) -> None:
     from dynid.report.text import print_validation
 
     print_validation(validations, warnings=True)
-    click.echo(f"\nwritten: {_shown(folder / 'validation.json')}, validation_signals.csv")
+    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 
 def _default_out(name: str) -> Path:
@@ -352,13 +354,9 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _shown(path: Path) -> str:
-    """A path as short as it can be said from here."""
-    with contextlib.suppress(ValueError):
-        return str(path.resolve().relative_to(Path.cwd()))
-    return str(path)
-
-
 def _complain(message: str) -> None:
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     click.echo(message, err=True)
+
+
+main.add_command(simulate)

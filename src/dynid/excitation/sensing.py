@@ -41,6 +41,7 @@ class Sensing:
         gain: True effort per unit logged, one or per actuator: near 1 for a torque that the drive
             reckons with a wrong constant, in [N m/A] or [N/A] where currents are logged.
         velocity, acceleration: Whether exact rates are logged too.
+        reference: Whether the positions asked for are logged too.
         jitter: Deviation of the moments of sampling from the clock's, in [s].
         stamps: Times written down: `sampled`, when the sample was taken, or `nominal`, when it should.
         dropped: Share of samples that are lost, 0 to 1.
@@ -57,6 +58,7 @@ class Sensing:
     gain: Per = 1.0
     velocity: bool = False
     acceleration: bool = False
+    reference: bool = False
     jitter: float = 0.0
     stamps: str = "sampled"
     dropped: float = 0.0
@@ -97,6 +99,7 @@ class Recording:
         q: Measured positions, shape (n, m), in [rad] or [m].
         tau: Efforts as logged, shape (n, a), in [N m], [N] or [A].
         dq, ddq: Rates of q, shape (n, m), per s and per s^2; None where not logged.
+        q_ref: Positions asked for, shape (n, m), as `q`; None where not logged.
     """
 
     t: Float[Array, "n"]
@@ -104,11 +107,13 @@ class Recording:
     tau: Float[Array, "n a"]
     dq: Float[Array, "n m"] | None = None
     ddq: Float[Array, "n m"] | None = None
+    q_ref: Float[Array, "n m"] | None = None
 
     def columns(self) -> dict[str, Float[Array, "n"]]:
         """By canonical name, in the order of a file."""
         found = {"t": self.t}
-        for symbol, values in (("q", self.q), ("dq", self.dq), ("ddq", self.ddq), ("tau", self.tau)):
+        signals = {"q": self.q, "dq": self.dq, "ddq": self.ddq, "tau": self.tau, "q_ref": self.q_ref}
+        for symbol, values in signals.items():
             if values is not None:
                 found |= {f"{symbol}_{i + 1}": column for i, column in enumerate(values.T)}
         return found
@@ -116,7 +121,15 @@ class Recording:
     def log(self, mechanism: Mechanism, payloads: Sequence[str] = (), name: str = "simulated") -> Log:
         """The same as a log that was read."""
         return log_from_arrays(
-            mechanism, self.t, self.q, self.tau, self.dq, self.ddq, name=name, payloads=payloads
+            mechanism,
+            self.t,
+            self.q,
+            self.tau,
+            self.dq,
+            self.ddq,
+            name=name,
+            payloads=payloads,
+            q_ref=self.q_ref,
         )
 
 
@@ -128,6 +141,7 @@ class Course:
         t: Shape (n,), in [s], evenly spaced.
         q, dq, ddq: Measured positions and their exact rates, shape (n, m).
         tau: Efforts of the motors, shape (n, a), in [N m] or [N].
+        q_ref: Positions asked for, shape (n, m); None: the robot does exactly what it is asked.
     """
 
     t: Float[Array, "n"]
@@ -135,6 +149,7 @@ class Course:
     dq: Float[Array, "n m"]
     ddq: Float[Array, "n m"]
     tau: Float[Array, "n a"]
+    q_ref: Float[Array, "n m"] | None = None
 
 
 def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Recording:
@@ -160,6 +175,7 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
         tau=quantised(tau, sensing.effort_resolution),
         dq=dq if sensing.velocity else None,
         ddq=ddq if sensing.acceleration else None,
+        q_ref=(course.q if course.q_ref is None else course.q_ref) if sensing.reference else None,
     )
     return _kept(found, np.asarray(rng.random(n) >= sensing.dropped)) if sensing.dropped else found
 
@@ -236,5 +252,5 @@ def _kept(recording: Recording, keep: Bool[Array, "n"]) -> Recording:
     if np.count_nonzero(keep) < _FEWEST:
         raise InputError("dropped samples leave nothing of the log", remedy="drop fewer")
     t, q, tau = (x[keep] for x in (recording.t, recording.q, recording.tau))
-    dq, ddq = (x if x is None else x[keep] for x in (recording.dq, recording.ddq))
-    return Recording(t, q, tau, dq, ddq)
+    rest = (x if x is None else x[keep] for x in (recording.dq, recording.ddq, recording.q_ref))
+    return Recording(t, q, tau, *rest)

@@ -44,7 +44,7 @@ STIFF = Softness()
 MUJOCO_DEFAULT = Softness(steps=None, seconds=0.02, impedance=(0.9, 0.95))
 
 
-KINDS = ("feedforward", "computed_torque", "pd")
+CONTROLLERS = ("feedforward", "computed_torque", "pd")
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class ControllerSettings:
     damping: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if self.kind not in CONTROLLERS:
             raise InputError(
-                f"controller '{self.kind}' is not known" + nearest(self.kind, KINDS),
-                remedy=f"use {', '.join(KINDS)}",
+                f"controller '{self.kind}' is not known" + nearest(self.kind, CONTROLLERS),
+                remedy=f"use {', '.join(CONTROLLERS)}",
             )
         for name in ("bandwidth", "damping"):
             if not 0.0 < getattr(self, name) < float("inf"):

@@ -1,0 +1,69 @@
+"""`dynid simulate`: a virtual robot leaves a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dynid.commands.shared import shown
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="A virtual robot leaves a log.")
+@click.argument("robot")
+@click.option("--motion", metavar="FILE|random", help="Trajectory or log to follow [default: random].")
+@click.option("--duration", type=float, metavar="S", help="Length of the log.")
+@click.option("--rate", type=float, metavar="HZ", help="Samples a second.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of motion and noise [default: 0].")
+@click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
+@click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
+@click.option("--config", type=_FILE, help="Settings (dynid.simulation/1); flags win over them.")
+@click.option("--out", type=_FILE, help="Log to write, .csv or .parquet [default: <robot>.csv].")
+def simulate(
+    robot: str,
+    motion: str | None,
+    duration: float | None,
+    rate: float | None,
+    seed: int | None,
+    engine: str | None,
+    payloads: tuple[str, ...],
+    truth: str | None,
+    config: Path | None,
+    out: Path | None,
+) -> None:
+    """Simulate a robot whose true parameters are known, and write the log that it would leave.
+
+    Beside the log, NAME.truth.json keeps the true parameters and what was simulated.
+    """
+    from dynid.mechanism.load import load_robot
+    from dynid.report.console import standard_console
+    from dynid.report.tables import plain_table, print_warnings, verbatim
+    from dynid.simulated_files import check_target, described, write_simulated
+    from dynid.simulation import simulate as run
+    from dynid.simulationfile import default_simulation, read_simulation, with_flags
+
+    target = check_target(out or Path(f"{Path(robot).stem}.csv"))
+    mechanism = load_robot(robot)
+    settings = default_simulation(mechanism) if config is None else read_simulation(config, mechanism)
+    settings = with_flags(
+        settings,
+        engine=engine,
+        rate=rate,
+        duration=duration,
+        seed=seed,
+        motion=motion,
+        truth=truth,
+        payloads=payloads or None,
+    )
+    found = run(mechanism, settings)
+    files = write_simulated(found, target)
+    console = standard_console()
+    print_warnings(console, found.notices)
+    table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))
+    for label, text in described(found).items():
+        table.add_row(verbatim(label), verbatim(text))
+    console.print(table)
+    click.echo(f"\nwritten: {', '.join(shown(file) for file in files)}")

@@ -1,0 +1,229 @@
+"""The virtual robot: a motion, true parameters and an engine make a course; sensors make a log of it.
+
+| engine  | what moves                                                    | for                         |
+|---------|---------------------------------------------------------------|-----------------------------|
+| inverse | nothing: efforts of the inverse model along the motion itself | fast and exact; rehearsals  |
+| dynid   | dynid's constrained forward dynamics, with a controller       | tracking errors, stick-slip |
+| mujoco  | the same in MuJoCo (extra `sim`)                              | a second opinion            |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError, nearest
+from dynid.excitation.friction import ExtraFriction
+from dynid.excitation.sensing import Course, Recording, Sensing, recorded
+from dynid.excitation.series import Trajectory
+from dynid.excitation.simulate import prescribed_course
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.notices import Notice
+from dynid.plant.run import PlantRun
+from dynid.plant.settings import PlantSettings
+from dynid.simulated_motion import MotionChoice, chosen_motion
+from dynid.threads import single_threaded_blas
+from dynid.truth import Truth, believed_values, true_values
+
+ENGINES = ("inverse", "dynid", "mujoco")
+BELIEFS = ("prior", "truth")
+STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short ones
+_FEWEST = 10  # samples of a log
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Settings of a simulated recording.
+
+    Attributes:
+        engine: `inverse`, `dynid` or `mujoco`.
+        rate: Samples a second, in [Hz].
+        duration: In [s]; None: one period of the motion, or its end.
+        seed: Of motion and noise.
+        motion: What the robot shall do.
+        truth: Where the true parameters come from, see `true_values`.
+        beliefs: What the controller takes for true: `prior` (where the description has any), or `truth`.
+        payloads: Mounted at the beginning.
+        changes: Times [s], growing, and the payloads mounted from then on.
+        plant: Steps, controller, friction, tension.
+        sensing: Encoders, noise, gains, clock.
+    """
+
+    engine: str = "inverse"
+    rate: float = 1000.0
+    duration: float | None = None
+    seed: int = 0
+    motion: MotionChoice = field(default_factory=MotionChoice)
+    truth: Truth = field(default_factory=Truth)
+    beliefs: str = "prior"
+    payloads: tuple[str, ...] = ()
+    changes: tuple[tuple[float, tuple[str, ...]], ...] = ()
+    plant: PlantSettings | None = None
+    sensing: Sensing = field(default_factory=Sensing)
+
+    def __post_init__(self) -> None:
+        for what, name, valid in (
+            ("engine", self.engine, ENGINES),
+            ("controller model", self.beliefs, BELIEFS),
+        ):
+            if name not in valid:
+                raise InputError(
+                    f"{what} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+                )
+        for what, value in (("rate", self.rate), ("duration", self.duration)):
+            if value is not None and not 0.0 < value < float("inf"):
+                raise InputError(f"a {what} of {value:g} makes no log", remedy="give a positive number")
+        times = [time for time, _ in self.changes]
+        if any(b <= a for a, b in zip([0.0, *times], times, strict=False)):
+            raise InputError(
+                f"payload changes at {', '.join(f'{x:g}' for x in times)} s do not follow each other",
+                remedy="list them in the order of their times, after 0 s",
+            )
+
+    @property
+    def moving(self) -> PlantSettings:
+        """Settings of the plant, with steps that suit the engine where nobody chose them."""
+        return self.plant or PlantSettings(step=STEPS.get(self.engine, 1e-3))
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What a simulation made, before sensors.
+
+    Attributes:
+        mechanism: The robot.
+        settings: As asked.
+        course: Measured coordinates and efforts as they were.
+        values: True standard parameters by name, SI.
+        run: All coordinates, where an engine integrated them.
+        notices: What to know of it.
+    """
+
+    mechanism: Mechanism
+    settings: Simulation
+    course: Course
+    values: Mapping[str, float]
+    run: PlantRun | None = None
+    notices: tuple[Notice, ...] = ()
+
+    def recording(self, seed: int | np.random.SeedSequence | None = None, **changes: object) -> Recording:
+        """One recording; another seed gives other noise of the same course.
+
+        Args:
+            seed: Of the noise; default that of the settings.
+            changes: Fields of the sensing that differ.
+        """
+        own = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
+        sensing = replace(self.settings.sensing, **changes)  # type: ignore[arg-type]
+        return recorded(self.course, sensing, np.random.default_rng(own))
+
+    def log(self, seed: int | np.random.SeedSequence | None = None, name: str = "simulated") -> Log:
+        """The same as a log that was read."""
+        return self.recording(seed).log(self.mechanism, self.settings.payloads, name)
+
+
+def simulate(
+    mechanism: Mechanism, settings: Simulation | None = None, motion: Trajectory | None = None
+) -> Simulated:
+    """Move a robot whose true parameters are known.
+
+    Args:
+        mechanism: The robot.
+        settings: Engine, motion, truth, sensors; default a random motion without noise.
+        motion: Of the measured coordinates, instead of that of the settings.
+    """
+    settings = settings or Simulation()
+    _check_payloads(mechanism, settings)
+    with single_threaded_blas():
+        values, told = true_values(mechanism, settings.truth)
+        chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
+        t = _times(settings, chosen)
+        if settings.engine == "inverse":
+            course = _prescribed(mechanism, settings, values, chosen, t)
+            return Simulated(mechanism, settings, course, values, None, told)
+        believed, doubts = believed_values(mechanism, values, settings.beliefs)
+        run = _integrated(mechanism, settings, values, believed, chosen, float(t[-1]))
+    course = replace(run.course(mechanism), q_ref=chosen.q(t))
+    return Simulated(mechanism, settings, course, values, run, (*told, *doubts))
+
+
+def _prescribed(
+    mechanism: Mechanism,
+    settings: Simulation,
+    values: Mapping[str, float],
+    motion: Trajectory,
+    t: Float[Array, "n"],
+) -> Course:
+    plant = settings.moving
+    friction = ExtraFriction(mechanism, plant.friction) if plant.friction else None
+    return prescribed_course(
+        mechanism, values, motion, t, settings.payloads, plant.tension, friction, settings.changes
+    )
+
+
+def _integrated(
+    mechanism: Mechanism,
+    settings: Simulation,
+    values: Mapping[str, float],
+    believed: Mapping[str, float],
+    motion: Trajectory,
+    duration: float,
+) -> PlantRun:
+    from dynid.plant.forward_plant import run_forward
+    from dynid.plant.mujoco_plant import run_plant
+
+    engine = run_forward if settings.engine == "dynid" else run_plant
+    return engine(
+        mechanism,
+        values,
+        motion,
+        rate=settings.rate,
+        duration=duration,
+        settings=settings.moving,
+        payloads=settings.payloads,
+        changes=settings.changes,
+        believed=believed,
+    )
+
+
+def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
+    """Ticks of the recorder, in [s]."""
+    end = float(getattr(motion, "period", 0.0))
+    duration = settings.duration or end
+    if not duration:
+        raise InputError("the motion has no end", remedy="give a duration")
+    repeats = bool(getattr(motion, "repeats", True))
+    if not repeats and duration > end * (1.0 + 1e-9):
+        raise InputError(
+            f"a duration of {duration:g} s is longer than the motion of {end:g} s",
+            remedy="give a shorter duration, or a longer motion",
+        )
+    n = round(duration * settings.rate) + 1
+    if n < _FEWEST:
+        raise InputError(
+            f"{duration:g} s at {settings.rate:g} Hz are {n} samples, too few for a log",
+            remedy="raise the rate or the duration",
+        )
+    late = [time for time, _ in settings.changes if time >= duration]
+    if late:
+        raise InputError(
+            f"a payload changes at {late[0]:g} s, after the log of {duration:g} s has ended",
+            remedy="give an earlier time, or a longer duration",
+        )
+    return np.arange(n) / settings.rate
+
+
+def _check_payloads(mechanism: Mechanism, settings: Simulation) -> None:
+    named = [*settings.payloads, *(name for _, names in settings.changes for name in names)]
+    for name in named:
+        if name not in mechanism.payloads:
+            raise InputError(
+                f"robot '{mechanism.name}' has no payload '{name}'" + nearest(name, mechanism.payloads),
+                file=mechanism.file,
+                remedy="describe it under `payloads:`",
+            )
