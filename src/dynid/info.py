@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dynid.base.base import BaseSet, base_set
@@ -12,6 +12,7 @@ from dynid.base.ties import tied_columns
 from dynid.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.cable import cable_coordinates, without_cables
 from dynid.mechanism.loop import DIRECTIONS, Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
@@ -77,35 +78,82 @@ def describe(
         bodies: A sub-chain alone.
     """
     robot = variant(mechanism, drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies)
-    # Under generic motion all models see the same parameters; `inverse` has the most rows a state.
-    model = MODELS["inverse"]
+    # Under generic motion all models see the same parameters; `inverse` has the most rows a state. Only
+    # free motion, on which no effort acts, cannot tell them all.
+    is_free = bool(robot.cables) and robot.model in MODELS and MODELS[robot.model].homogeneous
+    model = MODELS[robot.model if is_free else "inverse"]
     parameters = parameter_table(robot)
+    loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
+    scale = free_scale(robot, parameters, loads) if is_free else None
+    robot = robot if scale is None else scale.robot
     with single_threaded_blas():
-        loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
         base = structural_base(robot, model, parameters, _rows(robot, model), ties=ties, loads=loads)
         symbols = grouping_symbols(robot, model, ties=ties, loads=loads)
     groupings = base.groupings(symbols)
     freedoms, mobility = _mobility(robot)
+    freedoms = freedoms if scale is None else scale.dof
     cut = {loop.name for loop in robot.loops}
-    virtual = virtual_joints(robot)  # sensors are no part of the robot
+    virtual = virtual_joints(robot) | cable_coordinates(robot)  # sensors and cables are no bodies
     return Info(
         name=robot.name,
         dof=freedoms,
         n_bodies=sum(joint.name not in cut | virtual for joint in robot.joints),
         n_joints=len(robot.joints) - len(virtual),
         n_actuators=len(robot.actuators),
-        n_closures=len(robot.loops) - len(robot.poses) + len(robot.couplings),
+        n_closures=len(robot.loops) - len(robot.poses) + len(robot.couplings) + len(robot.cables),
         n_standard=len(parameters),
         n_base=len(base.indices),
         base=tuple(
-            BaseParameter(name, unit, grouping)
+            BaseParameter(name, unit, grouping) if scale is None else scale.shown(name, unit, grouping)
             for name, unit, grouping in zip(base.names, base.units, groupings, strict=True)
         ),
         eliminated=base.eliminated,
         grouped=base.grouped,
         rank_gap=base.rank.gap,
-        notices=robot.notices + mobility + base.notices,
+        notices=robot.notices + mobility + base.notices + (() if scale is None else scale.notices),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class FreeScale:
+    """What free motion on locked cables leaves unknown: the scale of all parameters.
+
+    Attributes:
+        robot: With the reference mass known as one.
+        dof: Freedoms with locked cables.
+        shown: Name, unit and grouping of a base parameter -> the same per unit mass.
+    """
+
+    robot: Mechanism
+    dof: int
+    shown: Callable[[str, str, str], BaseParameter]
+    notices: tuple[Notice, ...]
+
+
+def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
+    """The reference mass of a robot on which no effort acts, and names per unit of it."""
+    from dynid.kinematics.locked_motion import locked_motion_of
+    from dynid.unit_mass import normalise, shown_name, shown_unit
+
+    found = normalise(robot, parameters, loads)
+    reference, by_name = found.reference, {parameter.name: parameter for parameter in parameters}
+
+    def shown(name: str, unit: str, grouping: str) -> BaseParameter:
+        own = by_name.get(name) or by_name[name.removesuffix("_R")]
+        if reference is None or reference.given:
+            return BaseParameter(name, unit, grouping)
+        if parameters.index(own) == reference.scale:
+            return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
+        return BaseParameter(shown_name(replace(own, name=name), reference), shown_unit(unit), grouping)
+
+    told: tuple[Notice, ...] = ()
+    if reference is not None and not reference.given and reference.scale is None:
+        mass = f"M_{reference.body}"
+        text = (
+            f"{mass} is the scale of all parameters, which no free motion can tell: they come per unit mass"
+        )
+        told = (Notice("scale-unknown", text, "a log with a payload of known mass tells it"),)
+    return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + told)
 
 
 def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
@@ -115,7 +163,8 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
     found = assembly_of(robot).mobility
     if not found.n_redundant:
         return found.dof, ()
-    own = found.n_equations - len(DIRECTIONS) * len(robot.poses)  # sensors are no closures
+    # Sensors are no closures.
+    own = found.n_equations - len(DIRECTIONS) * len(robot.poses) - len(robot.swivels)
     text = f"{found.n_redundant} of {own} closure equations are implied by the others"
     return found.dof, (Notice("over-constrained", text + " (normal for planar loops and parallelograms)"),)
 
@@ -150,7 +199,8 @@ def variant(
         changes["rebuild"] = lambda values: variant(
             rebuild(values), drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies
         )
-    if open_loops and mechanism.loops:
+    if open_loops and mechanism.is_closed:
+        mechanism = without_cables(mechanism)
         mechanism = without_poses(mechanism, _free_joints(mechanism))
         changes |= {"loops": ()}
     changed = replace(mechanism, **changes)  # type: ignore[arg-type]
@@ -265,6 +315,9 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
             )
     mechanism = without_poses(mechanism, _measured_alone(mechanism))
     wanted = set(bodies)
+    loose = [one.name for one in mechanism.cables if not {one.body_from, one.body_to} <= wanted | {BASE}]
+    mechanism = without_cables(mechanism, loose)
+    wanted |= {one.child for one in mechanism.joints if one.name in cable_coordinates(mechanism)}
     joints = tuple(joint for joint in mechanism.joints if joint.child in wanted)
     for joint in joints:
         if joint.parent != BASE and joint.parent not in wanted:

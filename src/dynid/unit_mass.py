@@ -126,6 +126,11 @@ def shown_name(parameter: Parameter, reference: Reference) -> str:
     return f"{parameter.name}/{mass}"
 
 
+def shown_unit(unit: str) -> str:
+    """Unit of a parameter per unit mass."""
+    return _UNITS.get(unit, f"{unit}/kg")
+
+
 def named(data: BaseSystem, reference: Reference | None) -> BaseSystem:
     """The same equations with parameters named per unit mass, as `MX/M_platform` in [m]."""
     if reference is None or reference.given:
@@ -135,8 +140,7 @@ def named(data: BaseSystem, reference: Reference | None) -> BaseSystem:
         if i == reference.scale:
             name, unit = f"1/M_{reference.body}", "1/kg"
         else:
-            name = shown_name(parameter, reference)
-            unit = _UNITS.get(parameter.unit, f"{parameter.unit}/kg")
+            name, unit = shown_name(parameter, reference), shown_unit(parameter.unit)
         shown.append(replace(parameter, name=name, unit=unit))
     return replace(data, system=replace(data.system, parameters=tuple(shown)))
 

@@ -4,7 +4,7 @@ The pulley turns about its swivel axis so that its plane holds the attachment A:
 normal to the axis towards A, its centre is C = D + radius u. The cable reaches D along the axis, lies on
 the pulley up to the tangent point B, and runs straight to A:
 
-    L = radius * arc(D, B) + |A - B|        (paper 003, eqs 2 to 5)
+    L = radius * arc(D, B) + |A - B|        [CableRobot, eq. 1]
 
 A cable of given `length` is locked: one closure equation L = length. Any other has a coordinate of its
 own, its total length l, and the equation L = l; tension pulls against +l.
@@ -12,9 +12,9 @@ own, its total length l, and the equation L = l; tension pulls against +l.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -124,16 +124,27 @@ def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] 
         drive terms and limits are gone.
     """
     found = _lengths(mechanism, lengths)
-    gone = set(found)
+    cables = tuple(replace(one, length=found.get(one.name, one.length)) for one in mechanism.cables)
+    return _without_coordinates(mechanism, set(found), cables=cables, rebuild=None)
+
+
+def without_cables(mechanism: Mechanism, names: Collection[str] | None = None) -> Mechanism:
+    """The robot without some of its cables (None: all), their coordinates, motors and swivel encoders."""
+    gone = {cable.name for cable in mechanism.cables if names is None or cable.name in names}
+    seen = {swivel.name for swivel in mechanism.swivels if swivel.cable in gone}
+    cables = tuple(cable for cable in mechanism.cables if cable.name not in gone)
+    swivels = tuple(swivel for swivel in mechanism.swivels if swivel.cable not in gone)
+    # Coordinates go with their closures: both in one step, for neither stands alone.
+    return _without_coordinates(mechanism, gone | seen, cables=cables, swivels=swivels)
+
+
+def _without_coordinates(mechanism: Mechanism, gone: set[str], **changes: Any) -> Mechanism:
+    """The mechanism without the massless joints of these names and all that belongs to them."""
     links = {joint.child for joint in mechanism.joints if joint.name in gone}
     return replace(
         mechanism,
         joints=tuple(joint for joint in mechanism.joints if joint.name not in gone),
         bodies={name: body for name, body in mechanism.bodies.items() if name not in links},
-        cables=tuple(
-            replace(cable, length=found[cable.name]) if cable.name in gone else cable
-            for cable in mechanism.cables
-        ),
         actuators=tuple(one for one in mechanism.actuators if not gone & set(one.on)),
         measured=tuple(name for name in mechanism.measured if name not in gone),
         measured_sigma={k: v for k, v in mechanism.measured_sigma.items() if k not in gone},
@@ -141,7 +152,7 @@ def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] 
         stribeck={owner: speed for owner, speed in mechanism.stribeck.items() if owner not in gone},
         limits={name: own for name, own in mechanism.limits.items() if name not in gone},
         start={name: value for name, value in mechanism.start.items() if name not in gone},
-        rebuild=None,
+        **changes,
     )
 
 
