@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
 from dynid.dynamics.freedoms import position_rates
@@ -42,7 +42,7 @@ class FreeMotions:
     tensions: Float[Array, "n k c"]
     drift: Float[Array, "k"]
     taut_until: Float[Array, "k"]
-    slack: Float[Array, "k"]
+    slack: Int[Array, "k"]
     cables: tuple[str, ...]
 
     @property
@@ -171,7 +171,7 @@ def _motions(
 
 def _first_slack(
     t: Float[Array, "n"], pulls: Float[Array, "n k c"]
-) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
+) -> tuple[Float[Array, "k"], Int[Array, "k"]]:
     """When the tension of a cable first goes below zero, between samples by a straight line; and whose."""
     below = pulls < 0.0
     when = np.full(pulls.shape[1:], np.inf)

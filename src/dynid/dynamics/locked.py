@@ -78,7 +78,10 @@ class LockedCables:
         return f
 
     def closed(
-        self, q: Float[Array, "n q"], lengths: Float[Array, "n c"], iterations: int = 30
+        self,
+        q: Float[Array, "n q"],
+        lengths: Float[Array, "n c"] | Float[Array, "c"],
+        iterations: int = 30,
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
         """Near poses with the lengths given, by smallest steps; and whether each was found."""
         q, lengths = np.array(q), np.broadcast_to(lengths, (len(q), len(self.cables)))
