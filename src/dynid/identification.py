@@ -40,6 +40,7 @@ from dynid.statistics.assemble import EstimateParts, estimate_parameters, record
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.refine_settings import RefineSettings
 from dynid.statistics.tie_test import idle_tie, tie_test
+from dynid.table_uncertainty import with_rounding
 from dynid.threads import single_threaded_blas
 from dynid.unit_mass import per_mass, shown_values, with_mass
 from dynid.unloaded import check_loaded, unloaded_model
@@ -136,7 +137,7 @@ def identify_logs(
             symbols=symbols,
             settings=experiment.uncertainty,
         )
-        parts = with_mass(parts, job.reference)
+        parts = with_mass(with_rounding(parts, solved, experiment), job.reference)
         parts = parts if unloaded is None else unloaded.widened(parts, solved)
         refined = _refined(solved, experiment, parts)
         chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)

@@ -60,27 +60,26 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
         experiment: What was asked.
     """
     if job.model.tabular:
-        tests, notices, words = table_checks(job, chi)
-        return Tested(tests, notices, words)
-    tests, notices = _suspects(job, data, chi, experiment)
+        return Tested(*table_checks(job, chi))
+    tests, notices, untested = _suspects(job, data, chi, experiment)
     told = [
         *outlying_runs(data.source, chi),
         *bursts(data.source, chi, _starts(job)),
     ]
     white, coloured = whiteness(job.sources, job.filters, chi, experiment.uncertainty.method)
-    return Tested((*tests, *white), (*notices, *told, *coloured))
+    found = (*tests, *white)
+    return Tested(found, (*notices, *told, *coloured), _words(found, untested))
 
 
 def _suspects(
     job: Job, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> tuple[list[ResidualTest], list[Notice]]:
+) -> tuple[list[ResidualTest], list[Notice], tuple[str, ...]]:
     sources = [
-        SuspectRows(job.mechanism, source, chi, rows.decimate, MOST_SAMPLES // len(job.sources))
+        SuspectRows(
+            job.mechanism, source, job.parameters, chi, rows.decimate, MOST_SAMPLES // len(job.sources)
+        )
         for source, rows in zip(job.sources, job.filters, strict=True)
-        if job.model.windowed is False
     ]
-    if not sources:
-        return [], []
     S, c, seen, told = _held(job, data, experiment)
     system = _tested_system(job, S, c, seen, sources)
     weights = _weights(system, data, chi)
@@ -93,7 +92,8 @@ def _suspects(
     blamed = {one.suspect for one in guilty}
     tests = [_row(one, one.suspect in blamed) for one in final.values()]
     shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
-    return tests, [*told, *_gathered([_notice(one, job, shared) for one in guilty])]
+    notices = [*told, *_gathered([_notice(one, job, shared) for one in guilty])]
+    return tests, notices, sources[0].untested()
 
 
 def _held(
@@ -259,10 +259,9 @@ def _starts(job: Job) -> dict[str, list[float]]:
     }
 
 
-def with_tests(tested: Tested) -> dict[str, str]:
-    """The tests in words, for the choices of a result."""
-    if not tested.tests:
-        return {}
-    warned = [f"{one.test} of {one.about}" for one in tested.tests if one.warned]
+def _words(tests: Sequence[ResidualTest], untested: Sequence[str]) -> dict[str, str]:
+    """The tests in words, and what they do not look at."""
+    warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
     said = f"accused: {', '.join(warned)}" if warned else "nothing found"
-    return {"residual tests": f"{len(tested.tests)} tests; {said}"}
+    rest = f"; not tested: {'; '.join(untested)}" if untested else ""
+    return {"residual tests": f"{len(tests)} tests, {said}{rest}"}

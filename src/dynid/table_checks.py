@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
@@ -13,15 +10,8 @@ from dynid.notices import Notice
 from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_checks import motion_notices
 from dynid.statistics.estimate import ResidualTest
-from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.readings import check_reading
-from dynid.statistics.wrench_tests import (
-    check_signs,
-    direction_masses,
-    mass_tests,
-    mass_words,
-    rounding_words,
-)
+from dynid.statistics.wrench_tests import check_signs, direction_masses, mass_tests, mass_words
 
 Checked = tuple[tuple[ResidualTest, ...], tuple[Notice, ...], dict[str, str]]
 
@@ -42,15 +32,6 @@ def table_checks(job: Job, chi: Float[Array, "p"]) -> Checked:
     if masses:
         check_signs(sources, masses)
     tests, notices = mass_tests(directions, masses)
-    words = {"sigma": rounding_words(sources, chi, _residuals(sources, chi))}
-    if directions:
-        words["mass by direction"] = mass_words(directions)
+    words = {"mass by direction": mass_words(directions)} if directions else {}
     told = [notice for source in sources for notice in motion_notices(source)]
     return tests, (*notices, *told), words
-
-
-def _residuals(sources: Sequence[WrenchRows], chi: Float[Array, "p"]) -> Float[Array, "k"]:
-    """Rms of the residuals of each row."""
-    found = [predict_rows(source, unfiltered(source.dt), chi) for source in sources]
-    squares, counts = sum(one.residual for one in found), sum(one.count for one in found)
-    return np.sqrt(squares / np.maximum(counts, 1.0))

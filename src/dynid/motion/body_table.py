@@ -64,13 +64,13 @@ class BodyTable:
     file: str | None = None
 
     def disturbed(self, rng: np.random.Generator) -> BodyTable:
-        """The same table with every number moved within its last figure, as rounding may have done."""
+        """The same table with every number moved within its last figure, as rounding may have done.
+
+        Numbers that are printed alike are moved alike: equal values have equal rounding errors.
+        """
 
         def moved(values: Mapping[str, Array], figures: Mapping[str, Array]) -> dict[str, Array]:
-            return {
-                name: x + figures[name] * (rng.random(x.shape) - 0.5) if name in figures else x
-                for name, x in values.items()
-            }
+            return {name: x + figures[name] * _alike(x, rng) for name, x in values.items()}
 
         return replace(
             self, signals=moved(self.signals, self.figures), joints=moved(self.joints, self.joint_figures)
@@ -151,6 +151,16 @@ def table_log(
         table=table,
         **told,  # type: ignore[arg-type]
     )
+
+
+def _alike(x: Float[Array, "*n"], rng: np.random.Generator) -> Float[Array, "*n"]:
+    """Numbers from -0.5 to 0.5, the same one for all equal entries of a column."""
+    columns = x.reshape(len(x), -1)
+    found = np.empty_like(columns)
+    for k, column in enumerate(columns.T):
+        values, place = np.unique(column, return_inverse=True)
+        found[:, k] = (rng.random(len(values)) - 0.5)[place.reshape(-1)]
+    return found.reshape(x.shape)
 
 
 # Stands in for a step where there is none: every instant is a block of its own.

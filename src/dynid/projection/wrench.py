@@ -163,7 +163,7 @@ class WrenchRows:
         kernels = [body_kernel(omega, alpha, a)[..., list(block.own)]]
         for name, entries in block.payloads:
             frame = self.mechanism.payloads[name].frame
-            kernels.append(carried_kernel(omega, alpha, a, frame.R, frame.p)[..., list(entries)])
+            kernels.append(carried_kernel(omega, alpha, a, frame)[..., list(entries)])
         return np.concatenate(kernels, axis=2)
 
     def _fine(self, body: int, part: slice) -> Float[Array, "n"]:

@@ -17,7 +17,7 @@ from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import BodyMotion, body_motion, quaternion_rates, tree_of
 from dynid.mechanism.attitude import rotation_of
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable
+from dynid.motion.body_table import QUANTITIES, SPOKEN, BodyTable
 from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
 from dynid.notices import Notice
@@ -86,7 +86,7 @@ class _Motions:
         if "q" not in joints or not lacking or robot.is_closed:
             return None
         coordinates = coordinate_map(robot)
-        q, dq, ddq = (joints.get(rate) for rate in RATES)
+        q, dq, ddq = joints["q"], joints.get("dq"), joints.get("ddq")
         inner = np.ones(len(self.table.t), dtype=bool)
         if dq is None:
             dq, ddq, inner = self._differentiated(q, "joint angles", 2)
@@ -177,7 +177,7 @@ class _Motions:
         centres = np.zeros((len(self.table.bodies), 3))
         if self.settings.parameters == "principal":
             return centres
-        used = self.table.present.any(axis=0)
+        used = np.any(self.table.present, axis=0).tolist()
         for i, body in enumerate(self.mechanism.bodies.values()):
             values = {**body.prior, **body.known}
             if values.get("M"):

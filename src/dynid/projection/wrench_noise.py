@@ -34,23 +34,6 @@ def column_noise(sources: Sequence[WrenchRows]) -> Float[Array, "p"]:
     return np.sqrt(squares)
 
 
-def residual_noise(source: WrenchRows, chi: Float[Array, "p"]) -> Float[Array, "k"]:
-    """Rms of what rounding alone makes of each row's residual, shape (k,), in [N] or [N m].
-
-    Args:
-        source: Equations of a table.
-        chi: Standard parameters, shape (p,), SI.
-    """
-    layout = source.layout
-    factors = layout.coefficients(chi)
-    total = np.zeros(len(layout.start) - 1)
-    for other in disturbed(source):
-        change = _differences(source, other)
-        rho = change[layout.start[1:] - 1] - layout.sums(change, factors)
-        total += np.mean(rho**2, axis=1) / _DRAWS
-    return np.sqrt(total)
-
-
 def disturbed(source: WrenchRows) -> list[WrenchRows]:
     """The same equations with every number of the table moved within its last figure, a few times."""
     rng = np.random.default_rng(_SEED)

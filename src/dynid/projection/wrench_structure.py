@@ -42,13 +42,13 @@ def wrench_structure(
     rows = []
     for mounted in dict.fromkeys(loads):
         for body in balanced_bodies(mechanism):
-            motion = [stretch * rng.normal(size=(_STATES, 3)) for _ in range(3)]
+            omega, alpha, a = stretch * rng.normal(size=(3, _STATES, 3))
             W = np.zeros((6 * _STATES, len(parameters)))
-            _place(W, body, body_kernel(*motion), index)
+            _place(W, body, body_kernel(omega, alpha, a), index)
             for name in mounted:
                 payload = mechanism.payloads[name]
                 if payload.body == body:
-                    _place(W, name, carried_kernel(*motion, payload.frame.R, payload.frame.p), index)
+                    _place(W, name, carried_kernel(omega, alpha, a, payload.frame), index)
             rows.append(W)
     whole = np.concatenate(rows)
     return factor_rows(whole, np.zeros(len(whole)))

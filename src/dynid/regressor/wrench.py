@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Inexact
 
 from dynid.arrays import Array
+from dynid.mechanism.frame import Frame
 
 
 def wrench_regressor(
@@ -50,16 +51,15 @@ def carried_kernel(
     omega: Float[Array, "n 3"],
     alpha: Float[Array, "n 3"],
     a: Float[Array, "n 3"],
-    R: Float[Array, "3 3"],
-    p: Float[Array, "3"],
+    frame: Frame,
 ) -> Float[Array, "n 6 10"]:
-    """The same for a body fixed to another at (R, p): its own ten, the wrench about the carrier's origin.
+    """The same for a body fixed to another: its own ten parameters, the wrench about the carrier's origin.
 
     Args:
         omega, alpha, a: Of the carrier, in its axes.
-        R: Axes of the carried body in the carrier's, shape (3, 3), dimensionless.
-        p: Its origin there, shape (3,), in [m].
+        frame: Of the carried body in the carrier's.
     """
+    R, p = frame.R, frame.p
     there = a + np.cross(alpha, p) + np.cross(omega, np.cross(omega, p))
     own = body_kernel(omega @ R, alpha @ R, there @ R)
     move = np.zeros((6, 6))

@@ -1,4 +1,4 @@
-"""Tests of a fitted table: one mass in all directions, signs, and what printing explains."""
+"""Tests of a fitted table: one mass in all directions, and masses that are positive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dynid.errors import InputError
 from dynid.motion.wrench_settings import BODY, PARENT
 from dynid.notices import Notice
 from dynid.projection.wrench import WrenchRows
-from dynid.projection.wrench_noise import residual_noise
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
@@ -146,28 +145,4 @@ def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None
         file=sources[0].table.file,
         place="wrench",
         remedy=f"if the table is so, say so: wrench: {{exerted_by: {other}}}; else check the sign of gravity",
-    )
-
-
-def rounding_words(sources: Sequence[WrenchRows], chi: Float[Array, "p"], rms: Float[Array, "k"]) -> str:
-    """What printing with so many figures explains of the residuals, and so what sigma means.
-
-    Args:
-        sources: Equations of the tables.
-        chi: Standard parameters, shape (p,), SI.
-        rms: Of the residuals of each row, shape (k,).
-    """
-    noise = np.sqrt(np.mean([residual_noise(source, chi) ** 2 for source in sources], axis=0))
-    known = (noise > 0) & (rms > 0)
-    figures = min(source.table.figures_of for source in sources)
-    if not known.any():
-        return "no residual: sigma is the rounding of the arithmetic"
-    ratio = float(np.median(rms[known] / noise[known]))
-    if ratio < 3.0:
-        return (
-            f"printing with {figures:.0f} figures explains the residuals: sigma is what rounding does to each"
-        )
-    return (
-        f"the residuals are {ratio:.2g} times what printing with {figures:.0f} figures leaves: sigma is that"
-        " of measured data, taken as independent from instant to instant"
     )
