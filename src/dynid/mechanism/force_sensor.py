@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Inexact
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
@@ -99,7 +99,7 @@ class ForceSensor:
         """Names of the unknown angles, in [rad]: of the mounting, then of gravity."""
         return (*ANGLES[self.mounting], *TILTS[self.gravity])
 
-    def mounted(self, angles: Float[Array, "a"]) -> Float[Array, "3 3"]:
+    def mounted(self, angles: Inexact[Array, "a"]) -> Inexact[Array, "3 3"]:
         """Axes of the sensor as mounted in its nominal axes, for values of `angles` (may be complex)."""
         if self.mounting == "known":
             return _EYE
@@ -107,7 +107,7 @@ class ForceSensor:
             return turn(2, angles[0])
         return np.asarray(self.frame.R.T @ turn(2, angles[2]) @ turn(1, angles[1]) @ turn(0, angles[0]))
 
-    def tilted(self, angles: Float[Array, "a"], gravity: Float[Array, "3"]) -> Float[Array, "3"]:
+    def tilted(self, angles: Inexact[Array, "a"], gravity: Float[Array, "3"]) -> Inexact[Array, "3"]:
         """Gravity in the base frame for values of `angles` (may be complex), in [m/s^2].
 
         Turned by the vector tilt1 e1 + tilt2 e2, e1 and e2 normal to the gravity of the description.
@@ -136,7 +136,7 @@ class ForceSensor:
         return np.array([*rpy, *np.zeros(len(self.angles) - 3)])
 
 
-def turn(axis: int, angle: complex) -> Float[Array, "3 3"]:
+def turn(axis: int, angle: complex) -> Inexact[Array, "3 3"]:
     """Rotation about a coordinate axis; the angle may be complex."""
     c, s = np.cos(angle), np.sin(angle)
     R = np.eye(3, dtype=np.result_type(angle, float))
