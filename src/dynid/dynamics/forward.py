@@ -21,6 +21,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.layout import tree_regressor
 
+_RUN_AWAY = 1e6  # m, rad or per second
 _STEP = 1e-30  # of the complex step: no difference is taken, so nothing is lost
 
 
@@ -81,9 +82,11 @@ class ForwardDynamics:
         if self._compiled is None:
             return self._by_inverse(q, dq, tau)
         found, fine = self._compiled(q, dq, tau @ self.ports)
-        if not fine.all():
-            slow = self._by_inverse(q[~fine], dq[~fine], tau[~fine])
-            found.ddq[~fine], found.N[~fine], found.mass[~fine] = slow.ddq, slow.N, slow.mass
+        # A state that has run away is nobody's: it stays what it is, and the others of its batch go on.
+        again = ~fine & np.all(np.abs(np.concatenate([q, dq], axis=1)) < _RUN_AWAY, axis=1)
+        if again.any():
+            slow = self._by_inverse(q[again], dq[again], tau[again])
+            found.ddq[again], found.N[again], found.mass[again] = slow.ddq, slow.N, slow.mass
         return found
 
     def _by_inverse(

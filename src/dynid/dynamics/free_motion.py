@@ -16,6 +16,7 @@ from dynid.dynamics.multistep import adams
 from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 
+_RUN_AWAY = 1e6  # m, rad or per second
 _BATCH = 20000  # states worked on at once after the integration
 
 
@@ -152,6 +153,9 @@ def _motions(
     """Accelerations, tensions and energies of integrated states, in batches."""
     n, k, _ = states.shape
     flat = states.reshape(n * k, -1)
+    # Long after a cable has gone slack the equations may run away: those samples tell nothing.
+    lost = ~np.all(np.abs(flat) < _RUN_AWAY, axis=1)
+    flat = np.where(lost[:, None], np.tile(states[0], (n, 1)), flat)
     ddq, tensions, energy, moving = [], [], [], []
     for i in range(0, len(flat), _BATCH):
         q, dq = flat[i : i + _BATCH, :n_q], flat[i : i + _BATCH, n_q:]
@@ -160,7 +164,8 @@ def _motions(
         energy.append(robot.energy(q, dq))
         moving.append(energy[-1] - robot.energy(q, np.zeros_like(dq)))
     E, T = (np.concatenate(x).reshape(n, k) for x in (energy, moving))
-    pulls = np.concatenate(tensions).reshape(n, k, -1)
+    E[lost.reshape(n, k)] = np.nan
+    pulls = np.where(lost[:, None], np.nan, np.concatenate(tensions)).reshape(n, k, -1)
     drift = np.abs(E - E[0]).max(axis=0) / np.maximum(T.max(axis=0), 1e-300)
     when, which = _first_slack(t, pulls)
     q, dq = states[:, :, :n_q], states[:, :, n_q:]
@@ -173,7 +178,7 @@ def _first_slack(
     t: Float[Array, "n"], pulls: Float[Array, "n k c"]
 ) -> tuple[Float[Array, "k"], Int[Array, "k"]]:
     """When the tension of a cable first goes below zero, between samples by a straight line; and whose."""
-    below = pulls < 0.0
+    below = ~(pulls >= 0.0)
     when = np.full(pulls.shape[1:], np.inf)
     for k, c in zip(*np.nonzero(below.any(axis=0)), strict=True):
         i = int(np.argmax(below[:, k, c]))
