@@ -124,7 +124,7 @@ def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
     """Against differences of rows of shifted logs."""
     job, fit, _ = job_of("none", 0, 0)
     source = job.sources[0]
-    rows = SuspectRows(job.mechanism, source, fit.chi, 1)
+    rows = SuspectRows(job.mechanism, source, job.parameters, fit.chi, 1)
     start, stop = source.pieces()[0][0], source.pieces()[0][0] + 900
     p = len(job.parameters)
     blocks = list(rows.rows(start, stop, 256))

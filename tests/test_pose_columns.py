@@ -1,0 +1,139 @@
+"""Test columns through the loops: against rows of logs that have the fault, of closed robots and energy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.excitation.design import random_motion
+from dynid.excitation.simulate import simulate_log
+from dynid.experiment import Experiment
+from dynid.identification import identify_logs
+from dynid.job import prepare
+from dynid.linear import vector
+from dynid.mechanism.load import load_robot
+from dynid.motion.settings import FilterSettings
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.statistics.suspects import ALL, SuspectRows
+
+KINDS = [("fivebar", "inverse"), ("dualv", "inverse"), ("dualv", "power"), ("fivebar", "energy")]
+
+
+def clean(name: str, seed: int = 0, seconds: float = 5.0, frequency: float = 0.5, rate: float = 500.0):
+    """A closed robot, a log without noise, and the true parameters."""
+    robot = replace(load_robot(name), rebuild=None)
+    truth = dict(read_demo(demo_file(name), robot).truth)
+    path = random_motion(robot, seed=seed, frequency=frequency, draws=3)
+    return robot, simulate_log(robot, truth, path, rate=rate, duration=seconds), truth
+
+
+def dense(rows, start: int, stop: int, p: int):
+    """W and Y of all rows, test columns included."""
+    blocks = [(b.copy(), rows.layout) for _, b, _ in rows.rows(start, stop, 200)]
+    packed = np.concatenate([block for block, _ in blocks], axis=1)
+    return rows.layout.dense(packed, p), packed[rows.layout.start[1:] - 1].T
+
+
+@pytest.mark.parametrize(("name", "model"), KINDS)
+def test_columns_are_what_the_faults_add_to_the_rows(name: str, model: str) -> None:
+    robot, log, truth = clean(name)
+    experiment = Experiment(robot=robot, model=model, filter=FilterSettings(cutoff=30.0, decimate=10))
+    job = prepare(robot, [log], experiment)
+    chi, p = vector(job.parameters, truth), len(job.parameters)
+    source = job.sources[0]
+    first = source.pieces()[0][0] + 60
+    span = first, first + 600
+    tests = SuspectRows(robot, source, job.parameters, chi, 1)
+    found = dense(tests, *span, p + tests.n_tests)[0]
+    by = {(one.test, one.about): found[:, :, p + one.columns[0]] for one in tests.suspects()}
+
+    def error(changed):
+        """Y - W chi of the same rows, from another log."""
+        rows = job.rows_along(type(source.motion)(changed, source.motion.plan))
+        W, Y = dense(rows, *span, p)
+        return Y - W @ chi
+
+    clean_error = error(log)
+    for j, joint in enumerate(log.position_names):
+        sides = []
+        for step in (-1e-5, 1e-5):
+            q = log.q.copy()
+            q[:, j] += step
+            sides.append(error(replace(log, q=q)))
+        expected = -(sides[1] - sides[0]) / 2e-5
+        # Central differences of two step lengths; of `energy` the column is that of the power, whose
+        # accelerations come from the same positions by another formula.
+        tolerance = 1e-3 if model == "energy" else 2e-5
+        # A pose that cannot be moved (the first, of more sensors than freedoms) takes its neighbour's value.
+        z, expected = by["zero", joint][1:], expected[1:]
+        np.testing.assert_allclose(z, expected, atol=tolerance * np.abs(expected).max())
+    late = np.array([np.interp(log.t - 1e-4, log.t, tau) for tau in log.tau.T]).T
+    expected = (error(replace(log, tau=late)) - clean_error) / 1e-4
+    # First order in the shift; efforts interpolated between samples of 2 ms; jumps of friction do not
+    # shift: away from them.
+    z = by["delay", ALL]
+    assert np.median(np.abs(z - expected)) < 0.02 * np.sqrt(np.mean(expected**2))
+    shared = [one for one in tests.suspects() if one.test == "gain" and one.about in log.effort_names]
+    if name == "dualv" or model == "energy":
+        assert len(shared) == len(robot.actuators)
+        for i, one in enumerate(shared):
+            tau = log.tau.copy()
+            tau[:, i] *= 1.01
+            expected = (error(replace(log, tau=tau)) - clean_error) / 0.01
+            np.testing.assert_allclose(by["gain", one.about], expected, atol=1e-6 * np.abs(expected).max())
+
+
+def noisy(log, sigma: float, seed: int):
+    rng = np.random.default_rng(seed)
+    size = np.sqrt(np.mean(log.tau**2, axis=0))
+    return replace(log, tau=log.tau + sigma * size * rng.standard_normal(log.tau.shape))
+
+
+def told(robot, logs, model):
+    options = {"model": model, "filter": FilterSettings(cutoff=30.0)}
+    estimate = identify_logs(robot, logs, (), Experiment(robot=robot, **options))
+    return {one.code: one.text for one in estimate.warnings}, estimate
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("fivebar", "inverse"), ("dualv", "inverse"), ("fivebar", "energy")]
+)
+def test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_not_accused(name, model) -> None:
+    robot, log, _ = clean(name, seconds=10.0)
+    codes, _ = told(robot, [noisy(log, 0.005, 1)], model)
+    assert not {"zero-offset", "delay", "gain"} & set(codes)
+    q = log.q.copy()
+    # More sensors than freedoms: loops that miss a sensor by more than 0.02 rad are refused before.
+    off = np.deg2rad(1.5 if name == "dualv" else 3.0)
+    q[:, 0] -= off
+    codes, estimate = told(robot, [noisy(replace(log, q=q), 0.005, 2)], model)
+    joint = log.position_names[0]
+    assert f"'{joint}'" in codes["zero-offset"]
+    one = next(t for t in estimate.residual_tests if t.test == "zero" and t.about == joint)
+    # Linearised about parameters that gave way to the fault.
+    assert one.value == pytest.approx(off, rel=0.5)
+    assert one.unit == "rad"
+
+
+def test_31_late_efforts_of_a_redundant_robot_are_found_with_their_size() -> None:
+    robot, log, _ = clean("dualv", seconds=10.0)
+    tau = log.tau.copy()
+    tau[2:] = log.tau[:-2]
+    for model in ("inverse", "power"):
+        codes, estimate = told(robot, [noisy(replace(log, tau=tau), 0.005, 3)], model)
+        assert "delay" in codes
+        one = next(t for t in estimate.residual_tests if t.test == "delay" and t.about == ALL)
+        # Parameters take part of a delay before the test is asked.
+        assert one.value == pytest.approx(4e-3, rel=0.3)
+        assert not any(t.test == "delay" and t.about != ALL for t in estimate.residual_tests)
+
+
+def test_what_is_not_tested_is_said() -> None:
+    robot, log, _ = clean("fivebar", seconds=8.0)
+    _, estimate = told(robot, [noisy(log, 0.005, 4)], "energy")
+    said = estimate.choices["residual tests"]
+    assert "friction" in said
+    assert "several motors" in said
+    assert {"delay", "gain", "zero"} <= {one.test for one in estimate.residual_tests}
