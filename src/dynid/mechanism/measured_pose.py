@@ -92,8 +92,9 @@ def chain_of(
 
 
 def virtual_joints(mechanism: Mechanism) -> set[str]:
-    """Joints that exist only because a pose is measured."""
-    return {name for pose in mechanism.poses for name in pose.joints}
+    """Joints that exist only because a pose, or the swivel of a pulley, is measured."""
+    swivels = {swivel.name for swivel in mechanism.swivels}
+    return swivels | {name for pose in mechanism.poses for name in pose.joints}
 
 
 def virtual_coordinates(mechanism: Mechanism) -> set[str]:
@@ -121,6 +122,7 @@ def without_poses(mechanism: Mechanism, measured: Sequence[str]) -> Mechanism:
         measured_sigma={k: v for k, v in mechanism.measured_sigma.items() if k not in of_chain},
         start={name: value for name, value in mechanism.start.items() if name not in of_chain},
         poses=(),
+        swivels=(),
     )
 
 

@@ -1,4 +1,4 @@
-"""`measured:` of the robot file: joints, poses of bodies, and how well each is known."""
+"""`measured:` of the robot file: joints, poses of bodies, pulleys, and how well each is known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dynid.entry import Entry
 from dynid.errors import nearest
+from dynid.mechanism.cable import Cable, Swivel, swivel_joint
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.joint_reader import FRAME_KEYS, read_frame
 from dynid.mechanism.loop import Loop
@@ -17,6 +18,7 @@ from dynid.mechanism.scope import Scope
 
 _JOINT_KEYS = ("joint", "sigma")
 _POSE_KEYS = ("pose", "name", "of", "angles", "sigma", *FRAME_KEYS)
+_SWIVEL_KEYS = ("swivel", "name", "sigma")
 _DEFAULT_NAME = "pose"
 
 
@@ -30,6 +32,7 @@ class Measured:
         chains: Massless joints of measured poses.
         welds: Their loops.
         poses: The sensors themselves.
+        swivels: Encoders of pulleys; their joints are among the chains.
     """
 
     joints: tuple[str, ...] = ()
@@ -37,6 +40,7 @@ class Measured:
     chains: tuple[Joint, ...] = ()
     welds: tuple[Loop, ...] = ()
     poses: tuple[MeasuredPose, ...] = ()
+    swivels: tuple[Swivel, ...] = ()
 
 
 def measured_joints(entry: Entry) -> Iterator[tuple[str, Entry]]:
@@ -50,14 +54,21 @@ def measured_joints(entry: Entry) -> Iterator[tuple[str, Entry]]:
 
 
 def read_measured(
-    entry: Entry, scope: Scope, joints: Sequence[Joint], bodies: Collection[str], loops: Collection[str]
+    entry: Entry,
+    scope: Scope,
+    joints: Sequence[Joint],
+    bodies: Collection[str],
+    loops: Collection[str],
+    cables: Sequence[Cable] = (),
 ) -> Measured:
-    """`measured:`, each a joint's name, `{joint, sigma}`, or `{pose, name, xyz, rpy, of, angles, sigma}`.
+    """`measured:`, each a joint's name, `{joint, sigma}`, `{pose, name, xyz, rpy, of, angles, sigma}`, or
+    `{swivel, name, sigma}`.
 
     Args:
         joints: Of the robot.
         bodies: Of the robot.
         loops: Names of its loops.
+        cables: Whose pulleys may have encoders.
     """
     found = Measured()
     places: dict[str, Entry] = {}
@@ -65,6 +76,8 @@ def read_measured(
         fields = _fields(item)
         if "pose" in fields:
             names = _add_pose(found, item, fields, scope, joints, bodies, loops)
+        elif "swivel" in fields:
+            names = _add_swivel(found, item, fields, joints, bodies, loops, cables)
         else:
             names = (_joint(fields["joint"], joints, bodies),)
         for name in names:
@@ -84,12 +97,14 @@ def _fields(item: Entry) -> Mapping[str, Entry]:
     if not item.is_mapping:
         return {"joint": item}
     given = item.mapping()
-    if ("joint" in given) == ("pose" in given):
+    kinds = {"joint": _JOINT_KEYS, "pose": _POSE_KEYS, "swivel": _SWIVEL_KEYS}
+    named = [kind for kind in kinds if kind in given]
+    if len(named) != 1:
         raise item.error(
-            "an item of 'measured' is a joint or the pose of a body",
-            "write a joint's name, {joint: motor1, sigma: 1e-4} or {pose: platform}",
+            "an item of 'measured' is a joint, the pose of a body or the swivel of a cable's pulley",
+            "write a joint's name, {joint: motor1, sigma: 1e-4}, {pose: platform} or {swivel: cable1}",
         )
-    return item.fields(_POSE_KEYS if "pose" in given else _JOINT_KEYS)
+    return item.fields(kinds[named[0]])
 
 
 def _joint(entry: Entry, joints: Sequence[Joint], bodies: Collection[str]) -> str:
@@ -134,6 +149,39 @@ def _add_pose(
     found.welds += (weld,)
     found.poses += (pose,)
     return pose.measured
+
+
+def _add_swivel(
+    found: Measured,
+    item: Entry,
+    fields: Mapping[str, Entry],
+    joints: Sequence[Joint],
+    bodies: Collection[str],
+    loops: Collection[str],
+    cables: Sequence[Cable],
+) -> tuple[str, ...]:
+    """Read the encoder of a pulley about its swivel axis, with its joint; returns that joint."""
+    wanted = fields["swivel"].text()
+    cable = next((one for one in cables if one.name == wanted), None)
+    if cable is None:
+        names = [one.name for one in cables]
+        raise fields["swivel"].error(f"unknown cable '{wanted}'" + nearest(wanted, names), "name a cable")
+    if cable.axis is None:
+        raise fields["swivel"].error(f"cable '{wanted}' has no pulley that swivels", "give it a `pulley:`")
+    if cable.x is None:
+        raise fields["swivel"].error(
+            f"nothing says where the swivel angle of '{wanted}' is zero",
+            "give the direction from the swivel axis: pulley: {radius: ..., axis: ..., x: [1, 0, 0]}",
+        )
+    name = fields["name"].text() if "name" in fields else f"swivel_{wanted}"
+    taken = {one for joint in (*joints, *found.chains) for one in (joint.name, *joint.positions)}
+    if name in taken | set(loops):
+        raise item.error(
+            f"the swivel encoder needs the name '{name}', which is taken", "give it another name"
+        )
+    found.chains += (swivel_joint(name, {*bodies, *(joint.child for joint in found.chains)}),)
+    found.swivels += (Swivel(name, wanted),)
+    return (name,)
 
 
 def _check_names(

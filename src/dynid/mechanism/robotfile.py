@@ -119,6 +119,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         couplings=parts.couplings,
         loops=(*parts.loops, *measured.welds),
         cables=parts.cables,
+        swivels=measured.swivels,
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
@@ -190,7 +191,7 @@ def _measured(
 ) -> Measured:
     if "measured" in fields:
         loops = {loop.name for loop in parts.loops}
-        return read_measured(fields["measured"], scope, parts.joints, parts.bodies, loops)
+        return read_measured(fields["measured"], scope, parts.joints, parts.bodies, loops, parts.cables)
     closed = bool(parts.loops or parts.cables)
     return Measured(default_measured(parts.joints, parts.couplings, actuators, closed=closed))
 
