@@ -102,7 +102,8 @@ def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> 
         rho = measured - columns @ (x / size)
         scale = np.sqrt(np.mean(rho**2, axis=0))
     _, _, Vt = np.linalg.svd(W / size, full_matrices=False)
-    inverse = np.where(s > 1e-9 * s[0], 1.0 / np.where(s > 0, s, 1.0), np.inf)
+    # A direction that nothing tells is as good as unknown, but a number.
+    inverse = 1.0 / np.maximum(s, 1e-9 * s[0])
     sigma = np.sqrt(np.sum((Vt.T * inverse) ** 2, axis=1)) / size
     return DenseFit(x / size, sigma * np.sqrt(6 * n / max(6 * n - int(rank), 1)), scale)
 

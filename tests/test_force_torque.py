@@ -1,0 +1,409 @@
+"""Force/torque sensors: experiment files, biases, wrong logs, exported compensation."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.compensation_export import compensation_document, compensation_files
+from dynid.errors import InputError
+from dynid.experiment import Experiment, from_plain, read_experiment
+from dynid.identification import identify_logs, prepare, run_experiment, validate_result
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, with_force_sensor
+from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Payload
+from dynid.mechanism.sensor_reader import sensor_document, sensor_from
+from dynid.motion.logs import log_from_arrays
+from dynid.report.output import write_results
+from dynid.statistics.estimate import Estimate
+from tests.arms import write_csv
+from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
+
+RATE = 50.0
+RUNS = [(0, 250), (250, 500), (500, 750), (750, 1000)]
+
+
+def identified(robot, *logs, **options) -> Estimate:
+    options = {"estimator": "consistent", **options}
+    return identify_logs(robot, list(logs), experiment=Experiment(robot=robot, **options))
+
+
+def codes(found: Estimate) -> set[str]:
+    return {notice.code for notice in found.warnings}
+
+
+def told(found: Estimate, code: str) -> str:
+    return next(notice.text for notice in found.warnings if notice.code == code)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A log file and an experiment as a user writes them."""
+    place = tmp_path_factory.mktemp("wrist")
+    t, truth, q = wrist_samples(Setup(), rate=RATE)
+    rng = np.random.default_rng(1)
+    for name in ("wrist", "other"):
+        measured = truth.wrench + BIAS + NOISE * rng.standard_normal((len(t), 6))
+        columns = {"t": t} | {f"q_{i + 1}": q[:, i] for i in range(7)}
+        columns |= dict(zip(COMPONENTS, measured.T, strict=True))
+        write_csv(place / f"{name}.csv", columns)
+    (place / "wrist.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    return place
+
+
+EXPERIMENT = """
+robot: panda
+logs: [wrist.csv]
+validate: [other.csv]
+force_sensor: {body: link_7, xyz: [0, 0, 0.107], rpy: [0, 0, pi/4], tool: gripper}
+"""
+
+
+@pytest.fixture(scope="module")
+def result(folder) -> Estimate:
+    return run_experiment(read_experiment(folder / "wrist.yaml"))
+
+
+def test_a_file_of_columns_gives_tool_and_bias(result) -> None:
+    assert (result.model, result.estimator) == ("wrench", "consistent")
+    names = [one.name for one in result.parameters]
+    assert names == [
+        *(f"Off_{name}" for name in COMPONENTS),
+        *tool_values(name="gripper"),
+    ]
+    for name, true in tool_values(name="gripper").items():
+        # Six deviations: chance does not get there.
+        assert abs(result[name].value - true) < 6 * result[name].sigma
+    assert {one.unit for one in result.parameters[:6]} == {"N", "N m"}
+    assert not codes(result) & {"wrench-frame", "bias-drift", "rotation-little", "generic-prior"}
+
+
+def test_other_logs_are_predicted_as_measured(result) -> None:
+    one = result.validation[0]
+    # 0.5 N and 0.02 N m of noise on readings of 10 N and 0.4 N m are 5 %, filtered less.
+    assert one.independent
+    assert one.residual_percent < 5.0
+    assert [group.name for group in one.groups] == list(COMPONENTS)
+
+
+def test_a_saved_result_predicts_and_its_compensation_runs_alone(folder, result, tmp_path) -> None:
+    write_results(result, tmp_path / "out")
+    found, _ = validate_result(tmp_path / "out", [folder / "other.csv"])
+    # The same prediction by the same filters.
+    assert found[0].residual_percent == pytest.approx(result.validation[0].residual_percent, rel=1e-6)
+    spec = importlib.util.spec_from_file_location("alone", tmp_path / "out" / "compensation.py")
+    alone = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(alone)
+    parameters = alone.read(tmp_path / "out" / "compensation.json")
+    assert parameters["tool"]["mass"] == result["M_gripper"].value
+    t, truth, _ = wrist_samples(Setup(), rate=5.0)
+    motion = wrist_motion()
+    for i in range(len(t)):
+        at = t[i : i + 1]
+        state = (motion.q(at)[0], motion.dq(at)[0], motion.ddq(at)[0])
+        left = alone.compensate_joints(parameters, truth.wrench[i] + BIAS, *state)
+        # No contact: what is left is the error of the parameters, deviations of 0.01 N and 5e-4 N m.
+        assert np.all(np.abs(left) < np.repeat([0.2, 0.01], 3))
+
+
+def test_exported_program_needs_nothing_but_python(result) -> None:
+    program = result.files["compensation.py"]
+    imports = [line for line in program.splitlines() if line.startswith(("import", "from"))]
+    allowed = ("__future__", "json", "math", "collections.abc", "pathlib", "typing")
+    assert all(any(f" {name} " in f"{line} " for name in allowed) for line in imports)
+    assert "dynid." not in program.replace("dynid.compensation/1", "")
+
+
+def test_compensation_refuses_odd_names_and_numbers() -> None:
+    robot, log = wrist_log(rate=RATE)
+    job = prepare(robot, [log], Experiment(robot=robot))
+    chi = np.ones(len(job.parameters))
+    assert set(compensation_files(job, chi)) == {"compensation.py", "compensation.json"}
+    with pytest.raises(InputError, match="not finite"):
+        compensation_files(job, chi * np.nan)
+    odd = replace(job, mechanism=replace(robot, name='x"; import os'))
+    with pytest.raises(InputError, match="cannot stand in the files"):
+        compensation_document(odd, chi)
+
+
+def test_compensation_reads_no_other_file(tmp_path) -> None:
+    from dynid.compensation import read
+
+    (tmp_path / "a.json").write_text(json.dumps({"schema": "other"}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"dynid\.compensation/1"):
+        read(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{body: link_7, bais: none}", "bias"),
+        ("{body: link_7, bias: segments}", "segment"),
+        ("{body: link_7, mounting: rpz}", "rpy"),
+        ("{body: link_7, gravity: estimated}", "estimate"),
+        ("{body: link_7, sign: loads}", "load"),
+        ("{xyz: [0, 0, 0]}", "'body' is missing"),
+        ("{body: link_7, imu: true, gravity: estimate}", "feels gravity itself"),
+        ("{body: link_7, range: {force: 0, moment: 1}}", "not positive"),
+        ("{body: link_7, tool: {name: t, known: {M: -1}}}", "negative"),
+    ],
+)
+def test_bad_keys_are_refused_with_the_nearest_name(tmp_path, line: str, said: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(f"robot: panda\nlogs: [a.csv]\nforce_sensor: {line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 3") as refused:
+        read_experiment(file)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": "inverse"}, "model 'wrench'"),
+        ({"gains": "all"}, "'gains'"),
+        ({"drive": ("Fv",)}, "'drive'"),
+    ],
+)
+def test_options_that_a_sensor_does_not_know(options, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Experiment(robot="panda", force_sensor=SENSOR, **from_plain(options) | {"estimator": "wls"})
+
+
+def test_bodies_and_names_are_checked() -> None:
+    arm = load_robot("panda")
+    with pytest.raises(InputError, match="link_7"):
+        with_force_sensor(arm, ForceSensor(body="link7"))
+    with pytest.raises(InputError, match="a body of robot"):
+        with_force_sensor(arm, ForceSensor(body="link_7", tool="link_6"))
+
+
+def test_a_sensor_survives_its_record() -> None:
+    sensor = replace(SENSOR, imu=None, mounting="rpy", limits=(100.0, 5.0), known={"M": 1.2}, tool="hand")
+    again = sensor_from(json.loads(json.dumps(sensor_document(sensor))))
+    assert sensor_document(again) == sensor_document(sensor)
+    inertial = ForceSensor(imu=Frame(np.eye(3), np.array([0.0, 0.1, 0.0])))
+    assert sensor_document(sensor_from(sensor_document(inertial))) == sensor_document(inertial)
+
+
+def test_python_may_describe_the_sensor_plainly() -> None:
+    made = from_plain({"force_sensor": {"body": "link_7", "xyz": [0, 0, 0.1], "tool": {"known": {"M": 2}}}})
+    assert made["estimator"] == "consistent"
+    assert made["force_sensor"].known == {"M": 2.0}
+    with pytest.raises(InputError, match="bias"):
+        from_plain({"force_sensor": {"body": "link_7", "biass": "none"}})
+
+
+def test_the_other_sign_is_refused_by_gravity() -> None:
+    with pytest.raises(InputError, match=r"-1\.3") as refused:
+        identified(*wrist_log(rate=RATE, asked=replace(SENSOR, sign="reaction")))
+    assert "sign: load" in str(refused.value)
+
+
+def test_a_wrench_in_axes_of_the_base_is_told() -> None:
+    robot, log = wrist_log(rate=RATE)
+    R = wrist_samples(Setup(), rate=RATE)[1].R
+    turned = np.concatenate(
+        [np.einsum("nij,nj->ni", R, part) for part in np.split(log.tau, 2, axis=1)], axis=1
+    )
+    assert "the base frame" in told(identified(robot, replace(log, tau=turned)), "wrench-frame")
+
+
+def test_a_wrench_in_axes_of_the_flange_is_told() -> None:
+    robot, log = wrist_log(rate=RATE)
+    turned = np.concatenate([part @ SENSOR.frame.R.T for part in np.split(log.tau, 2, axis=1)], axis=1)
+    assert "body 'link_7'" in told(identified(robot, replace(log, tau=turned)), "wrench-frame")
+
+
+DRIFT = np.zeros((4, 6))
+DRIFT[2, 1], DRIFT[3, 5] = 1.0, 0.05
+
+
+def test_drift_between_segments_is_told_where_one_bias_is_meant() -> None:
+    found = identified(*wrist_log(rate=RATE, segments=RUNS, drift=DRIFT))
+    assert "segment" in told(found, "bias-drift")
+    same = identified(*wrist_log(rate=RATE, segments=RUNS))
+    assert "bias-drift" not in codes(same)
+
+
+def test_every_segment_may_have_its_own_bias() -> None:
+    found = identified(
+        *wrist_log(rate=RATE, segments=RUNS, drift=DRIFT, asked=replace(SENSOR, bias="segment"))
+    )
+    assert sum(one.name.startswith("Off_") for one in found.parameters) == 24
+    for k in range(4):
+        for c, name in enumerate(COMPONENTS):
+            one = found[f"Off_{name}_wrist_{k + 1}"]
+            # Six deviations.
+            assert abs(one.value - BIAS[c] - DRIFT[k, c]) < 6 * one.sigma
+    written = json.loads(found.files["compensation.json"])
+    # The mean of four.
+    np.testing.assert_allclose(
+        written["bias"],
+        [np.mean([found[f"Off_{name}_wrist_{k}"].value for k in (1, 2, 3, 4)]) for name in COMPONENTS],
+        rtol=1e-12,
+    )
+
+
+def test_a_log_not_seen_gets_the_mean_bias_of_the_segments() -> None:
+    robot, log = wrist_log(rate=RATE, segments=RUNS, asked=replace(SENSOR, bias="segment"))
+    _, other = wrist_log(rate=RATE, seed=5, name="other")
+    experiment = Experiment(robot=robot, estimator="consistent")
+    found = identify_logs(robot, [log], [other], experiment)
+    # Noise alone, as for one constant bias.
+    assert found.validation[0].residual_percent < 5.0
+
+
+def test_without_bias_there_are_no_columns_for_it() -> None:
+    setup = Setup(bias=0.0 * BIAS)
+    found = identified(*wrist_log(setup, rate=RATE, asked=replace(SENSOR, bias="none")))
+    assert [one.name for one in found.parameters] == list(tool_values())
+
+
+def test_little_turning_says_what_it_cannot_tell() -> None:
+    found = identified(*wrist_log(rate=RATE, motion=wrist_motion(size=0.004)))
+    text = told(found, "rotation-little")
+    assert "only turning tells weight from bias" in text
+    assert "M_tool" in text
+    assert "moment of gravity" in text
+    assert "XX_tool" in text
+    assert "rad/s^2" in text
+
+
+def test_standing_still_leaves_everything_to_the_bias() -> None:
+    """One pose: nothing tells the weight from the bias, and the result says so."""
+    robot, log = wrist_log(rate=RATE, motion=wrist_motion(size=0.0), encoder=0.0)
+    found = identified(robot, log, estimator="wls")
+    lost = {one.name.removesuffix("_R") for one in found.not_identifiable}
+    assert {"M_tool", "MX_tool", "MZ_tool", "ZZ_tool"} <= lost
+
+
+def test_static_poses_tell_mass_and_centre_and_leave_inertia_to_a_ball() -> None:
+    """A slow log: with a generic prior a consistent body still exists."""
+    slow = wrist_motion(seconds=400.0, size=0.05)
+    found = identified(*wrist_log(rate=5.0, motion=slow, seconds=400.0, encoder=0.0))
+    assert abs(found["M_tool"].value / 1.3 - 1.0) < 0.005
+    assert "rotation-little" in codes(found)
+    entries = {one["name"]: one["value"] for one in found.standard}
+    assert entries["XX_tool"] > 0
+
+
+def test_readings_at_the_end_of_the_range_are_told_and_left_out() -> None:
+    robot, log = wrist_log(rate=RATE, asked=replace(SENSOR, limits=(18.0, 1.2)))
+    clipped = replace(log, tau=np.clip(log.tau, -np.repeat([18.0, 1.2], 3), np.repeat([18.0, 1.2], 3)))
+    found = identified(robot, clipped)
+    assert "fz" in told(found, "sensor-saturated")
+    # Left out, they do no harm: as many deviations as without.
+    assert abs(found["M_tool"].value - 1.3) < 6 * found["M_tool"].sigma
+
+
+def test_an_accelerometer_in_another_unit_is_told() -> None:
+    t, truth, _ = wrist_samples(Setup(), rate=RATE)
+    robot = with_force_sensor(load_robot("panda"), ForceSensor(imu=identity_frame()))
+    for scale, wrong in ((1.0, False), (1.06, True), (1 / 9.81, True)):
+        signals = np.hstack([truth.omega, scale * truth.specific])
+        noisy = truth.wrench + NOISE * np.random.default_rng(0).standard_normal((len(t), 6))
+        found = identified(robot, log_from_arrays(robot, t, signals, noisy))
+        assert ("imu-gravity" in codes(found)) is wrong
+
+
+def test_imu_columns_have_their_plain_names(tmp_path) -> None:
+    t, truth, _ = wrist_samples(Setup(), rate=RATE)
+    noisy = truth.wrench + NOISE * np.random.default_rng(0).standard_normal((len(t), 6))
+    names = ("wx", "wy", "wz", "ax", "ay", "az")
+    signals = np.hstack([truth.omega, truth.specific / 9.81]).T
+    write_csv(
+        tmp_path / "imu.csv", {"t": t} | dict(zip((*names, *COMPONENTS), (*signals, *noisy.T), strict=True))
+    )
+    (tmp_path / "imu.yaml").write_text(
+        "robot: panda\nlogs: [imu.csv]\nforce_sensor: {imu: true}\n"
+        "columns: {ax: {scale: 9.81}, ay: {scale: 9.81}, az: {scale: 9.81}}\n",
+        encoding="utf-8",
+    )
+    found = run_experiment(read_experiment(tmp_path / "imu.yaml"))
+    assert abs(found["M_tool"].value - 1.3) < 6 * found["M_tool"].sigma
+    assert json.loads(found.files["compensation.json"])["chain"] is None
+
+
+def test_loads_on_the_tool_are_told_apart_from_it() -> None:
+    """A log without and one with a box on the gripper: two bodies from one sensor."""
+    box = 0.7 * TOOL
+    frame = Frame(np.eye(3), np.array([0.0, 0.0, 0.15]))
+    arm = replace(
+        with_force_sensor(load_robot("panda"), SENSOR), payloads={"box": Payload("box", "tool", frame)}
+    )
+    from dynid.mechanism.inertia import in_parent_frame
+
+    together = TOOL + in_parent_frame(box, frame.R, frame.p)
+    _, free = wrist_log(rate=RATE)
+    _, loaded = wrist_log(Setup(tool=together), rate=RATE, seed=4, name="loaded")
+    found = identified(arm, free, replace(loaded, payloads=("box",)))
+    for name, true in (tool_values() | tool_values(box, "box")).items():
+        # Six deviations.
+        assert abs(found[name].value - true) < 6 * found[name].sigma
+    assert json.loads(found.files["compensation.json"])["payloads"]["box"]["mass"] == found["M_box"].value
+
+
+def test_a_measured_pose_moves_the_sensor_as_joints_do(tmp_path) -> None:
+    """Pose columns instead of an arm: a free joint in the robot file."""
+    import pinocchio as pin
+
+    from tests.oracle import pinocchio_model
+
+    setup = Setup(sensor=replace(SENSOR, frame=identity_frame()))
+    t, truth, q = wrist_samples(setup, rate=RATE)
+    arm = load_robot("panda")
+    model, where = pinocchio_model(arm)
+    data = model.createData()
+    rows = []
+    for row in q:
+        pin.forwardKinematics(model, data, row)
+        at = data.oMi[where["link_7"][0]] * where["link_7"][1]
+        x, y, z, w = pin.Quaternion(at.rotation).coeffs()
+        rows.append([*at.translation, w, x, y, z])
+    noisy = truth.wrench + BIAS + NOISE * np.random.default_rng(3).standard_normal((len(t), 6))
+    names = ("x", "y", "z", "qw", "qx", "qy", "qz", *COMPONENTS)
+    columns = np.hstack([np.array(rows), noisy]).T
+    write_csv(tmp_path / "pose.csv", {"t": t} | dict(zip(names, columns, strict=True)))
+    (tmp_path / "free.yaml").write_text(
+        "name: handheld\njoints: [{name: pose, kind: free, parent: base, child: flange}]\nmeasured: [pose]\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "job.yaml").write_text(
+        "robot: free.yaml\nlogs: [pose.csv]\nforce_sensor: {body: flange}\n", encoding="utf-8"
+    )
+    found = run_experiment(read_experiment(tmp_path / "job.yaml"))
+    for name, true in tool_values().items():
+        # Six deviations.
+        assert abs(found[name].value - true) < 6 * found[name].sigma
+
+
+def test_a_sensor_on_a_closed_robot() -> None:
+    """The platform of a Stewart robot: its pose follows from six legs, the tool hangs below."""
+    from dynid.excitation.design import random_motion
+    from dynid.projection.sensor_columns import SensorColumns
+
+    arm = load_robot("stewart")
+    robot = with_force_sensor(arm, ForceSensor(body="platform"))
+    motion = random_motion(arm, 3, draws=2)
+    t = np.arange(0.0, 10.0, 0.02)
+    states = motion.q(t)
+    blank = log_from_arrays(robot, t, states, np.zeros((len(t), 6)))
+    job = prepare(robot, [blank], Experiment(robot=robot))
+    source = job.sources[0]
+    columns = SensorColumns(robot, job.parameters, range(6))
+    measured = np.zeros((len(t), 6))
+    for start, stop in source.pieces():
+        moved = source.frames.along(start, source.motion.states(start, stop))
+        measured[start:stop] = columns.wrench(moved, np.zeros(0)) @ TOOL
+    found = identified(robot, replace(blank, tau=measured), estimator="wls")
+    for name, true in tool_values().items():
+        if name in {one.name for one in found.parameters}:
+            # The same motion on both sides: what differs is the row filter, at the pieces' ends.
+            assert found[name].value == pytest.approx(true, rel=1e-6, abs=1e-8)
+    assert {"M_tool", "MX_tool", "MZ_tool", "XX_tool"} <= {one.name for one in found.parameters}
