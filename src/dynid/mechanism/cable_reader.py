@@ -10,9 +10,10 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.entry import Entry
-from dynid.errors import nearest
+from dynid.errors import InputError, nearest
 from dynid.mechanism.cable import Cable, cable_joint
-from dynid.mechanism.cable_shape import shape_of
+from dynid.mechanism.cable_shape import CableShape, shape_of
+from dynid.mechanism.frame import ROUNDING
 from dynid.mechanism.joint_reader import read_axis, read_frame
 from dynid.mechanism.measured_start import body_frame
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Mechanism
@@ -20,6 +21,7 @@ from dynid.mechanism.parts import Parts
 from dynid.mechanism.scope import Scope
 
 _PARALLEL = 1e-6
+_ON_AXIS = 1e-9  # of the cable's length
 
 
 def add_cables(entry: Entry, scope: Scope, parts: Parts) -> None:
@@ -48,11 +50,31 @@ def start_lengths(robot: Mechanism, start: Mapping[str, float]) -> dict[str, flo
     swivels = {swivel.cable: swivel.name for swivel in robot.swivels}
     for cable in robot.cables:
         x = seen_from_entry(robot, cable, start)
+        shape = shape_of(cable.radius, x[None])
+        _refuse_singular(robot, cable, shape)
         if cable.length is None:
-            found[cable.name] = float(shape_of(cable.radius, x[None]).length[0])
+            found[cable.name] = float(shape.length[0])
         if cable.name in swivels:
             found[swivels[cable.name]] = float(np.arctan2(x[1], x[0]))
     return found
+
+
+def _refuse_singular(robot: Mechanism, cable: Cable, shape: CableShape) -> None:
+    """Refuse an attachment on the swivel axis, inside the pulley or at the eyelet, at the start pose."""
+    what = ""
+    if not np.isfinite(shape.straight[0]):
+        what = f"ends inside its pulley of {cable.radius:g} m"
+    elif shape.length[0] < ROUNDING:
+        what = "has no length"
+    elif cable.radius > 0.0 and shape.off_axis[0] < _ON_AXIS * shape.length[0]:
+        what = "ends on its swivel axis, where the pulley can turn anywhere"
+    if what:
+        raise InputError(
+            f"cable '{cable.name}' {what} at the start pose",
+            file=robot.file,
+            place=f"cables: '{cable.name}'",
+            remedy="check its points and axis, or give another pose under `start:`",
+        )
 
 
 def seen_from_entry(robot: Mechanism, cable: Cable, start: Mapping[str, float]) -> Float[Array, "3"]:

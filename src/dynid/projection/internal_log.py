@@ -119,7 +119,9 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
     if whole:
         spread = estimated(log, mechanism, [name for name in log.position_names if name not in cables])
         origins = {a: pose for (a, _), pose in zip(log.segments, spread.first, strict=True)}
-        log = replace(log, origins=origins, notices=(*log.notices, *check_spread(log, spread, cables)))
+        log = replace(
+            log, origins=origins, notices=(*log.notices, *spread.notices, *check_spread(log, spread, cables))
+        )
     if has_lengths:
         log = check_given(log, mechanism, cables, spread)
     if spread is not None and (source == ESTIMATE or not has_lengths):

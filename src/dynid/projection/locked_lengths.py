@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.cable_states import singular_cables
 from dynid.kinematics.nearest_pose import nearest_pose
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import driven_cables
@@ -37,6 +38,7 @@ class Spread:
         below, above: Farthest from the median, shape (s, c), in [m].
         worst: Sample farthest from the median, shape (s, c).
         first: Positions of all joints at the beginning of each run, shape (s, n_q).
+        notices: Poses at which a cable is singular.
     """
 
     mean: Float[Array, "s c"]
@@ -45,6 +47,7 @@ class Spread:
     above: Float[Array, "s c"]
     worst: Int[Array, "s c"]
     first: Float[Array, "s q"]
+    notices: tuple[Notice, ...] = ()
 
 
 def cable_lengths(
@@ -73,13 +76,17 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     """Lengths of every run from the poses of the log, evenly thinned where it is long."""
     columns = [log.position_names.index(name) for name in positions]
     parts: list[tuple[Array, ...]] = []
+    told: list[Notice] = []
     for a, b in log.segments:
         at = np.arange(a, b, max(1, (b - a) // _MOST))
         q, L = _seen(mechanism, log.q[at][:, columns], positions)
+        told += singular_cables(mechanism, q)
         off = L - np.median(L, axis=0)
         worst = at[np.argmax(np.abs(off), axis=0)]
         parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
-    return Spread(*(np.array([part[k] for part in parts]) for k in range(6)))
+    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in told}
+    means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
+    return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 
 
 def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:

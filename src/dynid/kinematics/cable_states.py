@@ -1,0 +1,81 @@
+"""Cables of a mechanism at poses: shapes, lines of action and the Jacobian Xi of their lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.cable import Cable
+from dynid.mechanism.cable_shape import CableShape, shape_of
+from dynid.mechanism.frame import Frame
+from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.notices import Notice
+
+_NEAR = 1e-3  # of a cable's length: nearer to its swivel axis, a pulley turns faster than it is followed
+
+
+def cable_shapes(
+    mechanism: Mechanism, q: Float[Array, "n q"]
+) -> Iterator[tuple[Cable, CableShape, Float[Array, "n 3 3"], Float[Array, "n 3"]]]:
+    """Each cable with its shape in the entry frame, and that frame's R and origin D in the base frame.
+
+    Args:
+        q: Positions of all joints, shape (n, n_q).
+    """
+    still = np.zeros((len(q), len(mechanism.coordinates)))
+    tree = tree_of(mechanism)
+    motion = body_motion(tree, q, still, still)
+
+    def placed(body: str, frame: Frame) -> tuple[Float[Array, "n 3 3"], Float[Array, "n 3"]]:
+        if body == BASE:
+            return np.broadcast_to(frame.R, (len(q), 3, 3)), np.broadcast_to(frame.p, (len(q), 3))
+        i = tree.body_names.index(body)
+        return motion.R[:, i] @ frame.R, motion.p[:, i] + motion.R[:, i] @ frame.p
+
+    for cable in mechanism.cables:
+        R, D = placed(cable.body_from, cable.entry)
+        A = placed(cable.body_to, cable.attachment)[1]
+        yield cable, shape_of(cable.radius, np.einsum("nij,ni->nj", R, A - D)), R, D
+
+
+def cable_jacobian(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n c v"]:
+    """Xi: rates of the cables' lengths per unit rate of every coordinate that carries bodies.
+
+    Rows for all cables in file order, zero in the coordinates of the cables themselves; for a free platform
+    the first six columns are [CableRobot, eqs 3, 4], moments about the platform's axes.
+    """
+    from dynid.kinematics.closure import Closure
+
+    closure = Closure(mechanism)
+    rows = [closure.names.index(cable.name) for cable in mechanism.cables]
+    A = closure.values(q).A[:, rows].copy()
+    own = [mechanism.coordinates.index(cable.name) for cable in mechanism.cables if cable.length is None]
+    A[:, :, own] = 0.0
+    return A
+
+
+def singular_cables(mechanism: Mechanism, q: Float[Array, "n q"]) -> list[Notice]:
+    """Cables that come too near their swivel axis, or end inside their pulley, at some of the poses."""
+    told = []
+    for cable, shape, _, _ in cable_shapes(mechanism, q):
+        if cable.radius == 0.0:
+            continue
+        inside = ~np.isfinite(shape.straight)
+        near = np.nanmin(shape.off_axis / np.where(inside, 1.0, shape.length))
+        if inside.any():
+            text = f"cable '{cable.name}' ends inside its pulley at {int(inside.sum())} of {len(q)} poses"
+            told.append(
+                Notice("cable-inside", text, "check its points, the radius and the columns of the log")
+            )
+        elif near < _NEAR:
+            least = 1e3 * float(shape.off_axis.min())
+            text = (
+                f"cable '{cable.name}' ends {least:.2g} mm beside its swivel axis, where its pulley can turn"
+            )
+            text += " anywhere"
+            told.append(Notice("cable-on-axis", text, "check `axis`, or keep away from such poses"))
+    return told
