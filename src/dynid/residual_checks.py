@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.base.system import BaseSystem, mapped_blocks
+from dynid.base.words import listed
 from dynid.experiment import Experiment
 from dynid.job import Job, row_groups
 from dynid.mechanism.parameters import Parameter
@@ -93,7 +94,9 @@ def _suspects(
     tests = [_row(one, one.suspect in blamed) for one in final.values()]
     shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
     notices = [*told, *_gathered([_notice(one, job, shared) for one in guilty])]
-    return tests, notices, sources[0].untested()
+    hidden = [f"{one.test} of {one.about}" for one in suspects if one not in first]
+    untested = [f"{listed(hidden)} (these motions do not tell it from the parameters)"] if hidden else []
+    return tests, notices, (*sources[0].untested(), *untested)
 
 
 def _held(
