@@ -30,7 +30,7 @@ from dynid.plant.drives import Drives
 from dynid.plant.reference import Reference, reference_along
 from dynid.plant.run import PlantRun, joined
 from dynid.plant.settings import PlantSettings, substeps
-from dynid.plant.stability import check_bandwidth, check_tracking
+from dynid.plant.stability import check_bandwidth, check_tracking, unstable
 from dynid.regressor.regressor import energy_row
 
 _BLOCK = 64  # logged samples for which the reference is made at a time
@@ -80,6 +80,8 @@ class ForwardPlant:
         self._energy_chi = _body_values(mechanism, rigid, mounted)
         self.q, self.dq = np.array(q)[None], np.array(dq)[None]
         self.z, self.work = self.drives.at_rest, 0.0
+        self._stage, self._begun = 0, np.zeros(len(self.drives.owners))
+        self._powers: list[float] = []
         self._controller: Controller | None = None
         self._mobility = self._mobile()
         self.drives.set_width(self.felt(self.drives.D), step)
@@ -123,19 +125,22 @@ class ForwardPlant:
 
     def advance(self, stage: int) -> None:
         """One step from the present state, which began at `stage`."""
-        h, begun, powers = self.step, self.drives.D @ self.dq[0], []
-        bends = self.drives.bends
+        h = self.step
+        self._stage, self._begun, self._powers = stage, self.drives.D @ self.dq[0], []
+        self.q, self.dq = advance(self.dynamics, self.q, self.dq, self._during, 0.0, h)
+        if self.drives.bends:
+            self.z = self.drives.bent(self.z, 0.5 * (self._begun + self.drives.D @ self.dq[0]), h)
+        first, second, third, fourth = self._powers
+        self.work += h / 6.0 * (first + 2.0 * second + 2.0 * third + fourth)
 
-        def efforts(t: float, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n e"]:
-            z = self.drives.bent(self.z, 0.5 * (begun + self.drives.D @ dq[0]), t) if bends and t else self.z
-            found = self._act(stage + round(2.0 * t / h), q[0], dq[0], z)
-            powers.append(float(found @ (self.dynamics.ports @ dq[0])))
-            return found[None]
-
-        self.q, self.dq = advance(self.dynamics, self.q, self.dq, efforts, 0.0, h)
-        if bends:
-            self.z = self.drives.bent(self.z, 0.5 * (begun + self.drives.D @ self.dq[0]), h)
-        self.work += h / 6.0 * (powers[0] + 2.0 * powers[1] + 2.0 * powers[2] + powers[3])
+    def _during(self, t: float, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n e"]:
+        """Efforts a time t [s] after the step began; their power is remembered."""
+        z = self.z
+        if self.drives.bends and t:
+            z = self.drives.bent(z, 0.5 * (self._begun + self.drives.D @ dq[0]), t)
+        found = self._act(self._stage + round(2.0 * t / self.step), q[0], dq[0], z)
+        self._powers.append(float(found @ (self.dynamics.ports @ dq[0])))
+        return found[None]
 
     def energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n 2"]:
         """Potential and kinetic energy of states, shape (n, 2), in [J]."""
@@ -154,6 +159,12 @@ class ForwardPlant:
         """Accelerations per unit of force with the loops closed: the inverse inertia along them."""
         found = self.dynamics.accelerations(self.q, self.dq, np.zeros((1, len(self.dynamics.ports))))
         N = found.N[0]
+        if not np.linalg.eigvalsh(found.mass[0]).min() > 0.0:
+            raise InputError(
+                f"the true parameters of robot '{self.mechanism.name}' give an inertia that is not positive",
+                file=self.mechanism.file,
+                remedy="give masses and inertias that bodies can have, or rotor inertias",
+            )
         return np.asarray(N @ np.linalg.solve(found.mass[0], N.T))
 
 
@@ -210,9 +221,12 @@ def recorded_run(
             q[k], dq[k], tau[k], work[k] = plant.q[0], plant.dq[0], efforts[: tau.shape[1]], plant.work
             if reference is not None:
                 check_tracking(robot, reference, t[k], q[k])
-            ddq[k] = plant.accelerations(efforts)
-            for i in range(n_steps if k < n - 1 else 0):
-                plant.advance(stage + 2 * i)
+            try:
+                ddq[k] = plant.accelerations(efforts)
+                for i in range(n_steps if k < n - 1 else 0):
+                    plant.advance(stage + 2 * i)
+            except np.linalg.LinAlgError:
+                raise unstable(t[k], "the equations of motion have no solution") from None
     gap = assembly_of(robot).gaps(q) if robot.is_closed else np.zeros(n)
     if not gap.max(initial=0.0) < _OPEN:
         raise InputError(

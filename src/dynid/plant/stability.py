@@ -12,7 +12,7 @@ from dynid.plant.reference import Reference, position_map
 from dynid.plant.settings import ControllerSettings
 
 _MOST_ANGLE = 1.0  # of bandwidth and step in [rad]: Runge-Kutta bears 2.7 of a critically damped motor alone
-_MOST_AWAY = 2.0  # swings of a motor that it may be away from its reference
+_SWINGS, _ANYHOW = 2.0, 0.5  # of a motor, and rad or m: what it may be away from its reference
 
 
 def check_bandwidth(settings: ControllerSettings, step: float) -> None:
@@ -42,13 +42,17 @@ def check_tracking(mechanism: Mechanism, reference: Reference, t: float, q: Floa
     """
     y = position_map(mechanism) @ q
     away = np.abs(y - reference.at(np.array([t])).y[0])
-    bound = _MOST_AWAY * np.maximum(reference.swing, reference.swing.max(initial=0.0) * 0.1) + 1e-3
-    lost = ~(away < bound)
+    lost = ~(away < _SWINGS * reference.swing + _ANYHOW)
     if lost.any():
         motor = int(np.argmax(lost))
-        raise InputError(
-            f"the simulation is unstable: at {t:.4g} s motor '{mechanism.actuators[motor].name}' is"
-            f" {away[motor]:.3g} rad or m away from its reference",
-            remedy="lower the controller's `bandwidth` (gains too high), take smaller steps, or give it a"
-            " better model of the robot",
-        )
+        name = mechanism.actuators[motor].name
+        raise unstable(t, f"motor '{name}' is {away[motor]:.3g} rad or m away from its reference")
+
+
+def unstable(t: float, what: str) -> InputError:
+    """The refusal of a run that went out of hand at t [s]."""
+    return InputError(
+        f"the simulation is unstable: at {t:.4g} s {what}",
+        remedy="lower the controller's `bandwidth` (gains too high), take smaller steps, or give it a better"
+        " model of the robot",
+    )
