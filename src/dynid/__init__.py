@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynid.identification import identify
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
+    from dynid.payload import payload_from_torques
     from dynid.predict import predict_efforts
     from dynid.report.json_file import read_result
     from dynid.statistics.estimate import Estimate
@@ -32,6 +33,7 @@ __all__ = [
     "compare_friction",
     "identify",
     "load_robot",
+    "payload_from_torques",
     "predict_efforts",
     "read_result",
 ]
@@ -43,6 +45,7 @@ _HOME = {
     "compare_friction": "dynid.compare",
     "identify": "dynid.identification",
     "load_robot": "dynid.mechanism.load",
+    "payload_from_torques": "dynid.payload",
     "predict_efforts": "dynid.predict",
     "read_result": "dynid.report.json_file",
 }

@@ -1,0 +1,225 @@
+"""A payload from joint efforts: a loaded log less what a result without load foretells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid import payload_from_torques
+from dynid.errors import InputError
+from dynid.excitation.design import random_motion
+from dynid.excitation.simulate import simulate_log
+from dynid.experiment import Experiment, UnloadedModel, read_experiment
+from dynid.identification import identify_logs, validate_result
+from dynid.linear import prior_values
+from dynid.mechanism.frame import Frame
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.motion.log import Log
+from dynid.report.json_file import json_text, result_document
+from dynid.report.output import write_results
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.solve import solve_logs
+from dynid.statistics.estimate import Estimate
+from dynid.unloaded import unloaded_model
+from tests.wrist import TOOL, tool_values
+
+FRAME = Frame(np.eye(3), np.array([0.0, 0.0, 0.05]))
+BOX = 2.0 * TOOL
+RATE = 200.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A robot with a box, its truth, and a motion for each log."""
+
+    arm: Mechanism
+    loaded: Mechanism
+    truth: dict[str, float]
+    sigma: np.ndarray
+    motions: tuple
+
+    def log(self, k: int, seed: int, loaded: bool, noise: float = 1.0, name: str = "") -> Log:
+        robot = self.loaded if loaded else self.arm
+        own = {n: v for n, v in self.truth.items() if loaded or not n.endswith("_box")}
+        return simulate_log(
+            robot,
+            own,
+            self.motions[k],
+            rate=RATE,
+            duration=10.0,
+            torque_sigma=noise * self.sigma,
+            seed=seed,
+            payloads=("box",) if loaded else (),
+            name=name or ("loaded" if loaded else "unloaded"),
+        )
+
+
+def case(robot: str, body: str) -> Case:
+    arm = replace(load_robot(robot), payloads={})
+    demo = read_demo(demo_file(robot), load_robot(robot))
+    known = {n: v for n, v in demo.truth.items() if n.partition("_")[2] not in load_robot(robot).payloads}
+    loaded = replace(arm, payloads={"box": Payload("box", body, FRAME)})
+    motions = tuple(random_motion(arm, k, frequency=0.1, draws=4) for k in (11, 12))
+    return Case(arm, loaded, known | tool_values(BOX, "box"), np.asarray(demo.torque_sigma), motions)
+
+
+@pytest.fixture(scope="module")
+def panda() -> Case:
+    return case("panda", "link_7")
+
+
+@pytest.fixture(scope="module")
+def folder(panda, tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("payload") / "arm"
+    found = identify_logs(panda.arm, [panda.log(0, 1, loaded=False)])
+    written(found, place)
+    return place
+
+
+def written(found: Estimate, folder: Path) -> None:
+    """The file of a result alone: a report takes longer than a fit."""
+    folder.mkdir(exist_ok=True)
+    (folder / "result.json").write_text(json_text(result_document(found)), encoding="utf-8")
+
+
+def loaded_estimate(case: Case, folder: Path, log: Log, **options):
+    settings = {"estimator": "consistent", "unloaded": UnloadedModel(str(folder)), **options}
+    return identify_logs(case.loaded, [log], experiment=Experiment(robot=case.loaded, **settings))
+
+
+def test_ten_parameters_from_efforts_alone(panda, folder) -> None:
+    found = loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
+    assert [one.name for one in found.parameters] == list(tool_values(BOX, "box"))
+    for name, true in tool_values(BOX, "box").items():
+        # Five deviations; the mass of 2.6 kg to half a percent.
+        assert abs(found[name].value - true) < 5 * found[name].sigma
+    assert abs(found["M_box"].value / 2.6 - 1.0) < 0.005
+    assert "of the variance" in found.choices["uncertainty"]
+    assert "91 parameters" in found.choices["robot without load"]
+
+
+def test_exact_logs_give_the_exact_payload(panda, tmp_path) -> None:
+    """Nothing but the same rows on both sides: no noise, positions exact."""
+    written(identify_logs(panda.arm, [panda.log(0, 1, loaded=False, noise=0.0)]), tmp_path / "arm")
+    found = loaded_estimate(panda, tmp_path / "arm", panda.log(1, 2, loaded=True, noise=0.0), estimator="wls")
+    for name, true in tool_values(BOX, "box").items():
+        # Derivatives at 200 Hz leave 1e-4 of the accelerations.
+        assert found[name].value == pytest.approx(true, rel=2e-3, abs=2e-5)
+
+
+def test_sigma_counts_what_the_result_without_load_does_not_know(panda, folder) -> None:
+    """The formula against brute force: shift the unloaded parameters, solve again, compare."""
+    log = panda.log(1, 2, loaded=True)
+    experiment = Experiment(robot=panda.loaded, unloaded=UnloadedModel(str(folder)))
+    unloaded = unloaded_model(panda.loaded, experiment)
+    solved = solve_logs(unloaded.robot, [log], experiment)
+    root = unloaded.carried(solved.system, solved.data.S, solved.solution.weights)
+    rng = np.random.default_rng(4)
+    step = unloaded.root @ rng.normal(size=unloaded.root.shape[1])
+    shifted = dict(unloaded.robot.known)
+    for name, change in zip(unloaded.names, step.tolist(), strict=True):
+        shifted[name] += 1e-3 * change
+    factor = solved.system.factor(solved.solution.weights)
+    place = {p.name: i for i, p in enumerate(solved.system.parameters)}
+    for known, sign in ((shifted, 1.0), (unloaded.robot.known, -1.0)):
+        c = np.zeros(len(place))
+        for name, value in known.items():
+            c[place[name]] = value
+        solution = np.linalg.lstsq(factor.W @ solved.data.S, factor.Y - factor.W @ c, rcond=None)[0]
+        moved = solution if sign > 0 else moved - solution
+    expected = np.linalg.lstsq(unloaded.root, step, rcond=None)[0]
+    # The map is linear: what is left is rounding of the difference.
+    np.testing.assert_allclose(moved / 1e-3, -root @ expected, rtol=1e-4, atol=1e-7)
+
+
+def test_intervals_cover_the_payload_though_the_robot_is_uncertain(panda, tmp_path) -> None:
+    """Both logs drawn anew each time, five times."""
+    inside, alone = [], []
+    for seed in range(5):
+        written(identify_logs(panda.arm, [panda.log(0, 100 + seed, loaded=False)]), tmp_path / "arm")
+        log = panda.log(1, 500 + seed, loaded=True)
+        found = loaded_estimate(panda, tmp_path / "arm", log, estimator="wls")
+        true = tool_values(BOX, "box")
+        inside.append([p.ci95[0] <= true[p.name] <= p.ci95[1] for p in found.parameters])
+        experiment = Experiment(robot=panda.loaded, unloaded=UnloadedModel(str(tmp_path / "arm")))
+        unloaded = unloaded_model(panda.loaded, experiment)
+        solved = solve_logs(unloaded.robot, [log], experiment)
+        sigma = np.sqrt(np.diag(solved.solution.covariance))
+        error = solved.solution.chi - np.array([true[p.name] for p in found.parameters])
+        alone.append(np.abs(error) < 1.96 * sigma)
+    # 50 intervals that share their robots: 95 % promised, 80 % is five binomial deviations below.
+    assert np.mean(inside) > 0.8
+    # And what the loaded log alone would promise does not hold.
+    assert np.mean(alone) < np.mean(inside)
+
+
+def test_offsets_may_be_found_afresh(panda, folder) -> None:
+    log = panda.log(1, 2, loaded=True)
+    drifted = replace(log, tau=log.tau + np.array([0.5, -0.6, 0.4, 0.5, 0.3, -0.3, 0.2]))
+    options = {"unloaded": UnloadedModel(str(folder), ("Off_*",))}
+    found = loaded_estimate(panda, folder, drifted, **options)
+    for name, true in tool_values(BOX, "box").items():
+        assert abs(found[name].value - true) < 5 * found[name].sigma
+    # The true offset and its drift.
+    assert abs(found["Off_joint_1"].value - 0.6) < 5 * found["Off_joint_1"].sigma
+
+
+def test_the_library_takes_a_folder_and_a_log(panda, folder) -> None:
+    log = replace(panda.log(1, 2, loaded=True), payloads=())
+    found = payload_from_torques(folder, log, "link_7", name="box", xyz=FRAME.p.tolist())
+    same = loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
+    assert found["M_box"].value == pytest.approx(same["M_box"].value, rel=1e-9)  # the same path
+    with pytest.raises(InputError, match="link_7"):
+        payload_from_torques(folder, log, "link7")
+
+
+def test_a_saved_payload_predicts_other_loaded_logs(panda, folder, tmp_path) -> None:
+    found = loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
+    write_results(found, tmp_path / "box")
+    robot = panda.loaded
+    predicted, _ = validate_result(
+        tmp_path / "box", [panda.log(0, 9, loaded=True, name="other")], robot=robot
+    )
+    # Noise of 0.04 to 0.25 N m on some N m of effort.
+    assert predicted[0].residual_percent < 5.0
+
+
+def test_a_file_names_the_result(tmp_path) -> None:
+    file = tmp_path / "box.yaml"
+    text = "robot: panda\nlogs: [{file: a.csv, payload: box}]\npayloads: {box: {body: link_7}}\n"
+    file.write_text(text + 'unloaded: {result: arm/result.json, free: ["Off_*"]}\n', encoding="utf-8")
+    experiment = read_experiment(file)
+    assert experiment.estimator == "consistent"
+    assert experiment.unloaded == UnloadedModel(str(tmp_path / "arm/result.json"), ("Off_*",))
+    file.write_text(text + "unloaded: {results: arm}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="result"):
+        read_experiment(file)
+    file.write_text(text + "unloaded: arm\nties: [legs]\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'ties' cannot be combined"):
+        read_experiment(file)
+
+
+def test_what_cannot_work_is_refused(panda, folder) -> None:
+    log = panda.log(1, 2, loaded=True)
+    with pytest.raises(InputError, match="carries no payload"):
+        loaded_estimate(panda, folder, replace(log, payloads=()))
+    with pytest.raises(InputError, match="fits no parameter"):
+        loaded_estimate(panda, folder, log, unloaded=UnloadedModel(str(folder), ("Offf_*",)))
+    other = replace(panda.loaded, name="other")
+    with pytest.raises(InputError, match="of robot 'panda', the experiment of 'other'"):
+        identify_logs(other, [log], experiment=Experiment(robot=other, unloaded=UnloadedModel(str(folder))))
+
+
+@pytest.mark.parametrize("robot", ["delta"])
+def test_a_closed_robot_weighs_what_its_platform_carries(robot: str, tmp_path) -> None:
+    """A delta's platform never turns: it tells the mass, and says that the rest is a generic body."""
+    closed = case(robot, "platform")
+    written(identify_logs(closed.arm, [closed.log(0, 1, loaded=False)]), tmp_path / "arm")
+    found = loaded_estimate(closed, tmp_path / "arm", closed.log(1, 2, loaded=True))
+    assert [one.name for one in found.parameters] == ["M_box"]
+    assert abs(found["M_box"].value - 2.6) < 5 * found["M_box"].sigma < 0.05
+    assert prior_values(closed.loaded) == {} or found.standard
