@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynid import compensation
+from dynid.excitation.simulate_sensor import simulate_sensor_log
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn, with_force_sensor
@@ -19,7 +20,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.sensor_columns import SensorColumns
-from dynid.projection.sensor_motion import ImuFrames, SensorMotion
+from dynid.projection.sensor_motion import ImuFrames, SensorMotion, frame_motion
 from dynid.statistics.estimate import Estimate
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
@@ -67,6 +68,19 @@ def test_slopes_of_angles_are_finite_differences(samples, mounting: str, gravity
         two = [columns.wrench(motion, x + sign * step) @ TOOL for sign in (1, -1)]
         # Central differences leave h^2 times a third derivative of the size of the wrench.
         np.testing.assert_allclose(slope, (two[0] - two[1]) / (2 * h), atol=1e-7)
+
+
+def test_simulated_logs_are_those_of_pinocchio() -> None:
+    """The library's own simulation, with mounting, tilt and bias, against the independent one."""
+    sensor = replace(SENSOR, mounting="angle", gravity="estimate")
+    robot = with_force_sensor(load_robot("panda"), sensor)
+    x = {"angle_sensor": 0.7, "tilt1_gravity": 0.1, "tilt2_gravity": -0.2}
+    log = simulate_sensor_log(robot, TRUE | x, wrist_motion(), rate=10.0, duration=20.0)
+    down = sensor.tilted(np.array(list(x.values())), robot.gravity)
+    setup = Setup(turned=turn(2, 0.7), gravity=down)
+    truth = wrist_samples(setup, rate=10.0)[1]
+    # Rounding.
+    np.testing.assert_allclose(log.tau[:200], truth.wrench + BIAS, atol=1e-11)
 
 
 def test_imu_anywhere_on_the_sensor_tells_the_motion_of_its_origin(samples) -> None:
@@ -244,7 +258,5 @@ def _three_joints():
 
 
 def _placed(robot, q, dq, ddq) -> SensorMotion:
-    from dynid.projection.sensor_motion import _Place
-
     padded = [np.concatenate([x, np.zeros(6)])[None] for x in (q, dq, ddq)]
-    return _Place(robot)(*padded)
+    return frame_motion(robot)(*padded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +100,11 @@ class _Place:
         moved, b = body_motion(self._tree, q, dq, ddq), self._body
         fine = np.ones(len(q), dtype=bool)
         return SensorMotion(moved.R[:, b], moved.V[:, b, 3:], moved.dV[:, b], fine)
+
+
+def frame_motion(mechanism: Mechanism) -> Callable[..., SensorMotion]:
+    """Motion of the sensor's frame as a function of tree states q (n, n_q), dq and ddq (n, n_v)."""
+    return _Place(mechanism)
 
 
 def random_motion(mechanism: Mechanism, rng: np.random.Generator, n: int, stretch: float) -> SensorMotion:
