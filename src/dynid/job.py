@@ -30,7 +30,7 @@ from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.motion.wrench_table import read_wrench_table
 from dynid.notices import Notice
-from dynid.projection.internal import is_homogeneous
+from dynid.projection.internal import InternalRows, is_homogeneous
 from dynid.projection.internal_log import free_motion_log, measuring_robot, reading_robot
 from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
 from dynid.projection.normalised import NormalisedRows, Reference
@@ -41,6 +41,8 @@ from dynid.projection.wrench_noise import column_noise, untold
 from dynid.regressor.layout import ABSENT
 from dynid.tables import table_plans, table_robot
 from dynid.unit_mass import normalise
+
+_WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 
 Progress = Callable[[str, float], None]
 LogSource = str | os.PathLike[str] | LogEntry | Log
@@ -107,8 +109,8 @@ class Job:
         told = replace(self, foretold=chi)
         return replace(told, sources=tuple(told.rows_along(source.motion) for source in self.sources))
 
-    def rows_along(self, motion: Motion) -> RowSource:
-        """The equations of this job along a motion."""
+    def rows_along(self, motion: Motion, like: RowSource | None = None) -> RowSource:
+        """The equations along a motion; `like`: rows along nearly the same one, whose directions they take."""
         rows = self.model.rows(
             self.mechanism,
             self.parameters,
@@ -117,6 +119,9 @@ class Job:
             foretold=self.foretold,
             **self.row_options,
         )
+        plain = like.source if isinstance(like, NormalisedRows) else like
+        if isinstance(rows, InternalRows) and isinstance(plain, InternalRows):
+            rows.align_to(plain)
         return rows if self.reference is None else NormalisedRows(rows, self.reference)
 
     def _effort_rows(self, inverse: Model) -> Directions:
@@ -248,6 +253,9 @@ def join(
         filters = tuple(_windows(plan, experiment) for plan in plans)
     else:
         filters = row_filters(plans, experiment)
+    if model.homogeneous:
+        # A cut kernel passes the noise of accelerations: whole ones only, where all columns are noisy.
+        filters = tuple(replace(one, support=_WHOLE) for one in filters)
     job = Job(robot, model, parameters, directions, tuple(plans), (), filters, None, options, reference)
     return replace(job, sources=tuple(job.rows_along(motion) for motion in motions))
 

@@ -34,7 +34,10 @@ def with_model_defaults(experiment: Experiment, model: Model) -> Experiment:
     if uncertainty.left_open:
         # Plain total least squares comes with the deviations of its paper.
         uncertainty = UncertaintySettings("classical" if estimator == "tls" else "bootstrap")
-    return replace(experiment, estimator=estimator, uncertainty=uncertainty)
+    options = dict(experiment.estimator_options)
+    if estimator == "gtls":
+        options = {"centred": True, **options}
+    return replace(experiment, estimator=estimator, estimator_options=options, uncertainty=uncertainty)
 
 
 def free_motion_filter(logs: Sequence[Log], asked: FilterSettings) -> FilterSettings:

@@ -14,13 +14,20 @@ from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.base.system import BaseSystem, mapped_blocks
-from dynid.conditioning.rewritten import DifferenceRows, JoinedRows, MixedRows, ReplacedRows, predictor
+from dynid.conditioning.rewritten import (
+    CentredRows,
+    DifferenceRows,
+    JoinedRows,
+    MixedRows,
+    ReplacedRows,
+    predictor,
+)
 from dynid.conditioning.stream import series
 from dynid.errors import InputError
 from dynid.estimator.second_pass import Change, Reduce
 from dynid.job import Job, row_groups
 from dynid.motion.choose import longest
-from dynid.motion.disturb import disturbed, position_sigmas
+from dynid.motion.disturb import disturbed
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
@@ -96,17 +103,27 @@ class LogPass:
         """Differences [dW dY] that noise of the positions makes in the rows, one factor a group."""
         rng = np.random.default_rng(_SEED)
         sources = [
-            DifferenceRows(source, self._rows(_disturbed(source.motion, position, rng)))
+            DifferenceRows(source, self._rows(_disturbed(source.motion, position, rng), source))
             for source in self.job.sources
         ]
         return tuple(group.factor(len(self.data.system.parameters)) for group in self._system(sources).groups)
+
+    def centred(self, position: Float[Array, "m"] | float | None) -> System:
+        """The equations less what noise of the positions adds to them on average, with their blocks."""
+        sources = []
+        plus, minus = np.random.default_rng(_SEED), np.random.default_rng(_SEED)
+        for source in self.job.sources:
+            more = self._rows(_disturbed(source.motion, position, plus), source)
+            less = self._rows(_disturbed(source.motion, position, minus, -1.0), source)
+            sources.append(CentredRows(source, more, less))
+        return self._system(sources)
 
     def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
         """Standard parameters that give the same rows."""
         return np.asarray(self.data.S @ chi + self.data.base.c)
 
-    def _rows(self, motion: Motion) -> RowSource:
-        return self.job.rows_along(motion)
+    def _rows(self, motion: Motion, like: RowSource | None = None) -> RowSource:
+        return self.job.rows_along(motion, like)
 
     def _system(self, sources: Sequence[PackedRows]) -> System:
         """Rewritten rows over the parameters seen."""
@@ -189,14 +206,14 @@ def _reference(motion: Motion) -> Motion:
 
 
 def _disturbed(
-    motion: Motion, position: Float[Array, "m"] | float | None, rng: np.random.Generator
+    motion: Motion, position: Float[Array, "m"] | float | None, rng: np.random.Generator, sign: float = 1.0
 ) -> Motion:
     """The log with noise added to its positions (and to measured velocities, as much as they have)."""
     log = motion.log
-    changes: dict[str, Array] = {"q": disturbed(log, position_sigmas(log, position), rng)}
+    changes: dict[str, Array] = {"q": disturbed(log, position, rng, sign)}
     if motion.plan.velocity == "measured" and log.dq is not None:
         noise = spectrum(longest(log, log.dq), log.dt).sigma
-        changes["dq"] = log.dq + noise * rng.standard_normal(log.dq.shape)
+        changes["dq"] = log.dq + sign * noise * rng.standard_normal(log.dq.shape)
     return Motion(_with(log, changes), motion.plan)
 
 

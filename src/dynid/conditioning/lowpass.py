@@ -25,12 +25,14 @@ class RowFilter:
         decimate: One output every so many samples.
         cutoff: -6 dB frequency in [Hz]; None when rows are taken as they are.
         within: How a row averages over samples before it is filtered, shape (w,), dimensionless.
+        support: Share of the kernel that must lie on valid samples for an output to count.
     """
 
     kernel: Float[Array, "h"]
     decimate: int
     cutoff: float | None
     within: Float[Array, "w"] = field(default_factory=lambda: np.ones(1))
+    support: float = 0.5
 
     @property
     def half(self) -> int:

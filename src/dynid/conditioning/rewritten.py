@@ -188,3 +188,32 @@ class DifferenceRows:
         both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
         for (at, packed, weights), (_, other, _) in both:
             yield at, other - packed, weights
+
+
+class CentredRows:
+    """Rows less what noise of the coordinates adds to them on average, to second order.
+
+    With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
+
+        W - ((W+ + W-) / 2 - W)
+
+    Args:
+        source: The rows.
+        plus: Those with as much noise as the coordinates have added once more.
+        minus: Those with the same noise subtracted.
+    """
+
+    def __init__(self, source: PackedRows, plus: PackedRows, minus: PackedRows) -> None:
+        self.source, self.plus, self.minus = source, plus, minus
+        self.layout, self.dt = source.layout, source.dt
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source, where the weights come from too."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Corrected entries."""
+        sources = (self.source, self.plus, self.minus)
+        together = zip(*(one.rows(start, stop, tile) for one in sources), strict=True)
+        for (at, packed, weights), (_, plus, _), (_, minus, _) in together:
+            yield at, 2.0 * packed - 0.5 * (plus + minus), weights

@@ -186,7 +186,7 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
             packed[layout.start[row] : layout.start[row + 1]] *= weights[row]
         decimate(packed, row_filter.kernel, at, task.first, step, sums)
         decimate(weights, row_filter.kernel, at, task.first, step, weight)
-    valid = weight > 0.5
+    valid = weight > row_filter.support
     scale = np.where(valid, 1.0 / np.where(valid, weight, 1.0), 0.0)
     for k in range(len(weight)):
         sums[layout.start[k] : layout.start[k + 1]] *= scale[k]

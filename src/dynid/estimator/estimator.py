@@ -223,13 +223,14 @@ def _gtls(
     position: float | Sequence[float] | None = None,
     effort: float | None = None,
     covariance: Any = None,
+    centred: bool = False,
 ) -> Estimator:
     several = position if position is None or isinstance(position, Sequence) else (position,)
     sizes = None if several is None else tuple(check_positive("gtls position", one) for one in several)
     effort = None if effort is None else check_positive("gtls effort", effort)
     deviation = sizes[0] if sizes is not None and len(sizes) == 1 else sizes
     rework = GeneralisedTotal(
-        deviation, effort, None if covariance is None else np.asarray(covariance, float)
+        deviation, effort, None if covariance is None else np.asarray(covariance, float), bool(centred)
     )
     return Estimator(
         "gtls", "total least squares with the noise of W propagated", GroupWeights(), rework=rework

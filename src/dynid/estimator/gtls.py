@@ -39,12 +39,15 @@ class GeneralisedTotal:
         effort: Deviation of a row's measured side beyond what positions explain; None: from the
             residuals, per group.
         covariance: Of the noise of one row [W Y], shape (p + 1, p + 1), instead of positions.
+        centred: Take out of the rows what noise adds to them on average: products of noisy columns have a
+            mean. Costs two more passes over the log.
         rtol: Largest change of a parameter at the end, in its sigma.
     """
 
     position: float | tuple[float, ...] | None = None
     effort: float | None = None
     covariance: Float[Array, "p1 p1"] | None = None
+    centred: bool = False
     rtol: float = 1e-9
     max_iterations: int = 100
 
@@ -52,6 +55,10 @@ class GeneralisedTotal:
         self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
     ) -> Reworked:
         """Iterate effort noise, weights and solution until the parameters stand still."""
+        rows = system if again is None else again.blocked()
+        if self.centred:
+            rows = needed(again, "gtls", "centres rows by their noise").centred(self._position)
+            system = rows
         state = fitted(system, weighting, solver)
         noise = self._noise(state.factors, again)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
@@ -67,7 +74,6 @@ class GeneralisedTotal:
                 status = CONVERGED
                 break
         notices = state.weights.notices + _excess(state.factors, noise, chi, system)
-        rows = system if again is None else again.blocked()
         return Reworked(
             _equations(rows, state.factors, whole, used, found),
             Weights(used, iteration, status, notices + (() if status == CONVERGED else (_unsettled(),))),
@@ -78,8 +84,11 @@ class GeneralisedTotal:
         """D_g of the positions, over [W Y]."""
         if self.covariance is not None:
             return [_given(np.asarray(self.covariance, float), one) for one in factors]
-        position = np.asarray(self.position, float) if isinstance(self.position, tuple) else self.position
-        return list(needed(again, "gtls", "needs the noise of its columns").noise(position))
+        return list(needed(again, "gtls", "needs the noise of its columns").noise(self._position))
+
+    @property
+    def _position(self) -> Float[Array, "m"] | float | None:
+        return np.asarray(self.position, float) if isinstance(self.position, tuple) else self.position
 
     def _with_efforts(
         self,

@@ -62,6 +62,13 @@ class SecondPass(Protocol):
             position: Deviation of the measured positions in [rad] or [m]; None: from the log.
         """
 
+    def centred(self, position: Float[Array, "m"] | float | None) -> System:
+        """The equations less what noise of the positions adds to them on average, with their blocks.
+
+        Args:
+            position: As for `noise`.
+        """
+
 
 def needed(again: SecondPass | None, who: str, why: str) -> SecondPass:
     """The second pass, or an error that says why a triangle is not enough."""

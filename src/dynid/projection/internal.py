@@ -86,6 +86,10 @@ class InternalRows(MovingRows):
         self._starts, self._references = self._prepare(mechanism)
         self.choices |= {"free motion": self._words(mechanism)}
 
+    def align_to(self, other: InternalRows) -> None:
+        """Take the directions of rows along nearly the same motion: its noise must not turn them."""
+        self._starts, self._references, self._free = other._starts, other._references, other._free
+
     def tangents(
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
     ) -> Float[Array, "n v k"]:
