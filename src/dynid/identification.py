@@ -13,37 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.system import BaseSystem, base_system
+from dynid.base.grouping import Symbols
+from dynid.base.system import base_system
 from dynid.checks import check_estimate, check_logs, check_options
 from dynid.compensation_export import compensation_files
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment import Experiment, from_plain
-from dynid.gain_stage import gain_stage
+from dynid.fitted import fit_logs
 from dynid.gate import judge
 from dynid.info import grouping_symbols
 from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, prepare
-from dynid.linear import base_of, prior_values, tie_names
+from dynid.linear import base_of, tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
 from dynid.notices import Notice
-from dynid.projection.model import model_for
 from dynid.provenance import provenance
-from dynid.refinement import Refinement, refine, refined_parts
 from dynid.residual_checks import residual_checks
 from dynid.sensor_checks import check_rotation
-from dynid.solve import Solved, solve_logs
-from dynid.statistics.assemble import EstimateParts, estimate_parameters, recorded
+from dynid.solve import Solved
+from dynid.statistics.assemble import EstimateParts, recorded
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.refine_settings import RefineSettings
 from dynid.statistics.tie_test import idle_tie, tie_test
-from dynid.table_uncertainty import with_rounding
 from dynid.threads import single_threaded_blas
-from dynid.unit_mass import per_mass, shown_values, with_mass
-from dynid.unloaded import check_loaded, unloaded_model
 from dynid.validation import fitted_signals, predict_held_out, validate_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
@@ -112,36 +106,13 @@ def identify_logs(
         progress: Called with a stage and the fraction of it done.
         truth: True standard parameters by name, where a simulation knows them.
     """
-    experiment = experiment or Experiment(robot=mechanism)
-    experiment = with_model_defaults(experiment, model_for(mechanism, experiment.model, experiment.file))
     with single_threaded_blas():
-        unloaded = None
-        if experiment.unloaded is not None:
-            check_loaded(logs, experiment)
-            unloaded = unloaded_model(mechanism, experiment)
-            mechanism, logs, validate = unloaded.robot, unloaded.logs(logs), unloaded.logs(validate)
-        stage = gain_stage(mechanism, logs, validate, experiment, progress)
-        logs, validate = stage.logs, stage.held_out
-        solved = solve_logs(mechanism, logs, experiment, progress, unloaded=unloaded)
+        fit = fit_logs(mechanism, logs, validate, experiment, progress, symbols=_symbols)
+        mechanism, logs, validate, experiment = fit.mechanism, fit.logs, fit.held_out, fit.experiment
+        unloaded, stage, solved, parts = fit.unloaded, fit.stage, fit.solved, fit.parts
+        refined, chi = fit.refined, fit.chi
         job, settled, real, data = solved.job, solved.settled, solved.real, solved.data
-        experiment = settled.experiment
         tied, tie_notices = _tested_ties(solved, experiment)
-        symbols = grouping_symbols(
-            job.mechanism, job.model, ties=tie_names(experiment), rows=job.directions.names, loads=job.loads
-        )
-        parts = estimate_parameters(
-            data,
-            solved.solution,
-            essential=solved.reduced,
-            priors=per_mass(prior_values(job.mechanism), job.reference, job.parameters),
-            symbols=symbols,
-            settings=experiment.uncertainty,
-        )
-        parts = with_mass(with_rounding(parts, solved, experiment), job.reference)
-        parts = parts if unloaded is None else unloaded.widened(parts, solved)
-        refined = _refined(solved, experiment, parts)
-        chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
-        parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
         tested = residual_checks(job, data, chi, experiment)
         fitted = fitted_signals(job, chi)
         validation, unseen = predict_held_out(job, chi, validate, experiment)
@@ -183,7 +154,7 @@ def identify_logs(
         },
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),
-        truth=None if truth is None else _known_values(job, data, truth),
+        truth=None if truth is None else fit.true_values(truth),
         standard=real.entries,
         residual_tests=tested.tests,
         history=recorded(solved.linear, parts.parameters),
@@ -208,26 +179,19 @@ def _tested_ties(solved: Solved, experiment: Experiment) -> tuple[dict[str, str]
     linear = solved.linear
     solution = linear if linear.equations is None else estimator_named("wls")(solved.seen.system)
     free = replace(experiment, ties=())
-    found = tie_test(solution, base_system(solved.system, base_of(solved.job, free)))
+    loose = base_system(solved.system, base_of(solved.job, free))
+    found = tie_test(solution, solved.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if found is None:
         return {f"tie {names}": "restricts nothing"}, (idle_tie(names),)
     return {f"tie {names}": found.words}, found.notices(names)
 
 
-def _known_values(job: Job, data: BaseSystem, truth: Mapping[str, float]) -> dict[str, float]:
-    """True values of the parameters listed, where all that they hold are known."""
-    values = data.values_of(per_mass(truth, job.reference, job.parameters))
-    return shown_values({name: value for name, value in values.items() if value is not None}, job.reference)
-
-
-def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Refinement | None:
-    """The estimate refined by output error, where that is asked for."""
-    if not isinstance(experiment.refine, RefineSettings):
-        return None
-    data = solved.data
-    solution = parts.solution
-    return refine(solved.job, data.S, data.base.c, solution.chi, solution.covariance, experiment.refine)
+def _symbols(job: Job, experiment: Experiment) -> Symbols:
+    """Names of dimensions for the groupings."""
+    return grouping_symbols(
+        job.mechanism, job.model, ties=tie_names(experiment), rows=job.directions.names, loads=job.loads
+    )
 
 
 def _choices(job: Job) -> dict[str, str]:
