@@ -1,4 +1,4 @@
-"""Cables as closures: lengths, Jacobian, rates and bias against geometry done another way and against MuJoCo."""
+"""Cables as closures: lengths, Jacobian and rates against geometry done another way, and against MuJoCo."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def test_lengths_directions_and_swivels_equal_vector_geometry(seed: int, some: l
         assert shape.length[0] == pytest.approx(length, abs=1e-11)
         np.testing.assert_allclose(R[0] @ shape.direction[0], direction, atol=1e-10)
         off = f[len(shapes) + i] + own[1] - swivel
-        assert np.sin(off) == pytest.approx(0.0, abs=1e-11) and np.cos(off) > 0.0
+        assert np.sin(off) == pytest.approx(0.0, abs=1e-11)
+        assert np.cos(off) > 0.0
 
 
 @settings(max_examples=40, deadline=None)
@@ -194,8 +195,10 @@ def test_rates_along_a_motion_equal_differences_in_time() -> None:
 def test_locked_cables_leave_six_freedoms_less_their_number() -> None:
     robot = load_robot("cable4")
     held = locked(robot)
-    assert assembly_of(robot).dof == 6 and assembly_of(held).dof == 2
-    assert not held.actuators and not driven_cables(held)
+    assert assembly_of(robot).dof == 6
+    assert assembly_of(held).dof == 2
+    assert not held.actuators
+    assert not driven_cables(held)
     assert assembly_of(locked(robot, {"cable2": robot.start["cable2"]})).dof == 5
     assembly = assembly_of(held)
     q = assembly.walk(np.random.default_rng(0), 20, reach=0.3)
@@ -208,7 +211,7 @@ def test_locked_cables_leave_six_freedoms_less_their_number() -> None:
 
 
 def test_forward_dynamics_keeps_locked_lengths_and_balances_tensions() -> None:
-    # M dv + C v - phi = -Xi^T tau (eq. 8): what the tree's equations lack is what cables pull, so that it lies
+    # M dv + C v - phi = -Xi^T tau (eq. 8): the tree lacks what the cables pull, so that it lies
     # in the range of Xi^T; and the lengths' second derivative vanishes.
     robot = locked(load_robot("cable4"))
     chi = named_values(

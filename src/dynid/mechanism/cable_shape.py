@@ -44,7 +44,8 @@ def shape_of(radius: float, A: Float[Array, "n 3"]) -> CableShape:
     if radius == 0.0:
         length = np.linalg.norm(A, axis=1)
         still = np.zeros(len(A))
-        return CableShape(length, length, still, swivel, np.zeros(A.shape), A / length[:, None], off_axis)
+        towards = A / np.maximum(length, np.finfo(float).tiny)[:, None]
+        return CableShape(length, length, still, swivel, np.zeros(A.shape), towards, off_axis)
     u = np.column_stack([np.cos(swivel), np.sin(swivel), np.zeros(len(A))])
     across, along = off_axis - radius, A[:, 2]
     with np.errstate(invalid="ignore"):
