@@ -16,7 +16,7 @@ from dynid.dynamics.multistep import adams
 from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 
-_RUN_AWAY = 1e6  # m, rad or per second
+_RUN_AWAY = 1e3  # m, rad or per second: no platform on cables
 _BATCH = 20000  # states worked on at once after the integration
 
 
@@ -103,8 +103,11 @@ def free_motions(
         return np.concatenate([position_rates(robot.robot, pose, rates), ddq], axis=1)
 
     def repair(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
-        pose = unit_quaternions(robot.robot, state[:, :n_q])
-        return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
+        alive = np.all(np.abs(state) < _RUN_AWAY, axis=1)
+        pose, rates = unit_quaternions(robot.robot, state[alive, :n_q]), state[alive, n_q:]
+        found = np.full_like(state, np.nan)
+        found[alive] = np.concatenate(robot.repaired(pose, rates, lengths[alive]), axis=1)
+        return found
 
     n = round(duration * rate) + 1
     parts = max(1, int(np.ceil(_fastest(robot, q) / (rate * phase))))

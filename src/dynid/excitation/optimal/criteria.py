@@ -85,6 +85,21 @@ class Criterion:
         top = np.sqrt(values[-1]) + (1.0 if self.name == "c003" else 0.0)
         return float(top / np.sqrt(values[0]))
 
+    def costs(self, G: Float[Array, "m b b"]) -> Float[Array, "m"]:
+        """Values of many matrices at once, the smaller the better."""
+        if self.name == "sigma":
+            return np.array([self.value(one) for one in G])
+        values = np.linalg.eigvalsh(G)
+        seen = values[:, 0] > _SMALLEST * values[:, -1]
+        values = np.where(seen[:, None], values, np.nan)
+        if self.name == "logdet":
+            costs = -np.log(values).sum(axis=1)
+        elif self.name == "emin":
+            costs = 1.0 / np.sqrt(values[:, 0])
+        else:
+            costs = (np.sqrt(values[:, -1]) + (self.name == "c003")) / np.sqrt(values[:, 0])
+        return np.nan_to_num(costs, nan=np.inf)
+
     @property
     def larger_is_better(self) -> bool:
         """Whether the reported value grows with quality."""

@@ -1,0 +1,89 @@
+"""Limits of free motions on locked cables: tensions, swings about rest, places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.arrays import Array
+from dynid.dynamics.free_motion import FreeMotions
+from dynid.errors import InputError
+from dynid.excitation.ranking import symmetric_range
+from dynid.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class FreeLimits:
+    """What a free motion may do.
+
+    Attributes:
+        tension: Least and largest pull of each cable, shape (c, 2), in [N]; the largest may be infinite.
+        swing: Position -> largest displacement from rest, in [m].
+        place: Position -> least and largest value, in [m].
+    """
+
+    tension: Float[Array, "c 2"]
+    swing: dict[int, float]
+    place: dict[int, tuple[float, float]]
+
+    def allows(
+        self, q: Float[Array, "k q"], pulls: Float[Array, "k c"], spare: float = 0.0
+    ) -> Bool[Array, "k"]:
+        """Whether poses of rest with these tensions keep them, with a share of the range to spare."""
+        low, high = self.tension.T
+        room = spare * np.where(np.isinf(high), low, high - low)
+        fine = np.all((pulls > low + room) & (pulls < high - room), axis=1)
+        for at, (least, most) in self.place.items():
+            fine &= (q[:, at] > least) & (q[:, at] < most)
+        return np.asarray(fine)
+
+    def use(
+        self, motions: FreeMotions, rest: Float[Array, "k q"], rest_pulls: Float[Array, "k c"]
+    ) -> Float[Array, "k"]:
+        """Share of the room between rest and each limit that motions take at worst; above 1: violated."""
+        low, high = self.tension.T
+        shares = [
+            ((rest_pulls - motions.tensions.min(axis=0)) / (rest_pulls - low)).max(axis=1),
+            ((motions.tensions.max(axis=0) - rest_pulls) / (high - rest_pulls)).max(axis=1),
+        ]
+        for at, most in self.swing.items():
+            shares.append(np.abs(motions.q[:, :, at] - rest[:, at]).max(axis=0) / most)
+        for at, (least, most) in self.place.items():
+            x = motions.q[:, :, at]
+            shares.append((x.max(axis=0) - rest[:, at]) / (most - rest[:, at]))
+            shares.append((rest[:, at] - x.min(axis=0)) / (rest[:, at] - least))
+        return np.nan_to_num(np.max(shares, axis=0), nan=np.inf, posinf=np.inf)
+
+
+def free_limits(mechanism: Mechanism, cables: tuple[str, ...]) -> FreeLimits:
+    """Limits of the robot file.
+
+    `cables: {tension: [20, 200]}` holds for all cables, `cable1: {tension: ...}` for one. Of a free
+    platform joint `pose`, `pose: {x: 0.1}` bounds the swing about rest and `pose: {z: [-1, 0]}` the place.
+    """
+    shared = mechanism.limits.get("cables", {}).get("tension", (0.0, np.inf))
+    tension = [mechanism.limits.get(name, {}).get("tension", shared) for name in cables]
+    for name, bound in zip(cables, tension, strict=True):
+        low, high = symmetric_range(bound)
+        if not 0.0 <= low < high:
+            raise InputError(
+                f"cable '{name}' may pull from {low:g} to {high:g} N",
+                file=mechanism.file,
+                place="limits.cables.tension",
+                remedy="a cable cannot push: give the least tension and a larger one, e.g. [20, 200]",
+            )
+    swing: dict[int, float] = {}
+    place: dict[int, tuple[float, float]] = {}
+    for joint in mechanism.joints:
+        for name, bound in mechanism.limits.get(joint.name, {}).items():
+            full = f"{joint.name}_{name}"
+            if full not in mechanism.positions:
+                continue
+            at = mechanism.positions.index(full)
+            if isinstance(bound, tuple):
+                place[at] = symmetric_range(bound)
+            else:
+                swing[at] = float(bound)
+    return FreeLimits(np.array([symmetric_range(bound) for bound in tension]), swing, place)

@@ -1,0 +1,191 @@
+"""The best set of free motions: a library of feasible ones, exchange, and perturbed exchange.
+
+Each motion adds its own information B^T W to the whole, so a set is judged by the sum of small
+matrices and members are exchanged at the price of an eigenvalue problem. That beats gradients by
+far: the criterion has as many local minima as there are sets [CableRobot, section 5.1].
+
+    C = (s_1 + 1) / s_9,      s the singular values of W along all motions      [CableRobot, eq. 40]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.arrays import Array
+from dynid.dynamics.free_motion import FreeMotions
+from dynid.excitation.optimal.criteria import Criterion
+from dynid.excitation.releases import Releases, Releasing
+from dynid.mechanism.parameters import parameter_table
+from dynid.regressor.regressor import tree_matrix
+
+Progress = Callable[[str, float], None]
+
+_NEIGHBOURS = 5  # of each member, tried in one round
+_PROOFS = 8
+
+
+@dataclass(frozen=True)
+class FreeSetSettings:
+    """How a set of free motions is searched.
+
+    Attributes:
+        count: Motions in the set, each about an equilibrium of its own.
+        samples: Of each motion, that count for the criterion.
+        duration: Of the part of a motion that counts, in [s].
+        whole: Over which limits are kept, in [s].
+        rate: Of the simulation, in [Hz].
+        library: Feasible motions drawn.
+        restarts: Random sets from which exchanges begin.
+        rounds: Of perturbed exchange.
+        nullspace: Directions of the rows: `free` coordinates or `orthonormal`.
+    """
+
+    count: int = 12
+    samples: int = 100
+    duration: float = 5.0
+    whole: float = 10.0
+    rate: float = 100.0
+    library: int = 128
+    restarts: int = 6
+    rounds: int = 2
+    nullspace: str = "free"
+
+
+@dataclass(frozen=True, eq=False)
+class FreeSet:
+    """A set of free motions and what it tells.
+
+    Attributes:
+        releases: How each motion is made.
+        motions: All of them, simulated over the whole time.
+        information: Sum of W^T W over the set, columns in the order of the parameter table.
+        value: Of the criterion.
+        first: Of the best of the random sets from which the search began.
+        use: Largest share of any limit's room that each motion takes, shape (k,).
+    """
+
+    releases: Releases
+    motions: FreeMotions
+    information: Float[Array, "p p"]
+    value: float
+    first: float
+    use: Float[Array, "k"]
+
+
+def best_free_set(
+    releasing: Releasing,
+    criterion: Criterion,
+    settings: FreeSetSettings,
+    seed: int,
+    progress: Progress | None = None,
+) -> FreeSet:
+    """One start of the search: library, exchange, perturbed exchange, and the proof by simulation."""
+    rng = np.random.default_rng(seed)
+    judge = Judging(releasing, criterion, settings)
+    tell = progress or (lambda stage, share: None)
+    releases, grams = judge.library(rng, tell)
+    chosen, first = judge.exchanged_best(rng, grams)
+    current, own = releases.picked(chosen), grams[chosen]
+    for turn in range(settings.rounds):
+        tell("perturbed exchange", 0.6 + 0.3 * turn / settings.rounds)
+        near, more = judge.perturbed(rng, current, settings.rounds - turn)
+        pool, added = current.joined(near), np.concatenate([own, more])
+        picked, _ = judge.exchanged(added, np.arange(settings.count))
+        current, own = pool.picked(picked), added[picked]
+    tell("simulating the chosen motions", 0.9)
+    return judge.proved(current, first)
+
+
+class Judging:
+    """Information of motions, and exchanges that improve the criterion of their sum."""
+
+    def __init__(self, releasing: Releasing, criterion: Criterion, settings: FreeSetSettings) -> None:
+        self.releasing, self.criterion, self.settings = releasing, criterion, settings
+        robot = releasing.robot
+        truth = np.array([robot.values.get(one.name, 0.0) for one in parameter_table(robot.robot)])
+        # Free motion cannot tell the scale: along the parameters themselves there is no information.
+        self._seen = np.linalg.svd(truth[None])[2][1:].T
+
+    def information(self, motions: FreeMotions, which: Int[Array, "m"]) -> Float[Array, "m p p"]:
+        """W^T W of some of the motions over the samples that count."""
+        robot, free = self.releasing.robot, self.releasing.motion
+        n = round(self.settings.duration * self.settings.rate)
+        at = np.linspace(0, n, self.settings.samples, endpoint=False).astype(int)
+        k = len(which)
+        picked = (x[at][:, which] for x in (motions.q, motions.dq, motions.ddq))
+        q, dq, ddq = (x.reshape(len(at) * k, x.shape[2]) for x in picked)
+        N = robot.still.freedoms.tangent(q)
+        B = free.along(N, self.releasing.free) if self.settings.nullspace == "free" else N
+        W = np.swapaxes(B, 1, 2) @ tree_matrix(robot.robot, q, dq, ddq)
+        rows = np.moveaxis(W.reshape(len(at), k, *W.shape[1:]), 1, 0).reshape(
+            k, len(at) * W.shape[1], W.shape[2]
+        )
+        return np.asarray(np.swapaxes(rows, 1, 2) @ rows)
+
+    def values(self, grams: Float[Array, "m p p"]) -> Float[Array, "m"]:
+        """What is made small, for many sums at once."""
+        return self.criterion.costs(self._seen.T @ grams @ self._seen)
+
+    def library(self, rng: np.random.Generator, tell: Progress) -> tuple[Releases, Float[Array, "k p p"]]:
+        """Feasible motions with their information."""
+        rests = self.releasing.rests(rng, self.settings.library)
+        tell("library of feasible motions", 0.3)
+        return self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+
+    def exchanged_best(
+        self, rng: np.random.Generator, grams: Float[Array, "k p p"]
+    ) -> tuple[Int[Array, "c"], float]:
+        """The best set that exchanges reach from random ones, and the value of the best random one."""
+        count = self.settings.count
+        few = len(grams) < count
+        drawn = [rng.choice(len(grams), count, replace=few) for _ in range(self.settings.restarts)]
+        first = float(self.values(np.array([grams[one].sum(axis=0) for one in drawn])).min())
+        found = [self.exchanged(grams, one) for one in drawn]
+        return min(found, key=lambda pair: pair[1])[0], first
+
+    def exchanged(
+        self, grams: Float[Array, "k p p"], chosen: Int[Array, "c"]
+    ) -> tuple[Int[Array, "c"], float]:
+        """Replace members one by one by the best of the pool until none improves."""
+        chosen = np.array(chosen)
+        value = float(self.values(grams[chosen].sum(axis=0)[None])[0])
+        improved = True
+        while improved:
+            improved = False
+            for i in range(len(chosen)):
+                rest = grams[np.delete(chosen, i)].sum(axis=0)
+                values = self.values(rest + grams)
+                best = int(np.argmin(values))
+                if values[best] < value - 1e-9 * abs(value):
+                    chosen[i], value, improved = best, float(values[best]), True
+        return chosen, value
+
+    def perturbed(
+        self, rng: np.random.Generator, current: Releases, left: int
+    ) -> tuple[Releases, Float[Array, "k p p"]]:
+        """Feasible motions near those of a set, the nearer the fewer rounds are left."""
+        size = left / self.settings.rounds
+        rest, by = (np.repeat(x, _NEIGHBOURS, axis=0) for x in (current.rest, current.by))
+        moved_rest, fit = self.releasing.nearby(rng, rest, 0.5 * size)
+        change = 1.0 + 0.3 * rng.normal(size=(len(by), 1))
+        turned = change * by + 0.1 * size * self.releasing.swings * rng.normal(size=by.shape)
+        most = self.releasing.swings
+        return self.releasing.kept(
+            self.releasing.displaced(moved_rest[fit], np.clip(turned, -most, most)[fit]), self.information
+        )
+
+    def proved(self, releases: Releases, first: float) -> FreeSet:
+        """The set as it is reported: limits kept over the whole time, information of exact motions."""
+        motions, use = self.releasing.over(releases, self.settings.whole)
+        for _ in range(_PROOFS):
+            if np.all(use <= 1.0):
+                break
+            releases = self.releasing.smaller(releases, use)
+            motions, use = self.releasing.over(releases, self.settings.whole)
+        information = self.information(motions, np.arange(len(releases))).sum(axis=0)
+        value = float(self.values(information[None])[0])
+        return FreeSet(releases, motions, information, value, first, use)

@@ -1,0 +1,250 @@
+"""Releases: cable lengths, the pose of rest on them, and the pose from which the robot is let go.
+
+Poses of rest are drawn by a walk in which pose and lengths change together by the smallest step
+that restores
+
+    N^T ID(q, 0, 0; chi) = 0,     stable,     tensions within their limits      [CableRobot, section 4]
+
+From there the free coordinates are displaced, less and less until the whole motion keeps the limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.arrays import Array
+from dynid.dynamics.free_motion import FreeMotions, free_motions
+from dynid.dynamics.locked import LockedCables
+from dynid.errors import NoResultError
+from dynid.excitation.free_limits import FreeLimits
+from dynid.kinematics.closure import moved
+from dynid.kinematics.locked_motion import AUTO, locked_motion_of
+from dynid.mechanism.mechanism import Mechanism
+
+Judge = Callable[[FreeMotions, Int[Array, "m"]], Float[Array, "m p p"]]
+
+_NEWTON_STEPS = 7
+_LARGEST_STEP = 0.3  # m or rad of one Newton step, and of any coordinate's displacement
+_AT_REST = 1e-6  # of the weight's efforts, that a pose of rest may leave
+_STRIDE = 0.2  # of the mean cable length: deviation of a step of the walk; angles in [rad] three quarters
+_TILT = 0.15
+_WALKERS = 64
+_MOST_ROUNDS = 60
+_REPAIRS = 4
+_SCREENINGS, _FIRST_SWINGS = 2, 0.25
+_FINE, _COARSE = 0.1, 0.3  # rad a step: a search may stride, what is chosen is simulated again
+_LEAST_SHRINK, _MOST_SHRINK = 0.25, 0.95
+_SPARE = 0.97  # of a limit's room that a shrunk release aims at
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """k ways to let a robot on locked cables go.
+
+    Attributes:
+        lengths: Locked cable lengths, shape (k, c), in [m].
+        rest: Poses of rest on them, shape (k, n_q), SI.
+        starts: Poses from which it is let go at rest, shape (k, n_q), SI.
+        by: Displacement of the free coordinates, along the tangent at rest, shape (k, f), in [m] or [rad].
+    """
+
+    lengths: Float[Array, "k c"]
+    rest: Float[Array, "k q"]
+    starts: Float[Array, "k q"]
+    by: Float[Array, "k f"]
+
+    def __len__(self) -> int:
+        return len(self.rest)
+
+    def picked(self, index: Array) -> Releases:
+        """Some of them, by index or mask."""
+        return Releases(*(field[index] for field in vars(self).values()))
+
+    def joined(self, other: Releases) -> Releases:
+        """These, then others."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Releases(*(np.concatenate(pair) for pair in pairs))
+
+
+class Releasing:
+    """Draws, displaces and simulates releases of one robot.
+
+    Args:
+        mechanism: With cables; its `free` coordinates are displaced.
+        chi: Standard parameters by name, SI: tensions need the true scale.
+        limits: What the motions may do.
+        duration, rate: Of the motions that are judged, in [s] and [Hz].
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        chi: dict[str, float],
+        limits: FreeLimits,
+        duration: float,
+        rate: float,
+        mounted: tuple[str, ...] = (),
+    ) -> None:
+        self.robot = LockedCables(mechanism, chi, mounted)
+        self.limits, self.duration, self.rate = limits, duration, rate
+        self.motion = locked_motion_of(self.robot.robot)
+        self.free = self.motion.free_indices(mechanism.free or AUTO, self.motion.samples)
+        names = self.robot.assembly.closure.names
+        self._cables = np.array([names.index(name) for name in self.robot.cables])
+        joints = self.robot.robot.joints
+        turns = [joint.is_angle(name) for joint in joints for name in joint.coordinates]
+        stride = _STRIDE * float(self.robot.lengths(self.robot.assembly.start[None]).mean())
+        self._strides = np.where(turns, _TILT, stride)
+
+    @cached_property
+    def swings(self) -> Float[Array, "f"]:
+        """Largest displacement of each free coordinate; half a step of the walk where no limit says."""
+        coordinates, positions = self.robot.robot.coordinates, self.robot.robot.positions
+        found = []
+        for i in self.free:
+            name = coordinates[i]
+            at = positions.index(name) if name in positions else -1
+            found.append(self.limits.swing.get(at, 0.5 * float(self._strides[i])))
+        return np.array(found)
+
+    def rests(self, rng: np.random.Generator, count: int, spare: float = 0.02) -> Float[Array, "k q"]:
+        """Stable poses of rest within the limits, walked to from the start pose.
+
+        Args:
+            count: How many, at least.
+            spare: Share of the tensions' range that stays free at both ends.
+        """
+        found = self.robot.assembly.start[None][:0]
+        for _ in range(_MOST_ROUNDS):
+            if len(found) >= count:
+                return found
+            near = found if len(found) else self.robot.assembly.start[None]
+            q = self.settled(self._strayed(rng, near[rng.integers(len(near), size=_WALKERS)]))
+            found = np.concatenate([found, q[self.fit(q, spare)]])
+        if len(found):
+            return found
+        raise NoResultError(
+            "no stable pose of rest near the start pose keeps the cable tensions within"
+            f" {self.limits.tension[:, 0].max():g} to {self.limits.tension[:, 1].min():g} N;"
+            " check `limits: {cables: {tension: ...}}`, the mass in `prior:` and `start:`"
+        )
+
+    def _strayed(
+        self, rng: np.random.Generator, q: Float[Array, "k q"], size: float = 1.0
+    ) -> Float[Array, "k q"]:
+        steps = size * rng.normal(size=(len(q), len(self._strides))) * self._strides
+        # Joints beside the cables keep their loops: they walk along what those allow.
+        return moved(self.robot.robot, q, self._allowed(q, steps))
+
+    def _allowed(self, q: Float[Array, "k q"], step: Float[Array, "k v"]) -> Float[Array, "k v"]:
+        A = np.delete(self.robot.assembly.closure.values(q).A, self._cables, axis=1)
+        if not A.shape[1]:
+            return step
+        return np.asarray(step - np.einsum("nvc,ncw,nw->nv", np.linalg.pinv(A), A, step, optimize=True))
+
+    def nearby(
+        self, rng: np.random.Generator, rest: Float[Array, "k q"], size: float
+    ) -> tuple[Float[Array, "k q"], Bool[Array, "k"]]:
+        """Poses of rest near others by random steps of a share of the walk's; and which of them are fit."""
+        q = self.settled(self._strayed(rng, rest, size))
+        return q, self.fit(q)
+
+    def settled(self, q: Float[Array, "k q"]) -> Float[Array, "k q"]:
+        """Poses of rest near others, by smallest steps of pose and lengths; not all may come to rest."""
+        still = self.robot.still
+        for _ in range(_NEWTON_STEPS):
+            efforts, K, by_length = still.stiffness(q, self._cables)
+            along = np.concatenate([still.freedoms.tangent(q), still.responses(q, self._cables)], axis=2)
+            y = np.linalg.pinv(np.concatenate([K, by_length], axis=2)) @ efforts[:, :, None]
+            step = -(along @ y)[:, :, 0]
+            size = np.linalg.norm(step, axis=1, keepdims=True)
+            q = moved(self.robot.robot, q, step * np.minimum(1.0, _LARGEST_STEP / np.maximum(size, 1e-300)))
+            if size.max(initial=0.0) < 1e-8:
+                break
+        return q
+
+    def fit(self, q: Float[Array, "k q"], spare: float = 0.0) -> Bool[Array, "k"]:
+        """Whether poses rest, stably, with tensions and places inside the limits."""
+        efforts, K, _ = self.robot.still.stiffness(q)
+        still = np.zeros((len(q), len(self.robot.robot.coordinates)))
+        weight = np.abs(self.robot.dynamics.inverse(q, still, still)).max(axis=1, initial=1e-300)
+        rests = np.abs(efforts).max(axis=1, initial=0.0) < _AT_REST * weight
+        symmetric = 0.5 * (K + np.swapaxes(K, 1, 2))
+        stable = np.linalg.eigvalsh(symmetric).min(axis=1, initial=np.inf) > 0.0
+        return rests & stable & self.limits.allows(q, self.robot.tensions(q, still, still), spare)
+
+    def displaced(self, rest: Float[Array, "k q"], by: Float[Array, "k f"]) -> Releases:
+        """Releases from rest with the free coordinates displaced by about `by`, cables kept."""
+        N = self.robot.still.freedoms.tangent(rest)
+        step = np.einsum("nvf,nf->nv", self.motion.along(N, self.free), by)
+        size = np.abs(step).max(axis=1, keepdims=True, initial=1e-300)
+        by, step = (x * np.minimum(1.0, _LARGEST_STEP / size) for x in (by, step))
+        lengths = self.robot.lengths(rest)
+        starts, found = self.robot.closed(moved(self.robot.robot, rest, step), lengths)
+        return Releases(lengths, rest, starts, by).picked(found)
+
+    def drawn(self, rng: np.random.Generator, rest: Float[Array, "k q"]) -> Releases:
+        """Random displacements of up to the largest swing."""
+        direction = rng.normal(size=(len(rest), len(self.free)))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return self.displaced(rest, rng.uniform(0.3, 1.0, size=(len(rest), 1)) * direction * self.swings)
+
+    def kept(self, releases: Releases, judge: Judge) -> tuple[Releases, Float[Array, "k p p"]]:
+        """The releases whose motions keep the limits, and what a judge says of these motions.
+
+        The others are drawn towards rest as far as they need it; those that do not keep the limits
+        after a few attempts are left out.
+        """
+        releases = self._screened(releases)
+        kept, judged = releases.picked(np.zeros(0, dtype=int)), []
+        for _ in range(_REPAIRS):
+            motions, use = self.over(releases, self.duration, _COARSE)
+            fine = use <= 1.0
+            kept = kept.joined(releases.picked(fine))
+            judged.append(judge(motions, np.flatnonzero(fine)))
+            if fine.all():
+                break
+            releases = self.smaller(releases.picked(~fine), use[~fine])
+        return kept, np.concatenate(judged)
+
+    def _screened(self, releases: Releases) -> Releases:
+        """Releases that keep the limits for the first swings: that costs little and spares most repairs."""
+        for _ in range(_SCREENINGS):
+            use = self.over(releases, _FIRST_SWINGS * self.duration, _COARSE)[1]
+            if np.all(use <= 1.0):
+                break
+            releases = self.smaller(releases, use)
+        return releases
+
+    def smaller(self, releases: Releases, use: Float[Array, "k"]) -> Releases:
+        """The same releases, those that use more than all of a limit's room drawn towards rest."""
+        shrink = np.where(use > 1.0, np.clip(_SPARE / use, _LEAST_SHRINK, _MOST_SHRINK), 1.0)
+        return self.displaced(releases.rest, shrink[:, None] * releases.by)
+
+    def over(
+        self, releases: Releases, duration: float, phase: float = _FINE
+    ) -> tuple[FreeMotions, Float[Array, "k"]]:
+        """Motions over a time [s], and the largest share of a limit's room that each takes.
+
+        Args:
+            phase: Of the fastest oscillation that a step of the simulation may take, in [rad].
+        """
+        motions = free_motions(
+            self.robot,
+            self.robot.values,
+            releases.lengths,
+            releases.starts,
+            duration,
+            self.rate,
+            phase=phase,
+        )
+        return motions, self.limits.use(motions, releases.rest, self._rest_tensions(releases.rest))
+
+    def _rest_tensions(self, rest: Float[Array, "k q"]) -> Float[Array, "k c"]:
+        still = np.zeros((len(rest), len(self.robot.robot.coordinates)))
+        return self.robot.tensions(rest, still, still)
