@@ -104,7 +104,7 @@ def fit_logs(
         symbols={} if symbols is None else symbols(job, experiment),
         settings=experiment.uncertainty,
     )
-    parts = with_mass(with_rounding(parts, solved, experiment), job.reference)
+    parts = with_mass(with_rounding(parts, solved, experiment), job.reference, solved.seen.system)
     parts = parts if unloaded is None else unloaded.widened(parts, solved)
     refined = _refined(solved, experiment, parts)
     chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)

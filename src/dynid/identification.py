@@ -201,7 +201,7 @@ def _choices(job: Job) -> dict[str, str]:
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(job.logs, job.plans, job.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():
-            if job.model.direct and name in ("reversals", "rest"):
+            if (job.model.direct or job.reference is not None) and name in ("reversals", "rest"):
                 continue  # there is no friction whose sign would matter
             if choices.setdefault(name, text) != text:
                 choices[f"{name} ({log.name})"] = text

@@ -62,7 +62,10 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
     """
     if job.model.tabular:
         return Tested(*table_checks(job, chi))
-    tests, notices, untested = _suspects(job, data, chi, experiment)
+    if job.reference is not None:  # no effort that could be late, scaled or of the wrong sign
+        tests, notices, untested = [], [], ()
+    else:
+        tests, notices, untested = _suspects(job, data, chi, experiment)
     told = [
         *outlying_runs(data.source, chi),
         *bursts(data.source, chi, _starts(job)),

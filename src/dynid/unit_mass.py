@@ -13,11 +13,13 @@ import numpy as np
 
 from dynid.base.system import BaseSystem
 from dynid.errors import InputError
+from dynid.estimator.tls import homogeneous_fit
 from dynid.info import known_columns
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
 from dynid.projection.normalised import Reference
+from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.uncertainty import student_t95
@@ -161,9 +163,19 @@ def per_mass(
     return found
 
 
-def with_mass(parts: EstimateParts, reference: Reference | None) -> EstimateParts:
-    """The reference mass itself in the place of 1/m: sigma and interval follow it."""
-    if reference is None or reference.scale is None:
+def with_mass(parts: EstimateParts, reference: Reference | None, system: System) -> EstimateParts:
+    """Figures of a homogeneous system, and the reference mass itself in the place of 1/m.
+
+    Args:
+        parts: Of the estimate.
+        reference: None where efforts act: nothing changes.
+        system: Equations over the parameters seen, as the data gave them.
+    """
+    if reference is None:
+        return parts
+    figures = homogeneous_fit(system)
+    parts = replace(parts, fit=replace(parts.fit, cost_C=figures.cost_C, sigma_W=figures.sigma_W))
+    if reference.scale is None:
         return parts
     name = f"1/M_{reference.body}"
     listed = list(parts.parameters)

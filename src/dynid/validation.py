@@ -27,6 +27,7 @@ from dynid.statistics.estimate import Estimate, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 from dynid.threads import single_threaded_blas
+from dynid.unit_values import predicting
 
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
 
@@ -51,15 +52,18 @@ def validate_result(
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         job = prepare(mechanism, read, experiment)
-        chi = standard_values(
-            estimate,
-            job.mechanism,
-            job.parameters,
-            experiment,
-            job.model,
-            job.directions,
-            mechanism.payloads,
-        ).chi
+        if job.reference is not None and not job.reference.given:
+            job, chi = predicting(job, estimate, mechanism)
+        else:
+            chi = standard_values(
+                estimate,
+                job.mechanism,
+                job.parameters,
+                experiment,
+                job.model,
+                job.directions,
+                mechanism.payloads,
+            ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
         found, shown = predict(job, chi, used)
@@ -123,7 +127,8 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
     sources = foretold if job.model is MODELS["inverse"] else job.foretelling(chi).sources
     for source, efforts, rows, log in zip(sources, foretold, job.filters, job.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
-        logged = predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
+        free = job.reference is not None  # nothing logged to compare with
+        logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
                 f"no row of log '{log.name}' can be predicted: every one is masked, or its effort is absent",
@@ -132,7 +137,9 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
             )
         groups = tuple(group for group in logged.groups() if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
-        found.append(Validation(log.name, independent, filtered.percent, logged.percent, groups, log.notices))
+        off = float("nan") if free else logged.percent
+        runs = filtered.runs() if free else ()
+        found.append(Validation(log.name, independent, filtered.percent, off, groups, log.notices, runs))
         shown.append(_with_tension(job, source, rows, chi, filtered.signals))
     return tuple(found), tuple(shown)
 

@@ -29,6 +29,7 @@ from dynid.statistics.estimate import (
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"
 _LARGEST_FILE = 256 * 2**20  # bytes; a result of a thousand parameters takes 20 MB
+_OPTIONAL = ("cost_C", "sigma_W")  # of homogeneous systems only
 _UNBOUNDED = ("rank_gap", "condition", "condition_scaled")  # null stands for infinity there
 _T = TypeVar("_T")
 
@@ -49,7 +50,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
         "invisible": [asdict(item) for item in estimate.invisible],
         "standard": [dict(entry) for entry in estimate.standard],
-        "fit": asdict(estimate.fit),
+        "fit": {k: v for k, v in asdict(estimate.fit).items() if v is not None or k not in _OPTIONAL},
         "validation": [asdict(item) for item in estimate.validation],
         "warnings": [asdict(item) for item in estimate.warnings],
         "choices": dict(estimate.choices),

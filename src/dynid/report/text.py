@@ -78,6 +78,10 @@ def print_validation(
         cells = (percent(item.residual_percent), percent(item.effort_percent), shown)
         table.add_row(*map(_text, (item.log, "yes" if item.independent else "NO", *cells)))
     _titled(out, title, table)
+    for item in validations:
+        if item.runs:
+            each = ", ".join(f"{run.run}: {number(run.sigma_perp, 3)}" for run in item.runs)
+            out.print(_text(f"{item.log}, sigma_perp of each run (per unit mass): {each}"))
     if not all(item.independent for item in validations):
         out.print(_text("NO: this log was also used for identification, its figures prove nothing", "yellow"))
 
@@ -116,6 +120,7 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
             f"{plural(fit.n_parameters, 'parameter')}, rank {fit.rank} (gap {number(fit.rank_gap, 2)}), "
             f"condition {number(fit.condition, 3)} raw, {number(fit.condition_scaled, 3)} scaled, "
             f"sigma_rho {number(fit.sigma_rho, 3)}"
+            + ("" if fit.cost_C is None else f", C {number(fit.cost_C, 3)}, sigma_W {number(fit.sigma_W, 3)}")
         )
     )
     shown = sorted(fit.groups, key=lambda group: -group.residual_percent)[:_WORST_ROWS]

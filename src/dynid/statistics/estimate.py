@@ -54,9 +54,34 @@ class GroupFit:
 
 
 @dataclass(frozen=True)
+class RunFit:
+    """One run of a log without efforts: how far its rows are from zero.
+
+    Attributes:
+        run: Number of the run in its log, from 1.
+        t: Its first sample, in [s].
+        sigma_perp: sqrt(rho^T rho / n) over n samples, all rows of a sample together, per unit mass.
+        residual_percent: 100 |rho| / |mass column|.
+        n_samples: Samples behind the row filter.
+    """
+
+    run: int
+    t: float
+    sigma_perp: float
+    residual_percent: float
+    n_samples: int
+
+
+@dataclass(frozen=True)
 class Fit:
     """How well the rows are explained; `sigma_rho` is the deviation of a row (weighted rows:
-    dimensionless), conditions are those of W as solved, raw and with unit columns."""
+    dimensionless), conditions are those of W as solved, raw and with unit columns.
+
+    Attributes:
+        cost_C: (s_1 + 1) / s_(p-1) over the singular values of W with the reference column, SI; homogeneous
+            systems only.
+        sigma_W: Deviation of an entry of W by plain total least squares; homogeneous systems only.
+    """
 
     n_rows: int
     n_parameters: int
@@ -67,6 +92,8 @@ class Fit:
     sigma_rho: float
     residual_percent: float
     groups: tuple[GroupFit, ...] = ()
+    cost_C: float | None = None
+    sigma_W: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +101,9 @@ class Validation:
     """Prediction of a log that was not used for the estimate (or was: `independent` False).
 
     Attributes:
+        effort_percent: NaN where the log has no efforts to compare with.
         warnings: What was noticed while the log was read and predicted.
+        runs: Where no effort acts, every run on its own.
     """
 
     log: str
@@ -83,6 +112,7 @@ class Validation:
     effort_percent: float
     groups: tuple[GroupFit, ...] = ()
     warnings: tuple[Notice, ...] = ()
+    runs: tuple[RunFit, ...] = ()
 
     def poor(self, fit_percent: float) -> bool:
         """Whether it is so much worse than the residual of the fit that the result should not be used."""

@@ -12,7 +12,7 @@ from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.projection.model import PackedRows, RowSource
-from dynid.statistics.estimate import GroupFit, Signals
+from dynid.statistics.estimate import GroupFit, RunFit, Signals
 from dynid.statistics.fit import percent
 
 _PLOT_POINTS = 1500
@@ -26,6 +26,7 @@ class Prediction:
         residual, measured: Per row, sums of squares, shape (k,), unit of the row squared.
         count: Rows used, shape (k,).
         mean: Mean of the measured side, shape (k,).
+        by_run: Sums of squares of residuals and measured side over all rows, and samples, shape (s, 3).
     """
 
     residual: Float[Array, "k"]
@@ -33,11 +34,26 @@ class Prediction:
     mean: Float[Array, "k"]
     count: Float[Array, "k"]
     signals: Signals
+    by_run: Float[Array, "s 3"]
+    starts: Float[Array, "s"]
 
     @property
     def percent(self) -> float:
         """100 |Y - W chi| / |Y| over all rows."""
         return percent(float(np.sqrt(self.residual.sum())), float(np.sqrt(self.measured.sum())))
+
+    def runs(self) -> tuple[RunFit, ...]:
+        """Every run on its own, eq. (50) of [CableRobot]."""
+        return tuple(
+            RunFit(
+                run=i + 1,
+                t=float(start),
+                sigma_perp=float(np.sqrt(left / max(n, 1.0))),
+                residual_percent=percent(float(np.sqrt(left)), float(np.sqrt(whole))),
+                n_samples=int(n),
+            )
+            for i, (start, (left, whole, n)) in enumerate(zip(self.starts, self.by_run, strict=True))
+        )
 
     def groups(self) -> tuple[GroupFit, ...]:
         """The same for each row, with R^2 about the mean."""
@@ -78,11 +94,16 @@ def predict_rows(
     log, k = source.motion.log, len(names)
     sums = np.zeros((4, k))
     shown = Thinned(source, rows, log.t)
+    firsts = np.array([start for start, _ in source.pieces()], dtype=int)
+    by_run = np.zeros((len(firsts), 3))
     for at, (measured, predicted), valid in series(source, rows, predictor(source.layout, chi)):
         use = valid.astype(float)
+        left, whole = use * (measured - predicted) ** 2, use * measured**2
+        run = int(np.searchsorted(firsts, at[0], side="right")) - 1 if len(at) else 0
+        by_run[run] += [left.sum(), whole.sum(), np.count_nonzero(valid.any(axis=0))]
         sums += [
-            np.sum(use * (measured - predicted) ** 2, axis=1),
-            np.sum(use * measured**2, axis=1),
+            left.sum(axis=1),
+            whole.sum(axis=1),
             np.sum(use * measured, axis=1),
             use.sum(axis=1),
         ]
@@ -90,7 +111,8 @@ def predict_rows(
         shown.add(at, np.concatenate([measured * hidden, predicted * hidden]))
     t, y = shown.joined(2 * k)
     signals = Signals(log.name, names, units, t, y[:k].T, y[k:].T, validation)
-    return Prediction(sums[0], sums[1], sums[2] / np.maximum(sums[3], 1.0), sums[3], signals)
+    mean = sums[2] / np.maximum(sums[3], 1.0)
+    return Prediction(sums[0], sums[1], mean, sums[3], signals, by_run, log.t[firsts])
 
 
 def unfiltered(dt: float) -> RowFilter:

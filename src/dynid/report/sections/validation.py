@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynid.report.figures.runs import run_figure
 from dynid.report.figures.small_multiples import effort_figure, points_per_panel
 from dynid.report.sections.section import Section
 from dynid.report.template import render
@@ -13,5 +14,7 @@ def section(estimate: Estimate) -> Section:
     unseen = [signals for signals in estimate.signals if signals.validation]
     most = points_per_panel(estimate.signals)
     figures = [effort_figure(signals, f"validation-{i}", most) for i, signals in enumerate(unseen)]
+    runs = [run_figure(item, estimate.fit, f"runs-{i}") for i, item in enumerate(estimate.validation)]
+    figures = [*(one for one in runs if one is not None), *figures]
     body = render("validation.html", validations=estimate.validation, fit=estimate.fit, figures=figures)
     return Section("validation", "Validation", body)
