@@ -81,6 +81,8 @@ def test_a_file_of_columns_gives_tool_and_bias(result) -> None:
         # Six deviations: chance does not get there.
         assert abs(result[name].value - true) < 6 * result[name].sigma
     assert {one.unit for one in result.parameters[:6]} == {"N", "N m"}
+    assert result.choices["load gripper"].startswith("1.3")
+    assert "centre of mass (1" in result.choices["load gripper"]
     assert not codes(result) & {"wrench-frame", "bias-drift", "rotation-little", "generic-prior"}
 
 
@@ -172,7 +174,7 @@ def test_bad_keys_are_refused_with_the_nearest_name(tmp_path, line: str, said: s
 )
 def test_options_that_a_sensor_does_not_know(options, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Experiment(robot="panda", force_sensor=SENSOR, **from_plain(options) | {"estimator": "wls"})
+        Experiment(robot="panda", force_sensor=SENSOR, **from_plain(options))
 
 
 def test_bodies_and_names_are_checked() -> None:
@@ -193,7 +195,8 @@ def test_a_sensor_survives_its_record() -> None:
 
 def test_python_may_describe_the_sensor_plainly() -> None:
     made = from_plain({"force_sensor": {"body": "link_7", "xyz": [0, 0, 0.1], "tool": {"known": {"M": 2}}}})
-    assert made["estimator"] == "consistent"
+    assert Experiment(robot="panda", **made).estimator == "consistent"
+    assert Experiment(robot="panda", estimator="wls", **made).estimator == "wls"
     assert made["force_sensor"].known == {"M": 2.0}
     with pytest.raises(InputError, match="bias"):
         from_plain({"force_sensor": {"body": "link_7", "biass": "none"}})

@@ -330,7 +330,8 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
 
     folder.write(estimate)
     print_summary(estimate, full=full)
-    click.echo(f"\nwritten: {shown(folder.path)} (result.json, parameters.csv, signals.csv, report.html)")
+    files = ", ".join(("result.json", "parameters.csv", "signals.csv", "report.html", *estimate.files))
+    click.echo(f"\nwritten: {shown(folder.path)} ({files})")
 
 
 def _show_validation(validations: Any, folder: Path) -> None:

@@ -176,9 +176,17 @@ def _candidates(
     models: Sequence[str],
 ) -> list[_Candidate]:
     """Combinations, each with a name of what tells it from the others."""
+    if experiment.unloaded is not None:
+        raise InputError(
+            "a payload left over of a result without load is not compared",
+            file=experiment.file,
+            place="unloaded",
+            remedy="compare ways to fit the robot itself, without `unloaded:`",
+        )
     sets: list[tuple[str, ...] | None] = [None] if drives is None else [_ordered(one) for one in drives]
     names = tuple(estimators) or (experiment.estimator,)
-    chosen = tuple(models) or (experiment.model or mechanism.model,)
+    own_model = mechanism.model if experiment.force_sensor is None else "wrench"
+    chosen = tuple(models) or (experiment.model or own_model,)
     found = []
     for drive, estimator, model in product(sets, names, chosen):
         # Options belong to the estimator that the experiment names.

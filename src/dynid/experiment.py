@@ -136,6 +136,9 @@ class Experiment:
     file: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
+            # What hangs on a sensor, or is left over of a loaded log, is one body: it must be possible.
+            object.__setattr__(self, "estimator", "consistent")
         object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
         object.__setattr__(self, "refine", _refine(self))
         # Bare paths are welcome where a script or a command line has nothing more to say.
@@ -273,16 +276,7 @@ def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
     if "ties" in made:
         made["ties"] = tuple(TieChoice(tie) if isinstance(tie, str) else tie for tie in made["ties"])
     _check_names("an experiment", made, tuple(one.name for one in fields(Experiment)))
-    return with_defaults(made)
-
-
-def with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of an `Experiment` with the estimator that its kind of job has unless another is asked for.
-
-    What hangs on a force sensor, or is left over of a loaded log, is one body, and a body must be possible.
-    """
-    payload = options.get("force_sensor") is not None or options.get("unloaded") is not None
-    return {"estimator": "consistent" if payload else DEFAULT_ESTIMATOR, **options}
+    return made
 
 
 def _check_names(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:

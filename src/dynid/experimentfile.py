@@ -26,7 +26,6 @@ from dynid.experiment import (
     UncertaintySettings,
     UnloadedModel,
     named_options,
-    with_defaults,
 )
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.drive_reader import is_none
@@ -95,7 +94,7 @@ def load_experiment(file: PathLike) -> Experiment:
     options.setdefault("name", Path(file).stem)
     if isinstance(options.get("estimator"), Mapping):
         options["estimator"], options["estimator_options"] = named_options(options["estimator"])
-    return Experiment(**with_defaults(options), file=str(file))
+    return Experiment(**options, file=str(file))
 
 
 class _Reader:

@@ -26,6 +26,7 @@ from dynid.gate import judge
 from dynid.info import grouping_symbols
 from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, prepare
 from dynid.linear import base_of, tie_names
+from dynid.load_words import load_words
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -151,6 +152,7 @@ def identify_logs(
             **tested.choices,
             **({} if refined is None else {"refinement": refined.words}),
             **({} if unloaded is None else {"robot without load": unloaded.words}),
+            **load_words(parts, job.loaded_bodies),
         },
         provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
         signals=(*fitted, *unseen),

@@ -83,6 +83,12 @@ class Job:
         """Payloads mounted in each log."""
         return tuple(log.payloads for log in self.logs)
 
+    @property
+    def loaded_bodies(self) -> tuple[str, ...]:
+        """What the robot carries: the tool behind a force sensor, and payloads."""
+        sensor = self.mechanism.force_sensor
+        return (*(() if sensor is None else (sensor.tool,)), *self.mechanism.payloads)
+
     def by_efforts(self, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
         """The same logs by the inverse model, to be compared with efforts as logged.
 

@@ -84,6 +84,11 @@ def predict_efforts(
         body: Whose pose the file gives; default `platform`.
     """
     estimate, experiment, mechanism = saved(result, robot)
+    if mechanism.force_sensor is not None:
+        raise InputError(
+            "a result of a force sensor knows what hangs on it, not the efforts of the robot",
+            remedy="use its compensation.py to foretell readings of the sensor",
+        )
     mounted = variant(mechanism, payloads=tuple(payloads))
     with single_threaded_blas():
         guided, motion = desired_motion(
