@@ -63,17 +63,29 @@ class BodyTable:
     joint_figures: Mapping[str, Float[Array, "n m"]] = field(default_factory=dict)
     file: str | None = None
 
-    def disturbed(self, rng: np.random.Generator) -> BodyTable:
+    def disturbed(self, rng: np.random.Generator, copies: int = 1) -> BodyTable:
         """The same table with every number moved within its last figure, as rounding may have done.
 
         Numbers that are printed alike are moved alike: equal values have equal rounding errors.
+
+        Args:
+            rng: Source of the moves.
+            copies: How often; copies of an instant follow each other, and each is a run of its own.
         """
 
         def moved(values: Mapping[str, Array], figures: Mapping[str, Array]) -> dict[str, Array]:
-            return {name: x + figures[name] * _alike(x, rng) for name, x in values.items()}
+            return {
+                name: np.repeat(x, copies, axis=0)
+                + np.repeat(figures[name], copies, axis=0) * _alike(x, rng, copies)
+                for name, x in values.items()
+            }
 
+        whole = self.some(np.repeat(np.arange(len(self.t)), copies))
         return replace(
-            self, signals=moved(self.signals, self.figures), joints=moved(self.joints, self.joint_figures)
+            whole,
+            runs=whole.runs * copies + np.tile(np.arange(copies), len(self.t)),
+            signals=moved(self.signals, self.figures),
+            joints=moved(self.joints, self.joint_figures),
         )
 
     def some(self, instants: Int[Array, "k"]) -> BodyTable:
@@ -153,14 +165,14 @@ def table_log(
     )
 
 
-def _alike(x: Float[Array, "*n"], rng: np.random.Generator) -> Float[Array, "*n"]:
-    """Numbers from -0.5 to 0.5, the same one for all equal entries of a column."""
+def _alike(x: Float[Array, "n *c"], rng: np.random.Generator, copies: int) -> Float[Array, "m *c"]:
+    """Numbers from -0.5 to 0.5, in each copy the same one for all equal entries of a column."""
     columns = x.reshape(len(x), -1)
-    found = np.empty_like(columns)
+    found = np.empty((len(x) * copies, columns.shape[1]))
     for k, column in enumerate(columns.T):
         values, place = np.unique(column, return_inverse=True)
-        found[:, k] = (rng.random(len(values)) - 0.5)[place.reshape(-1)]
-    return found.reshape(x.shape)
+        found[:, k] = (rng.random((len(values), copies)) - 0.5)[place.reshape(-1)].ravel()
+    return found.reshape(-1, *x.shape[1:])
 
 
 # Stands in for a step where there is none: every instant is a block of its own.

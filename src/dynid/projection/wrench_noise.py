@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +14,7 @@ from dynid.regressor.layout import ABSENT
 
 _SEED = 20200311
 _DRAWS = 3
-_TILE = 1024
+_TILE = 8192  # instants and draws together
 # Of the largest direction: motion about the others is what rounding makes of it.
 _STILL = 1e-5
 _AXES = ("x", "y", "z")
@@ -26,24 +26,32 @@ def column_noise(sources: Sequence[WrenchRows]) -> Float[Array, "p"]:
     Found by moving every number of the tables within its last figure.
     """
     squares = np.zeros(len(sources[0].parameters))
+    rng = np.random.default_rng(_SEED)
     for source in sources:
         known = source.layout.columns != ABSENT
-        for other in disturbed(source):
-            moved = np.sum(_differences(source, other) ** 2, axis=1) / _DRAWS
+        for _, change in changes(source, rng, _DRAWS):
+            moved = np.sum(change**2, axis=(1, 2)) / _DRAWS
             np.add.at(squares, source.layout.columns[known], moved[known])
     return np.sqrt(squares)
 
 
-def disturbed(source: WrenchRows) -> list[WrenchRows]:
-    """The same equations with every number of the table moved within its last figure, a few times."""
-    rng = np.random.default_rng(_SEED)
-    return [source.like(source.table.disturbed(rng)) for _ in range(_DRAWS)]
+def changes(
+    source: WrenchRows, rng: np.random.Generator, draws: int
+) -> Iterator[tuple[Float[Array, "e n"], Float[Array, "e n d"]]]:
+    """Packed entries of some instants, and how disturbed tables change them, tile by tile.
 
-
-def _differences(source: WrenchRows, other: WrenchRows) -> Float[Array, "e n"]:
-    n = len(source.table.t)
-    parts = zip(source.rows(0, n, _TILE), other.rows(0, n, _TILE), strict=True)
-    return np.concatenate([b[1] - a[1] for a, b in parts], axis=1)
+    Args:
+        source: Equations of a table.
+        rng: Source of the disturbances.
+        draws: How many disturbed tables.
+    """
+    other = source.like(source.table.disturbed(rng, draws))
+    n, tile = len(source.table.t), max(1, _TILE // draws)
+    for at in range(0, n, tile):
+        stop = min(at + tile, n)
+        ((_, own, _),) = source.rows(at, stop, tile)
+        ((_, moved, _),) = other.rows(at * draws, stop * draws, tile * draws)
+        yield own, moved.reshape(len(own), stop - at, draws) - own[:, :, None]
 
 
 def untold(sources: Sequence[WrenchRows]) -> dict[str, str]:

@@ -10,7 +10,7 @@ printed alike are moved alike: a constant acceleration has one rounding error, n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,9 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.projection.wrench import WrenchRows
+from dynid.projection.wrench_noise import changes
 
 _SEED = 20200311
-_TILE = 512
 _MOST_INSTANTS = 500  # above, some draws must do for a floor
 _FEW_DRAWS = 24
 
@@ -67,24 +67,15 @@ def rounding(
     scores = np.zeros((draws, S.shape[1]))
     squares, counts = np.zeros(len(weights)), np.zeros(len(weights))
     for source, place in zip(sources, places, strict=True):
-        group = np.array([place[k] for k in range(len(source.layout.start) - 1)])
-        for draw in range(draws):
-            other = source.like(source.table.disturbed(rng))
-            for W, rho in _tiles(source, other, chi):
-                weighted = np.square(weights[group]) * rho
-                scores[draw] += np.einsum("nkp,nk->p", W, weighted) @ S
-                np.add.at(squares, group, np.sum(rho**2, axis=0))
-                np.add.at(counts, group, len(rho))
+        layout = source.layout
+        group = np.array([place[k] for k in range(len(layout.start) - 1)])
+        factors = layout.coefficients(chi)
+        for own, change in changes(source, rng, draws):
+            e, n, _ = change.shape
+            moved = layout.sums(change.reshape(e, -1), factors).reshape(-1, n, draws)
+            rho = change[layout.start[1:] - 1] - moved
+            W = np.einsum("nkp,k->knp", layout.dense(own, len(chi)), np.square(weights[group]))
+            scores += np.einsum("knp,knd->dp", W, rho, optimize=True) @ S
+            np.add.at(squares, group, np.sum(rho**2, axis=(1, 2)))
+            np.add.at(counts, group, n * draws)
     return Rounding(scores @ root @ root.T, np.sqrt(squares / np.maximum(counts, 1.0)))
-
-
-def _tiles(
-    source: WrenchRows, other: WrenchRows, chi: Float[Array, "p"]
-) -> Iterator[tuple[Float[Array, "n k p"], Float[Array, "n k"]]]:
-    """W (n, k, p) and the errors (n, k) that the other table has beside the first, tile by tile."""
-    n, layout = len(source.table.t), source.layout
-    factors = layout.coefficients(chi)
-    for (_, a, _), (_, b, _) in zip(source.rows(0, n, _TILE), other.rows(0, n, _TILE), strict=True):
-        change = b - a
-        rho = change[layout.start[1:] - 1] - layout.sums(change, factors)
-        yield layout.dense(a, len(chi)), rho.T
