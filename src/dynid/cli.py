@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.excite import excite
 from dynid.commands.shared import shown
 from dynid.commands.simulate import simulate
 from dynid.errors import DynidError, InputError, NoResultError
@@ -360,4 +361,5 @@ def _complain(message: str) -> None:
     click.echo(message, err=True)
 
 
+main.add_command(excite)
 main.add_command(simulate)

@@ -53,6 +53,12 @@ class NoResultError(DynidError):
         self.estimate = estimate
 
 
+class InterruptedRun(DynidError):
+    """Ctrl-C during work whose finished parts are kept: the message says how to go on."""
+
+    exit_code = 130
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """`; did you mean 'x'?` or the list of valid names: the tail of an unknown-name message."""
     names = [str(candidate) for candidate in valid]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynid.report.sections import SECTIONS
 from dynid.report.template import render, source
@@ -16,17 +16,21 @@ if TYPE_CHECKING:
 
 def report_html(estimate: Estimate) -> str:
     """The report of a result as HTML text, plotly.js inlined once."""
+    sections = [section for make in SECTIONS if (section := make(estimate)) is not None]
+    return scripted_page("report.html", (source("figures.js"),), estimate=estimate, sections=sections)
+
+
+def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:
+    """A page with plotly.js and our own scripts inlined; nothing else runs in it, and nothing is fetched."""
     from plotly.offline import get_plotlyjs
 
-    sections = [section for make in SECTIONS if (section := make(estimate)) is not None]
-    scripts = (get_plotlyjs(), source("figures.js"))
+    everything = (get_plotlyjs(), *scripts)
     page = render(
-        "report.html",
-        estimate=estimate,
-        sections=sections,
+        template,
+        **context,
         style=page_style(),
-        scripts=[_verbatim(script) for script in scripts],
-        policy=_policy(scripts),
+        scripts=[_verbatim(script) for script in everything],
+        policy=_policy(everything),
     )
     return str(page)
 

@@ -70,18 +70,19 @@ class Blocks:
     Args:
         family: Of motions.
         box: Limits.
+        rest: Where the robot can rest, shape (j,), in [rad] or [m]; default the middle of all ranges.
     """
 
-    def __init__(self, family: Family, box: Box) -> None:
+    def __init__(self, family: Family, box: Box, rest: Float[Array, "j"] | None = None) -> None:
         t, share = family.grid()
         B = family.matrices(t)
         half = 0.5 * (box.high - box.low)
         centre = 0.5 * (box.high[0] + box.low[0])
         orders = [o for o in range(ORDERS) if np.isfinite(half[o]).any()]
         # What one unit of each coefficient does, beside what a typical coordinate may do.
-        typical = np.array(
-            [np.median(half[o][np.isfinite(half[o])]) if o in orders else np.inf for o in range(ORDERS)]
-        )
+        typical = np.full(ORDERS, np.inf)
+        for o in orders:
+            typical[o] = np.median(half[o][np.isfinite(half[o])])
         effect = np.abs(B).max(axis=1) / typical[:, None]
         self.spread = 1.0 / effect.max(axis=0)
         ratios = half[orders] / typical[orders, None]
@@ -94,7 +95,7 @@ class Blocks:
         middle[:, : len(t)] = centre[:, None]
         self.lower = (middle - reach) / self.size[:, None]
         self.upper = (middle + reach) / self.size[:, None]
-        self.rest = self._constant(centre)
+        self.rest = self._constant(centre if rest is None else rest)
 
     @property
     def count(self) -> int:
@@ -113,33 +114,37 @@ class Blocks:
         """A slope with respect to coefficients as one with respect to variables."""
         return np.asarray((slope_x.T * self.spread * self.size[:, None]).ravel())
 
+    def uses(self, z: Float[Array, "v"]) -> Float[Array, "j"]:
+        """Largest share of the way from rest to a limit that each coordinate uses: at most 1 is inside."""
+        value, rest = (x.reshape(len(self.size), -1) @ self.C.T for x in (z, self.rest))
+        way = value - rest
+        room = np.where(way >= 0.0, self.upper - rest, rest - self.lower)
+        finite = np.isfinite(room)
+        shares = np.where(finite, np.abs(way), 0.0) / np.where(finite, np.maximum(room, 1e-300), 1.0)
+        return np.asarray(shares.max(axis=1))
+
     def use(self, z: Float[Array, "v"]) -> float:
-        """The largest share of a limit in use, measured from the middle: at most 1 is inside."""
-        value = z.reshape(len(self.size), -1) @ self.C.T
-        middle, reach = 0.5 * (self.upper + self.lower), 0.5 * (self.upper - self.lower)
-        finite = np.isfinite(reach)
-        return float(
-            (np.abs(value - np.where(finite, middle, 0.0)) / np.where(finite, reach, 1.0))[finite].max()
-        )
+        """The largest of all."""
+        return float(self.uses(z).max())
 
     def inside(self, z: Float[Array, "v"], share: float = 0.999) -> Float[Array, "v"]:
-        """The same motion drawn towards rest in the middle until it uses at most this share."""
+        """The same motion drawn towards rest until it uses at most this share."""
         used = self.use(z)
-        return z if used <= share else self.rest + share / used * (z - self.rest)
+        return z if used <= share else self.towards_rest(z, share / used)
+
+    def towards_rest(self, z: Float[Array, "v"], size: float) -> Float[Array, "v"]:
+        """The same motion, smaller about the pose of rest."""
+        return np.asarray(self.rest + size * (z - self.rest))
 
     def random(self, rng: np.random.Generator, share: float = 0.7) -> Float[Array, "v"]:
-        """Random variables: every coordinate for itself uses this share of its limits."""
-        z = rng.normal(size=(len(self.size), len(self.spread)))
-        rest = self.rest.reshape(z.shape)
-        move = z - rest
-        value = move @ self.C.T
-        reach = 0.5 * (self.upper - self.lower)
-        used = np.max(np.where(np.isfinite(reach), np.abs(value) / reach, 0.0), axis=1)
-        return np.asarray((rest + share * move / used[:, None]).ravel())
+        """Random variables: every coordinate for itself uses this share of its way."""
+        move = rng.normal(size=(len(self.size), len(self.spread)))
+        used = self.uses(self.rest + move.ravel())
+        return np.asarray(self.rest + (share * move / used[:, None]).ravel())
 
-    def _constant(self, centre: Float[Array, "j"]) -> Float[Array, "v"]:
-        """Variables of rest at the middle of all ranges."""
+    def _constant(self, pose: Float[Array, "j"]) -> Float[Array, "v"]:
+        """Variables of rest at a pose."""
         t, _ = self.family.grid()
         B = self.family.matrices(t)[0]
         ones = np.linalg.lstsq(B, np.ones(len(t)), rcond=None)[0]
-        return self.variables(np.outer(ones, centre))
+        return self.variables(np.outer(ones, pose))

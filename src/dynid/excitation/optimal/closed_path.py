@@ -53,7 +53,7 @@ class ClosedPath:
         sigma: Noise of every motor, shape (a,).
     """
 
-    pick = None
+    pick: tuple[int, ...] | None = None
 
     def __init__(
         self,
@@ -73,21 +73,34 @@ class ClosedPath:
 
     def states(self, moved: Moved) -> RobotStates | None:
         """The whole robot along the motion; None where the loops cannot follow."""
-        q = self.assembly.track(moved[0], self._at)
+        sensors = self.assembly.sensors(self._at)
+        tracker = self.assembly.tracker(sensors)
+        if tracker is None:
+            q = self.assembly.track(moved[0], sensors)
+        else:
+            # What the compiled steps miss is out of reach or singular: no second try while improving.
+            q, done = tracker.track(self.assembly.start, moved[0])
+            if not done.all():
+                return None
         if not np.all(self.assembly.gaps(q) < _CLOSED):
             return None
         found = self.assembly.rates(q, moved[1], moved[2], self._at)
         if not np.all(np.isfinite(found.ddq)):
             return None
-        return RobotStates(q, found.dq, found.ddq, self._directions(self._tangent(found.N)), moved)
+        N = self._tangent(found.N)
+        return RobotStates(q, found.dq, found.ddq, self._directions(N), N, moved)
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
-        """Whether positions go where the rates lead: a jump means another assembly of the loops."""
+        """Whether positions go where the rates lead: a jump means another assembly of the loops.
+
+        Foretold by velocities and accelerations at both ends, which errs by the fifth power of the step.
+        """
         robot = self.mechanism
         scalar = [name for name in robot.coordinates if name in robot.positions]
         at_v, at_q = places(robot, scalar), [robot.positions.index(name) for name in scalar]
-        foretold = 0.5 * np.diff(t)[:, None] * (states.dq[1:] + states.dq[:-1])[:, at_v]
-        return bool(np.abs(np.diff(states.q[:, at_q], axis=0) - foretold).max() < _MOST_JUMP)
+        h = np.diff(t)[:, None]
+        foretold = 0.5 * h * (states.dq[1:] + states.dq[:-1]) - h**2 / 12.0 * np.diff(states.ddq, axis=0)
+        return bool(np.abs(np.diff(states.q[:, at_q], axis=0) - foretold[:, at_v]).max() < _MOST_JUMP)
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Slopes with respect to y, dy and ddy."""
@@ -111,12 +124,9 @@ class ClosedPath:
     def _follow(self, states: RobotStates) -> ClosedFollowed:
         q, dq, ddq = states.q, states.dq, states.ddq
         closure, kept = self.assembly.closure, self.assembly.kept
-        A = closure.values(q).A[:, kept]
         d, (n, v) = len(self._at), dq.shape
-        inverse = _left_inverse(A[:, :, self.rest])
-        N = np.zeros((n, v, d))
-        N[:, self._at, np.arange(d)] = 1.0
-        N[:, self.rest] = -inverse @ A[:, :, self._at]
+        inverse = _left_inverse(closure.values(q).A[:, kept][:, :, self.rest])
+        N = states.tangent
         dq_y, ddq_y, ddq_dy = np.zeros((3, n, v, d))
         A_y = np.empty((d, n, len(kept), v))
         for i in range(d):

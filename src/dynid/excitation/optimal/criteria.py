@@ -98,7 +98,7 @@ class Criterion:
             costs = 1.0 / np.sqrt(values[:, 0])
         else:
             costs = (np.sqrt(values[:, -1]) + (self.name == "c003")) / np.sqrt(values[:, 0])
-        return np.nan_to_num(costs, nan=np.inf)
+        return np.asarray(np.nan_to_num(costs, nan=np.inf))
 
     @property
     def larger_is_better(self) -> bool:

@@ -18,6 +18,9 @@ from dynid.base.base import BaseSet
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows
 
+# Of a scaled column's square: a direction that a motion does not show at all costs much, but not everything.
+_RIDGE = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class Tape:
@@ -63,7 +66,7 @@ class Information:
         used = np.flatnonzero(np.any(base.S != 0.0, axis=1))
         self.T = base.S[used] / self.scale
         size = np.outer(self.scale, self.scale)
-        self.known = np.zeros_like(size) if known is None else known / size
+        self.known = _RIDGE * np.eye(len(size)) + (0.0 if known is None else known / size)
         self.rows = Rows(path, [base.standard[i] for i in used], mounted, softness)
         self.sigma_rows = row_sigmas(path.effort_map, sigma)
 

@@ -25,6 +25,7 @@ class RobotStates:
     Attributes:
         q: All tree positions, shape (n, n_q). dq, ddq: velocities and accelerations, shape (n, v).
         N: Rows of the information, velocities per unit of each row, shape (n, v, k); None: those of `pick`.
+        tangent: Velocities per unit rate of each coordinate moved, shape (n, v, d).
         moved: What moves it: positions, rates and second rates of the family's coordinates.
     """
 
@@ -32,6 +33,7 @@ class RobotStates:
     dq: Float[Array, "n v"]
     ddq: Float[Array, "n v"]
     N: Float[Array, "n v k"] | None
+    tangent: Float[Array, "n v d"]
     moved: Moved
 
 
@@ -58,7 +60,10 @@ class Path(Protocol):
     names: tuple[str, ...]
     rows: tuple[str, ...]
     effort_map: Float[Array, "k a"]
-    pick: tuple[int, ...] | None
+
+    @property
+    def pick(self) -> tuple[int, ...] | None:
+        """Tree rows that are the rows of the model, where N only picks; else None."""
 
     def states(self, moved: Moved) -> RobotStates | None:
         """The whole robot; None where it cannot follow."""
@@ -96,8 +101,9 @@ class TreePath:
     def states(self, moved: Moved) -> RobotStates:
         """The whole robot from measured positions and rates."""
         found = self._map.states(*moved)
-        N = None if self.pick is not None else np.broadcast_to(self._N, (len(found[0]), *self._N.shape))
-        return RobotStates(*found, N, moved)
+        n, G = len(found[0]), self._map.positions
+        N = None if self.pick is not None else np.broadcast_to(self._N, (n, *self._N.shape))
+        return RobotStates(*found, N, np.broadcast_to(G, (n, *G.shape)), moved)
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Couplings are linear, and N does not move."""
@@ -106,9 +112,8 @@ class TreePath:
 
     def followed(self, states: RobotStates) -> Followed:
         """Constant ratios."""
-        G = self._map.positions
-        none = np.zeros((len(states.q), *G.shape))
-        return Followed(np.broadcast_to(G, none.shape), none, none, none)
+        none = np.zeros(states.tangent.shape)
+        return Followed(states.tangent, none, none, none)
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
         """A tree is never torn."""

@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.excitation.optimal.box import Blocks
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.information import Information, Tape
-from dynid.excitation.optimal.paths import Moved
+from dynid.excitation.optimal.paths import Moved, RobotStates
 from dynid.excitation.optimal.soft import SoftLimits
 
 
@@ -63,17 +63,33 @@ class Problem:
         self.t = np.arange(samples) / samples * blocks.family.period
         self.B = np.ascontiguousarray(blocks.family.matrices(self.t)[:3])
 
+    @property
+    def linear(self) -> bool:
+        """Whether every motion within the linear limits can be done."""
+        return self.soft is None and not self.information.path.mechanism.loops
+
+    def narrowed(self, share: float) -> Problem:
+        """The same with soft limits narrower by a share."""
+        soft = None if self.soft is None else self.soft.narrowed(share)
+        return Problem(self.blocks, self.information, self.criterion, len(self.t), soft)
+
     def moved(self, z: Float[Array, "v"]) -> Moved:
         """Positions and rates of the coordinates moved."""
         x = self.blocks.coefficients(z)
         return self.B[0] @ x, self.B[1] @ x, self.B[2] @ x
 
+    def states(self, z: Float[Array, "v"]) -> RobotStates | None:
+        """The robot along the motion; None where it cannot follow without a jump."""
+        path = self.information.path
+        states = path.states(self.moved(z))
+        return states if states is not None and path.continuous(states, self.t) else None
+
     def evaluate(self, z: Float[Array, "v"]) -> Point:
         """Value and soft limits at z."""
-        found = self.information.gram(self.moved(z))
-        if found is None:
+        states = self.states(z)
+        if states is None:
             return Point(z, np.inf, np.zeros((0, 0)))
-        G, tape = found
+        G, tape = self.information.gram_of(states)
         value, slope = self.criterion.smooth(G)
         excess = np.zeros((0, len(self.t))) if self.soft is None else self.soft.excess(tape.states)
         return Point(z, value, excess, G, slope, tape)
@@ -92,7 +108,8 @@ class Problem:
         limit, sample = np.nonzero(point.excess > -near)
         rows = np.zeros((len(limit), len(point.z)))
         if len(limit):
-            slopes = self.soft.slopes(point.tape.states)
+            needed = np.any(point.excess > -near, axis=1)
+            slopes = self.soft.slopes(point.tape.states, np.asarray(needed))
             for order in range(3):
                 moved = slopes[order][limit, sample]  # (r, j)
                 block = moved[:, :, None] * self.B[order][sample][:, None, :]

@@ -21,13 +21,13 @@ class Found:
 
     Attributes:
         point: The motion.
-        first: Value after the first descent, before any hop.
+        first: The motion after the first descent, before any hop.
         hops: Hops tried.
         iterations: Steps of all descents.
     """
 
     point: Point
-    first: float
+    first: Point
     hops: int
     iterations: int
 
@@ -71,7 +71,7 @@ def hop(
         steps += found.iterations
         if better(found.point, best):
             best = found.point
-    return Found(best, first.point.value, count, steps)
+    return Found(best, first.point, count, steps)
 
 
 def better(one: Point, other: Point, kept: float = 1e-6) -> bool:

@@ -21,6 +21,8 @@ _DAMPING = 0.2  # Powell's: curvature along a step is at least this share of wha
 _ARMIJO = 1e-4
 _SHORTEST = 1e-4
 _NEAR = 0.3  # soft limits this near (in shares) enter the quadratic program
+# Share of every limit's width that one step may use where limits are not linear; it grows and shrinks.
+_REACH, _LEAST_REACH = 0.15, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,28 +63,34 @@ def descend(
     if here.tape is None or not np.isfinite(here.value):
         return Descent(here, 0, False)
     slope = problem.gradient(here)
-    B = _FIRST * np.abs(slope).max() * np.eye(len(z))
+    B, fresh = _FIRST * np.abs(slope).max() * np.eye(len(z)), True
     blocks = problem.blocks
+    width = np.where(np.isfinite(blocks.upper), blocks.upper - blocks.lower, np.inf)
+    reach = np.inf if problem.linear else _REACH
     for iteration in range(iterations):
         if watch is not None and watch(here):
             return Descent(here, iteration, False)
         value = here.z.reshape(len(blocks.size), -1) @ blocks.C.T
         A, b = problem.soft_rows(here, _NEAR)
-        found = solve_quadratic(
-            B, slope, blocks.C, blocks.lower - value, blocks.upper - value, A, b, price, rtol=1e-4
-        )
+        lower = np.maximum(blocks.lower - value, -reach * width)
+        upper = np.minimum(blocks.upper - value, reach * width)
+        found = solve_quadratic(B, slope, blocks.C, lower, upper, A, b, price, rtol=1e-4)
         p = found.p
         promised = -(slope @ p + 0.5 * p @ B @ p)
         left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
         promised += price * here.violation - left
         if promised < tolerance:
             return Descent(here, iteration, True)
-        tried = _search(problem, here, p, promised, price)
+        tried, step = _search(problem, here, p, promised, price)
+        reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
         if tried is None:
-            if np.allclose(B, np.diag(np.diag(B))):
+            if reach > _LEAST_REACH and not problem.linear:
+                continue
+            if fresh:
                 return Descent(here, iteration, False)
-            B = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z))
+            B, fresh = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z)), True
             continue
+        fresh = False
         new_slope = problem.gradient(tried)
         B = _updated(B, tried.z - here.z, new_slope - slope)
         here, slope = tried, new_slope
@@ -91,16 +99,17 @@ def descend(
 
 def _search(
     problem: Problem, here: Point, p: Float[Array, "v"], promised: float, price: float
-) -> Point | None:
-    """Halve the step until it keeps a share of its promise."""
+) -> tuple[Point | None, float]:
+    """Halve the step until it keeps a share of its promise; the motion and the step taken."""
     merit = here.value + price * here.violation
     step = 1.0
-    while step > _SHORTEST:
+    shortest = _SHORTEST if problem.linear else 0.2
+    while step > shortest:
         tried = problem.evaluate(here.z + step * p)
         if tried.value + price * tried.violation < merit - _ARMIJO * step * promised:
-            return tried
+            return tried, step
         step *= 0.5
-    return None
+    return None, step
 
 
 def _updated(B: Float[Array, "v v"], s: Float[Array, "v"], y: Float[Array, "v"]) -> Float[Array, "v v"]:

@@ -29,7 +29,7 @@ class _Bodies:
 
     def twists(self, states: RobotStates) -> Float[Array, "d n b 6"]:
         """Twists in base axes for a unit rate of each coordinate moved."""
-        N = self.path.followed(states).N
+        N = states.tangent
         rows = []
         for i in range(N.shape[2]):
             found = body_motion(

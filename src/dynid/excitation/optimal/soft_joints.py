@@ -90,7 +90,7 @@ class Singularity:
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row for each of them."""
-        return self._values(self.path.followed(states).N)
+        return self._values(states.tangent)
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
         """By the change of N, which is exact; differences only of the condition itself."""
@@ -105,11 +105,16 @@ class Singularity:
         return out
 
     def _values(self, N: Float[Array, "n v d"]) -> Float[Array, "s n"]:
-        Q = np.linalg.qr(N / self._units[:, None])[0]
+        # Singular values of C U Q with N / U = Q R: eigenvalues of R^-T (C N)' (C N) R^-1.
+        scaled = N / self._units[:, None]
+        L = np.linalg.cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
+        back = np.swapaxes(np.linalg.inv(L), 1, 2)
         rows = []
         for _, C in self._seen:
-            s = np.linalg.svd((C * self._units) @ Q, compute_uv=False)
-            rows.append(np.log(s[:, 0] / np.maximum(s[:, -1], 1e-300)) / self._most - 1.0)
+            seen = C @ N @ back
+            squares = np.linalg.eigvalsh(np.swapaxes(seen, 1, 2) @ seen)
+            ratio = squares[:, -1] / np.maximum(squares[:, 0], 1e-15 * squares[:, -1])
+            rows.append(0.5 * np.log(ratio) / self._most - 1.0)
         return np.array(rows)
 
 

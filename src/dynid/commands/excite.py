@@ -1,0 +1,128 @@
+"""`dynid excite`: the motion that tells most about a robot."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from dynid.commands.shared import shown
+
+
+@click.command(short_help="Find the motion that tells most about a robot.")
+@click.argument("robot")
+@click.option(
+    "--criterion",
+    default=None,
+    metavar="logdet|condition|emin|c003|sigma",
+    help="What the motion is judged by [default: logdet; sigma with --sigma].",
+)
+@click.option(
+    "--sigma", "sigma", multiple=True, metavar="NAME", help="Base parameter to be told; repeatable."
+)
+@click.option("--family", default="fourier", show_default=True, metavar="fourier|spline|points")
+@click.option("--harmonics", type=click.IntRange(min=1), help="Harmonics [5]; pieces or points [12].")
+@click.option("--period", default=10.0, show_default=True, metavar="S", help="Length of the motion.")
+@click.option(
+    "--starts", default=8, show_default=True, type=click.IntRange(min=1), help="Random motions improved."
+)
+@click.option(
+    "--hops", default=6, show_default=True, type=click.IntRange(min=0), help="Shakes of each start."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--after", multiple=True, metavar="RESULT|LOG", help="Data already there; repeatable.")
+@click.option("--noise", metavar="S[,S...]", help="Effort noise, one or per actuator, N m or N.")
+@click.option("--rate", default=500.0, show_default=True, metavar="HZ", help="Samples a second.")
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(min=1), help="Periods recorded.")
+@click.option("--margin", default=0.02, show_default=True, help="Share of every limit left unused.")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
+@click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Processes [default: 1 for few starts, else all cores]."
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write [default: results/<name>_excitation].",
+)
+def excite(
+    robot: str,
+    criterion: str | None,
+    sigma: tuple[str, ...],
+    family: str,
+    harmonics: int | None,
+    period: float,
+    starts: int,
+    hops: int,
+    seed: int,
+    after: tuple[str, ...],
+    noise: str | None,
+    rate: float,
+    repeats: int,
+    margin: float,
+    payloads: tuple[str, ...],
+    ties: tuple[str, ...],
+    jobs: int | None,
+    out: Path | None,
+) -> None:
+    """Find the motion of ROBOT, within its limits, that tells most about its base parameters.
+
+    Writes trajectory.csv, coefficients.yaml, joint_trajectory.ros2.yaml, excitation.json and report.html.
+    Every finished start is kept in a journal beside the folder: an interrupted run goes on from there.
+    """
+    from dynid.errors import InterruptedRun
+    from dynid.excite import excite as run
+    from dynid.excite_files import check_folder, summary, write_excitation
+    from dynid.excite_plan import ExciteSettings
+    from dynid.report.console import standard_console
+    from dynid.report.progress import ProgressBar
+    from dynid.report.tables import print_warnings
+
+    folder = check_folder(out or Path("results") / f"{Path(robot).stem}_excitation")
+    journal = folder.parent / f"{folder.name}.journal.jsonl"
+    settings = ExciteSettings(
+        criterion=criterion or ("sigma" if sigma else "logdet"),
+        sigma=sigma,
+        family=family,
+        terms=harmonics,
+        period=period,
+        starts=starts,
+        hops=hops,
+        seed=seed,
+        noise=_numbers(noise),
+        rate=rate,
+        repeats=repeats,
+        margin=margin,
+        payloads=payloads,
+        ties=ties,
+    )
+    few = 4
+    count = jobs or (1 if starts <= few else os.cpu_count() or 1)
+    try:
+        with ProgressBar() as progress:
+            found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
+    except KeyboardInterrupt:
+        done = max(0, len(journal.read_text(encoding="utf-8").splitlines()) - 1) if journal.exists() else 0
+        raise InterruptedRun(
+            f"interrupted: {done} of {starts} starts are kept in {shown(journal)};"
+            " run the same command again to go on"
+        ) from None
+    write_excitation(found, folder)
+    journal.unlink(missing_ok=True)
+    print_warnings(standard_console(), found.notices)
+    click.echo(summary(found))
+    tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
+    click.echo(
+        "limits: " + ", ".join(f"{one.kind} of {one.name} {one.margin_percent:.2g} % left" for one in tight)
+    )
+    click.echo(f"\nwritten: {shown(folder)} (trajectory.csv, excitation.json, report.html, ...)")
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    if text is None:
+        return ()
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.UsageError(f"--noise takes numbers, not '{text}'") from None

@@ -1,0 +1,175 @@
+"""Pictures of an exciting motion: spectrum, gains, limits, starts, paths and an animation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.report.figures.figure import BLUE, GREEN, GREY, ORANGE, axis, figure, packed, plot_text
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_FRAMES = 160
+_BAR, _FRAME = 18, 90  # pixels
+_POINTS = 800
+
+
+def spectrum_figure(before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
+    """Singular values of the rows with unit columns."""
+    data = [
+        _line(name, np.arange(1, len(values) + 1), np.maximum(values, 1e-16), colour, markers=True)
+        for name, values, colour in (("before", before, GREY), ("after", after, BLUE))
+    ]
+    layout = {"height": 300, "xaxis": axis("number"), "yaxis": axis("singular value", type="log")}
+    return figure(
+        "spectrum", data, layout, "singular values before and after", "Singular values, unit columns"
+    )
+
+
+def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
+    """How many times sharper every parameter gets, the most first."""
+    gain = before / after
+    gain = np.where(np.isfinite(gain), gain, np.nanmax(np.where(np.isfinite(gain), gain, 1.0)))
+    order = np.argsort(gain)
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "x": packed(gain[order]),
+        "y": [plot_text(names[i]) for i in order],
+        "marker": {"color": BLUE},
+        "hovertemplate": "%{y}: %{x:.3g} x<extra></extra>",
+    }
+    layout = {
+        "height": _FRAME + _BAR * len(names),
+        "xaxis": axis("sigma before / sigma after", type="log"),
+        "yaxis": axis(dtick=1),
+        "showlegend": False,
+    }
+    return figure("gains", [bar], layout, "gain of every parameter", "Which parameters gained")
+
+
+def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
+    """How much of every limit is used."""
+    order = np.argsort(-left)
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "x": packed(100.0 - left[order]),
+        "y": [plot_text(names[i]) for i in order],
+        "marker": {"color": [ORANGE if left[i] < 5.0 else GREEN for i in order]},
+        "hovertemplate": "%{y}: %{x:.4g} %<extra></extra>",
+    }
+    layout = {
+        "height": _FRAME + _BAR * len(names),
+        "xaxis": axis("per cent of the limit", range=[0, 105]),
+        "yaxis": axis(dtick=1),
+        "showlegend": False,
+    }
+    return figure("uses", [bar], layout, "use of every limit", "Limits used; orange: less than 5 % left")
+
+
+def spread_figure(values: Float[Array, "s"]) -> Markup:
+    """Values of all starts, sorted."""
+    data = [_line("start", np.arange(1, len(values) + 1), np.sort(values), BLUE, markers=True)]
+    layout = {"height": 260, "xaxis": axis("start, sorted"), "yaxis": axis("criterion"), "showlegend": False}
+    return figure("spread", data, layout, "criterion of all starts", "Spread over the starts")
+
+
+def joint_figure(
+    names: Sequence[str],
+    t: Float[Array, "n"],
+    q: Float[Array, "n m"],
+    dq: Float[Array, "n m"],
+    ddq: Float[Array, "n m"],
+) -> Markup:
+    """Positions, velocities and accelerations of the measured joints, one under the other."""
+    rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
+    data: list[dict[str, Any]] = []
+    for k, signal in enumerate((q, dq, ddq)):
+        for j, name in enumerate(names):
+            one = _line(name, t[rows], signal[rows, j], None)
+            one |= {"yaxis": f"y{k + 1}" if k else "y", "showlegend": k == 0, "legendgroup": name}
+            data.append(one)
+    layout: dict[str, Any] = {"height": 620, "xaxis": axis("time [s]", anchor="y3")}
+    for k, title in enumerate(("position", "velocity", "acceleration")):
+        place = [1.0 - 0.33 * (k + 1) + 0.03, 1.0 - 0.33 * k]
+        layout[f"yaxis{k + 1}" if k else "yaxis"] = axis(title, domain=place)
+    return figure("joints", data, layout, "motion of the measured joints", "Measured joints")
+
+
+def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
+    """Where a body's origin goes, seen along the three axes."""
+    rows = np.linspace(0, len(p) - 1, min(_POINTS, len(p))).astype(int)
+    data: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"height": 300, "showlegend": False}
+    for k, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
+        mark = str(k + 1) if k else ""
+        one = _line(f"{'xyz'[b]} over {'xyz'[a]}", p[rows, a], p[rows, b], BLUE)
+        data.append(one | {"xaxis": f"x{mark}", "yaxis": f"y{mark}"})
+        place = [k / 3 + 0.05 * (k > 0), (k + 1) / 3 - 0.03]
+        layout[f"xaxis{mark}"] = axis(f"{'xyz'[a]} [m]", domain=place, anchor=f"y{mark}")
+        layout[f"yaxis{mark}"] = axis(f"{'xyz'[b]} [m]", anchor=f"x{mark}", scaleanchor=f"x{mark}")
+    return figure("path", data, layout, f"path of {body}", f"Path of body {body}, base frame")
+
+
+def tip_of(mechanism: Mechanism) -> str:
+    """The body whose path is shown: the platform, else the last one of the tree."""
+    return "platform" if "platform" in mechanism.bodies else mechanism.joints[-1].child
+
+
+def animation_of(mechanism: Mechanism, q: Float[Array, "n q"], period: float) -> dict[str, Any]:
+    """Points of the bodies in some frames, and which of them are joined."""
+    rows = np.linspace(0, len(q) - 1, min(_FRAMES, len(q))).astype(int)
+    tree, some = tree_of(mechanism), q[rows]
+    still = np.zeros((len(some), tree.n_v))
+    motion = body_motion(tree, some, still, still)
+    index = {name: i + 1 for i, name in enumerate(tree.body_names)}
+    index[BASE] = 0
+    points = [np.zeros((len(some), 3)), *(motion.p[:, i] for i in range(len(tree.body_names)))]
+    edges = []
+    for joint in mechanism.joints:
+        if joint.parent == BASE:  # from where the joint stands on the ground
+            points.append(np.tile(joint.placement.p, (len(some), 1)))
+            edges.append([len(points) - 1, index[joint.child]])
+        else:
+            edges.append([index[joint.parent], index[joint.child]])
+    for loop in mechanism.loops:
+        for body, place in ((loop.body_a, loop.a), (loop.body_b, loop.b)):
+            if body == BASE:
+                points.append(np.tile(place.p, (len(some), 1)))
+            else:
+                i = index[body] - 1
+                points.append(motion.p[:, i] + motion.R[:, i] @ place.p)
+                edges.append([index[body], len(points) - 1])
+    frames = np.round(np.stack(points, axis=1), 4)
+    return {"period": period, "frames": frames.tolist(), "edges": edges, "tip": index[tip_of(mechanism)]}
+
+
+def body_path(mechanism: Mechanism, q: Float[Array, "n q"], body: str) -> Float[Array, "n 3"]:
+    """Origin of a body along a motion, base frame, in [m]."""
+    tree = tree_of(mechanism)
+    still = np.zeros((len(q), tree.n_v))
+    return np.asarray(body_motion(tree, q, still, still).p[:, tree.body_names.index(body)])
+
+
+def _line(
+    name: str, x: Float[Array, "n"], y: Float[Array, "n"], colour: str | None, *, markers: bool = False
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "lines+markers" if markers else "lines",
+        "name": plot_text(name),
+        "x": packed(np.asarray(x, float)),
+        "y": packed(np.asarray(y, float)),
+        "line": {"width": 1.6},
+    }
+    if colour is not None:
+        found["line"] = {"width": 1.6, "color": colour}
+    return found

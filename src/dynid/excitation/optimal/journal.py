@@ -1,0 +1,97 @@
+"""The journal of an optimisation: one line a start, so that a killed run goes on where it was.
+
+The first line says what was asked; a line that was torn by the kill counts as not written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dynid.errors import InputError
+from dynid.excitation.optimal.starts import Start
+
+SCHEMA = "dynid.journal/1"
+
+
+def _start(document: Mapping[str, Any]) -> Start:
+    return Start(**{**document, "z": tuple(document["z"])})
+
+
+class Journal:
+    """Starts done, kept on disk line by line.
+
+    Args:
+        file: Where; None keeps them in memory only.
+        asked: What identifies the work: robot, settings, versions. A file of another one is refused.
+        revive: Makes an entry of what its line says.
+    """
+
+    def __init__(
+        self, file: Path | None, asked: Mapping[str, Any], revive: Callable[[Mapping[str, Any]], Any] = _start
+    ) -> None:
+        self.file = file
+        self.done: dict[int, Any] = {}
+        self._revive = revive
+        self._asked = json.loads(json.dumps({"schema": SCHEMA, **asked}))
+        if file is not None and file.exists():
+            self._read(file)
+
+    def add(self, start: Any) -> None:
+        """Keep an entry, a dataclass with a `number`; it is on the disk when this returns."""
+        self.done[start.number] = start
+        if self.file is None:
+            return
+        if not self.file.exists():
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self._append(self.file, self._asked)
+        self._append(self.file, asdict(start))
+
+    def remove(self) -> None:
+        """The work is finished and written elsewhere."""
+        if self.file is not None:
+            self.file.unlink(missing_ok=True)
+
+    def _append(self, file: Path, document: Mapping[str, Any]) -> None:
+        line = (json.dumps(document) + "\n").encode()
+        handle = os.open(file, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        try:
+            size = os.lseek(handle, 0, os.SEEK_END)
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                line = b"\n" + line  # after a torn line
+            os.write(handle, line)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _read(self, file: Path) -> None:
+        documents = []
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                documents.append(json.loads(line))
+            except ValueError:
+                continue
+        if not documents:
+            return
+        if documents[0] != self._asked:
+            raise InputError(
+                "is the journal of other work: " + _difference(documents[0], self._asked),
+                file=file,
+                remedy="finish that one with its own options, choose another --out, or delete this file",
+            )
+        for document in documents[1:]:
+            entry = self._revive(document)
+            self.done[entry.number] = entry
+
+
+def _difference(there: Any, asked: Mapping[str, Any]) -> str:
+    if not isinstance(there, dict):
+        return "it has another form"
+    for key, value in asked.items():
+        if there.get(key) != value:
+            return f"{key} is {there.get(key)!r} there and {value!r} here"
+    return "it holds other options"

@@ -1,0 +1,83 @@
+"""Many starts, in processes side by side; what is done is in the journal at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any
+
+from dynid.excitation.optimal.journal import Journal
+
+Make = Callable[..., Any]  # something with `run(number)`
+Progress = Callable[[str, float], None]
+_OWN: list[Any] = []
+
+
+def run_starts(
+    make: Make,
+    arguments: Sequence[Any],
+    count: int,
+    journal: Journal,
+    *,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    starter: Any | None = None,
+    label: str = "start",
+) -> tuple[Any, ...]:
+    """All starts, those of the journal not again.
+
+    Args:
+        make: Builds the starter from the arguments, in every process; importable by its name.
+        arguments: Small and plain: they are sent to the processes.
+        count: Starts altogether.
+        jobs: Processes; 1 works in this one.
+        starter: Already built, for this process.
+        label: What one of them is called while they run.
+    """
+    missing = [number for number in range(count) if number not in journal.done]
+    for done, start in enumerate(_run(make, arguments, missing, jobs, starter), count - len(missing) + 1):
+        journal.add(start)
+        if progress is not None:
+            progress(f"{label} {done} of {count}", done / count)
+    return tuple(journal.done[number] for number in range(count))
+
+
+def _run(
+    make: Make, arguments: Sequence[Any], numbers: Sequence[int], jobs: int, starter: Any | None
+) -> Iterator[Any]:
+    if not numbers:
+        return
+    if jobs <= 1 or len(numbers) == 1:
+        own = starter or make(*arguments)
+        for number in numbers:
+            yield own.run(number)
+        return
+    context = multiprocessing.get_context("spawn")  # threads of BLAS and compiled code do not survive a fork
+    pool = ProcessPoolExecutor(
+        min(jobs, len(numbers)), context, initializer=_prepare, initargs=(make, tuple(arguments))
+    )
+    try:
+        for future in as_completed([pool.submit(_one, number) for number in numbers]):
+            yield future.result()
+    except BaseException:
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _prepare(make: Make, arguments: tuple[Any, ...]) -> None:
+    """Ctrl-C is for the parent, which keeps what is done."""
+    from threadpoolctl import threadpool_limits
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threadpool_limits(limits=1, user_api="blas")
+    _OWN[:] = [make(*arguments)]
+
+
+def _one(number: int) -> Any:
+    return _OWN[0].run(number)

@@ -1,0 +1,150 @@
+"""One start of an optimisation: a random motion, improved, shaken, and made to keep every limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.excitation.optimal.checked import fine_states
+from dynid.excitation.optimal.information import Information
+from dynid.excitation.optimal.problem import Point, Problem
+from dynid.excitation.optimal.search import Found, hop
+from dynid.excitation.optimal.sequential import descend
+from dynid.excitation.optimal.soft import SoftLimits
+
+_DRAWS = 12
+_SMALLER = 0.75
+_REPAIRS = 6
+_STEP = 0.08  # share by which limits are narrowed at a time, at most
+_KEPT = 1e-9  # share of a limit: rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What one start has found.
+
+    Attributes:
+        number: Of the start.
+        z: Variables of the motion.
+        value: Of the criterion as reported; NaN where no motion keeps the limits.
+        first: Value after the first descent.
+        random: Value of the random motion that it began with.
+        iterations: Steps of all descents.
+        worst: Largest excess of a limit between samples, in shares; at most 0 is kept.
+        missed: The limit that could not be met; empty: none.
+    """
+
+    number: int
+    z: tuple[float, ...]
+    value: float
+    first: float
+    random: float
+    iterations: int
+    worst: float
+    missed: str = ""
+
+
+class Starter:
+    """Runs starts of one problem.
+
+    Args:
+        problem: With margins.
+        plain: Information with friction as it is, by which the result is reported.
+        exact: Limits without softened friction and margin, by which the result is judged.
+        hops: Shakes of every start.
+        seed: Of all starts: each has a stream of its own, whichever process runs it.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        plain: Information,
+        exact: SoftLimits | None,
+        hops: int,
+        seed: int,
+        starts: int,
+    ) -> None:
+        self.problem, self.plain, self.exact, self.hops = problem, plain, exact, hops
+        self._streams = np.random.SeedSequence(seed).spawn(starts)
+
+    def begin(self, number: int) -> Float[Array, "v"]:
+        """The random motion with which a start begins."""
+        return feasible_start(self.problem, np.random.default_rng(self._streams[number]))
+
+    def run(self, number: int, watch: Callable[[Point], bool] | None = None) -> Start:
+        """The start of that number."""
+        rng = np.random.default_rng(self._streams[number])
+        z = feasible_start(self.problem, rng)
+        begin = self.problem.evaluate(z)
+        found = hop(self.problem, z, rng, hops=self.hops, watch=watch)
+        point, worst, missed = self._kept(found)
+        value = self.value(point) if worst <= _KEPT else np.nan
+        return Start(
+            number,
+            tuple(point.z.tolist()),
+            value,
+            self.value(found.first),
+            self.value(begin),
+            found.iterations,
+            worst,
+            missed if worst > _KEPT else "",
+        )
+
+    def value(self, point: Point) -> float:
+        """The criterion as reported; NaN where the motion cannot be done."""
+        if point.tape is None:
+            return np.nan
+        return self.problem.criterion.value(self.plain.gram_of(point.tape.states)[0])
+
+    def _kept(self, found: Found) -> tuple[Point, float, str]:
+        """The motion made to keep every limit between samples too: narrower limits, then a smaller motion."""
+        point = found.point
+        worst, missed = self.excess(point.z)
+        spare = 0.0
+        for _ in range(_REPAIRS):
+            if worst <= _KEPT or self.problem.soft is None:
+                break
+            spare += min(1.2 * worst, _STEP)
+            narrowed = self.problem.narrowed(spare)
+            point = descend(narrowed, point.z, iterations=40).point
+            worst, missed = self.excess(point.z)
+        size = 1.0
+        while worst > _KEPT and size > 0.02:
+            size *= 0.93
+            point = self.problem.evaluate(self.problem.blocks.towards_rest(point.z, 0.93))
+            worst, missed = self.excess(point.z) if point.tape is not None else (np.inf, "the loops")
+        return point, worst, missed
+
+    def excess(self, z: Float[Array, "v"]) -> tuple[float, str]:
+        """Largest excess of a soft limit on a finer grid, in shares, and which."""
+        blocks = self.problem.blocks
+        path = self.problem.information.path
+        if self.exact is None and not path.mechanism.loops:
+            return 0.0, ""
+        states = fine_states(path, blocks.family, blocks.coefficients(z), len(self.problem.t))
+        if states is None:
+            return np.inf, "what the loops allow"
+        if self.exact is None or not self.exact.names:
+            return 0.0, ""
+        found = self.exact.excess(states).max(axis=1)
+        at = int(np.argmax(found))
+        return float(found[at]), self.exact.names[at]
+
+
+def feasible_start(problem: Problem, rng: np.random.Generator) -> Float[Array, "v"]:
+    """A random motion that the robot can do, as large as some attempts allow; else the smallest tried."""
+    z = problem.blocks.rest
+    for _ in range(_DRAWS):
+        drawn = problem.blocks.random(rng, rng.uniform(0.5, 0.95))
+        for k in range(_DRAWS):
+            z = problem.blocks.towards_rest(drawn, _SMALLER**k)
+            states = problem.states(z)
+            if states is None:
+                continue
+            if problem.soft is None or not np.any(problem.soft.excess(states) > 0.0):
+                return np.asarray(z)
+    return np.asarray(z)
