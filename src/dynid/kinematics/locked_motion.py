@@ -117,12 +117,14 @@ class LockedMotion:
 
 
 def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
-    """Full names of free coordinates; a short one (x) must fit one joint only."""
-    seeming = {cable.name for cable in mechanism.cables}
-    valid = [name for name in mechanism.coordinates if name not in seeming]
+    """Full names of free coordinates; a short one (x) must fit one joint only, sensors apart."""
+    lengths = {cable.name for cable in mechanism.cables}
+    valid = [name for name in mechanism.coordinates if name not in lengths]
+    sensors = virtual_coordinates(mechanism)
     found = []
     for name in free:
         fits = [name] if name in valid else [one for one in valid if one.endswith(f"_{name}")]
+        fits = [one for one in fits if one not in sensors] or fits
         if len(fits) != 1:
             known = {one.rsplit("_", 1)[-1] for one in valid} | set(valid)
             raise InputError(
