@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynid.commands.excite import excite
+from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import shown
 from dynid.commands.simulate import simulate
 from dynid.errors import DynidError, InputError, NoResultError
@@ -363,3 +364,4 @@ def _complain(message: str) -> None:
 
 main.add_command(excite)
 main.add_command(simulate)
+main.add_command(rehearse)

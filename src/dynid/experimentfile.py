@@ -77,11 +77,16 @@ _KEYS = (
 )
 
 
-def load_experiment(file: PathLike) -> Experiment:
-    """Read an experiment file; paths in it are relative to it, whatever is unknown is refused."""
+def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
+    """Read an experiment file; paths in it are relative to it, whatever is unknown is refused.
+
+    Args:
+        file: `dynid.experiment/1`.
+        need_logs: Refuse a file without logs; a rehearsal has none yet.
+    """
     document = read_yaml(file)
     root = root_entry(document)
-    fields = root.fields(_KEYS, required=("robot", "logs"))
+    fields = root.fields(_KEYS, required=("robot", "logs") if need_logs else ("robot",))
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
     folder = Path(file).resolve().parent
@@ -89,7 +94,7 @@ def load_experiment(file: PathLike) -> Experiment:
     options: dict[str, Any] = {
         name: read(fields[name]) for name, read in reader.readers().items() if name in fields
     }
-    if not options["logs"]:
+    if need_logs and not options["logs"]:
         raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
     options.setdefault("name", Path(file).stem)
     if isinstance(options.get("estimator"), Mapping):

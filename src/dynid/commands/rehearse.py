@@ -1,0 +1,70 @@
+"""`dynid rehearse`: an experiment before anyone runs the robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dynid.commands.shared import shown
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="Expected accuracy, before the robot runs.")
+@click.argument("experiment", type=_FILE)
+@click.option("--motion", metavar="FILE|random", help="Trajectory of all logs [default: each log's own].")
+@click.option("--runs", type=click.IntRange(min=2), default=50, show_default=True, help="How many.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of motion and noise.")
+@click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
+@click.option("--duration", type=float, metavar="S", help="Length of logs without a file.")
+@click.option("--rate", type=float, metavar="HZ", help="Samples a second.")
+@click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
+@click.option("--config", type=_FILE, help="Settings of the simulation (dynid.simulation/1).")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--full", is_flag=True, help="Print every parameter, however many there are.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of rehearsal.json, .csv and .html [default: results/<name>_rehearsal].",
+)
+def rehearse(
+    experiment: Path,
+    motion: str | None,
+    runs: int,
+    seed: int,
+    engine: str | None,
+    duration: float | None,
+    rate: float | None,
+    truth: str | None,
+    config: Path | None,
+    jobs: int,
+    full: bool,
+    out: Path | None,
+) -> None:
+    """Simulate an experiment many times, identify each, and compare what is promised with what is found.
+
+    The logs of EXPERIMENT may be recorded logs, trajectories (as `dynid excite` writes them), or files that
+    do not exist yet: then random motions stand in. Killed, it goes on where it was when started again.
+    """
+    from dynid.experimentfile import load_experiment
+    from dynid.mechanism.load import load_robot
+    from dynid.rehearsal import RehearsalPlan
+    from dynid.rehearsal import rehearse as run
+    from dynid.report.progress import ProgressBar
+    from dynid.report.rehearsal_file import check_folder, write_rehearsal
+    from dynid.report.rehearsal_text import print_rehearsal
+    from dynid.simulationfile import default_simulation, read_simulation, with_flags
+
+    asked = load_experiment(experiment, need_logs=False)
+    mechanism = load_robot(asked.robot)
+    settings = default_simulation(mechanism) if config is None else read_simulation(config, mechanism)
+    settings = with_flags(settings, engine=engine, rate=rate, duration=duration, truth=truth)
+    folder = check_folder(out or Path("results") / f"{Path(asked.name).name or 'experiment'}_rehearsal")
+    journal = folder.parent / f".{folder.name}.journal"
+    with ProgressBar() as progress:
+        plan = RehearsalPlan(asked, settings, motion, seed)
+        found = run(plan, runs, jobs=jobs, journal=journal, progress=progress)
+    write_rehearsal(found, folder)
+    print_rehearsal(found, full=full)
+    click.echo(f"\nwritten: {shown(folder)} (rehearsal.json, rehearsal.csv, rehearsal.html)")
