@@ -26,11 +26,16 @@ from dynid.second_pass import LogPass
 from dynid.sensor_stage import settle_sensor
 from dynid.settle import Settled, settle_friction
 from dynid.standardise import Realised, check_reduction, realise
+from dynid.statistics.covariance import blocks_of
 from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
 from dynid.unit_mass import named
 
 if TYPE_CHECKING:
     from dynid.unloaded import Unloaded
+
+# Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
+# by its relative deviation: one known to be near zero is no weak one.
+_INFLUENCE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +103,21 @@ def solve_logs(
     real = realise(job, experiment, seen, linear, estimator.constraint, carried)
     equations = real.solution.equations
     data = seen if equations is None else seen.with_equations(equations)
-    reduced = _reduced(experiment, data, real.solution)
+    reduced = _reduced(experiment, data, real.solution, None if job.reference is None else _INFLUENCE)
     chi = _standard_values(data, real.solution, reduced) if real.chi is None else real.chi
     return Solved(settled, system, seen, data, linear, real, reduced, chi)
 
 
-def _reduced(experiment: Experiment, data: BaseSystem, solution: Solution) -> Reduced | None:
+def _reduced(
+    experiment: Experiment, data: BaseSystem, solution: Solution, influence: float | None
+) -> Reduced | None:
     if experiment.keep is not None:
         return keep_parameters(data.system, solution, experiment.keep)
     if experiment.essential is not None:
-        return essential_parameters(data.system, solution, EssentialRule(**experiment.essential))
+        rule = EssentialRule(**experiment.essential, influence_percent=influence)
+        settings = experiment.uncertainty
+        blocks = blocks_of(data.blocked(), solution, settings, data.system)
+        return essential_parameters(data.system, solution, rule, blocks)
     return None
 
 

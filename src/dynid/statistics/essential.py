@@ -22,6 +22,8 @@ from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
 from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
+from dynid.statistics.clusters import Clusters
+from dynid.statistics.sandwich import jackknife
 from dynid.statistics.uncertainty import uncertainty
 
 # Residuals below this part of the measured norm are rounding: their growth says nothing.
@@ -37,11 +39,15 @@ class EssentialRule:
         sigma_percent: While the largest relative sigma exceeds this, in percent.
         growth_percent: Guard: the weighted residual norm may exceed that of the full model by
             this much in all, no more.
+        influence_percent: A value counts as at least so large that it makes this much of the measured
+            norm: a parameter that is known to be near zero (a product of inertia) then has a small relative
+            sigma and stays. None: relative to the value itself.
     """
 
     ratio: float | None = None
     sigma_percent: float | None = None
     growth_percent: float = 1.0
+    influence_percent: float | None = None
 
     def __post_init__(self) -> None:
         given = [value for value in (self.ratio, self.sigma_percent) if value is not None]
@@ -79,17 +85,25 @@ class Reduced:
     notices: tuple[Notice, ...] = ()
 
 
-def essential_parameters(system: System, solution: Solution, rule: EssentialRule) -> Reduced:
+def essential_parameters(
+    system: System, solution: Solution, rule: EssentialRule, clusters: Clusters | None = None
+) -> Reduced:
     """Remove what the data tell badly, one parameter at a time, from the weighted factor.
 
     The weights stay those of the full model: with weights fitted anew the residual would be
     one by definition, and the guard blind.
+
+    Args:
+        system: What was solved.
+        solution: Over all its parameters.
+        rule: When to stop.
+        clusters: Of that solution; sigma is then the one reported, else that of white noise.
     """
     factor = system.factor(solution.weights)
     limit = _floor(solution) * (1.0 + rule.growth_percent / 100.0)
     kept, removed, stopped = list(range(len(solution.chi))), [], "rule"
     while len(kept) > 1:
-        relative = _relative_sigmas(factor, kept)
+        relative = _relative_sigmas(factor, kept, clusters, solution.chi, rule.influence_percent)
         if not rule.asks_removal(relative):
             break
         worst = kept[int(np.argmax(relative))]
@@ -129,12 +143,27 @@ def _matches(name: str, entry: str) -> bool:
 _TESTS: tuple[Callable[[str, str], bool], ...] = (str.__eq__, fnmatchcase)
 
 
-def _relative_sigmas(factor: Factor, kept: Sequence[int]) -> Float[Array, "kept"]:
+def _relative_sigmas(
+    factor: Factor,
+    kept: Sequence[int],
+    clusters: Clusters | None,
+    full: Float[Array, "p"],
+    influence_percent: float | None = None,
+) -> Float[Array, "kept"]:
     part = _select(factor, kept)
     fit = least_squares(part)
     dof = part.n_rows - len(kept)
     covariance = fit.residual_norm**2 / dof * (fit.root @ fit.root.T)
-    return uncertainty(fit.chi, covariance, dof).sigma_rel_percent
+    if clusters is not None:
+        found = jackknife(clusters.restricted(kept, full)[0])
+        white, own = np.diag(covariance), np.diag(found.covariance)
+        covariance = np.diag(np.where(found.alone, np.maximum(own, white), own))
+    chi = fit.chi
+    if influence_percent is not None:
+        columns = np.maximum(np.linalg.norm(part.W, axis=0), np.finfo(float).tiny)
+        least = influence_percent / 100.0 * np.linalg.norm(part.Y) / columns
+        chi = np.copysign(np.maximum(np.abs(chi), least), chi)
+    return uncertainty(chi, covariance, dof).sigma_rel_percent
 
 
 def _select(factor: Factor, kept: Sequence[int]) -> Factor:
