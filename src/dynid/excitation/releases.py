@@ -34,7 +34,7 @@ _AT_REST = 1e-6  # of the weight's efforts, that a pose of rest may leave
 _STRIDE = 0.2  # of the mean cable length: deviation of a step of the walk; angles in [rad] three quarters
 _TILT = 0.15
 _WALKERS = 64
-_MOST_ROUNDS = 60
+_MOST_ROUNDS, _VAIN_ROUNDS = 60, 8
 _REPAIRS = 4
 _SCREENINGS, _FIRST_SWINGS = 2, 0.25
 _FINE, _COARSE = 0.1, 0.3  # rad a step: a search may stride, what is chosen is simulated again
@@ -120,9 +120,11 @@ class Releasing:
             spare: Share of the tensions' range that stays free at both ends.
         """
         found = self.robot.assembly.start[None][:0]
-        for _ in range(_MOST_ROUNDS):
+        for turn in range(_MOST_ROUNDS):
             if len(found) >= count:
                 return found
+            if turn == _VAIN_ROUNDS and not len(found):
+                break
             near = found if len(found) else self.robot.assembly.start[None]
             q = self.settled(self._strayed(rng, near[rng.integers(len(near), size=_WALKERS)]))
             found = np.concatenate([found, q[self.fit(q, spare)]])
