@@ -22,6 +22,7 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment import Experiment, from_plain
 from dynid.fitted import fit_logs
+from dynid.free_motion_checks import check_free_motion
 from dynid.gate import judge
 from dynid.info import grouping_symbols
 from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, prepare
@@ -136,6 +137,7 @@ def identify_logs(
             *(() if refined is None else refined.notices),
             *_warnings(job, validate, parts),
             *tested.notices,
+            *check_free_motion(job, chi),
             *check_rotation(job, parts.parameters, [one.name for one in parts.not_identifiable]),
         ),
         uncertainty=parts.spread.facts,

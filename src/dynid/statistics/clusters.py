@@ -12,7 +12,8 @@ matrix of the data: its eigenvalues are the leverages of the cluster, whatever t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,7 +31,7 @@ class Clusters:
     """Stretches of time and what the fit owes to each.
 
     Attributes:
-        root: R^-1, so that chi moves by root @ z; shape (p, p), SI.
+        root: R^-1, so that chi moves by root @ z; shape (p, p), SI; or of combinations L chi: L R^-1.
         M: Leverages Z_c^T Z_c, shape (n, p, p), dimensionless.
         s: Scores Z_c^T rho_c, shape (n, p), unit of a weighted row.
         rows: Number of rows, shape (n,).
@@ -39,7 +40,7 @@ class Clusters:
         instants: Whether clusters are instants of a table, which have no length.
     """
 
-    root: Float[Array, "p p"]
+    root: Float[Array, "k p"]
     M: Float[Array, "n p p"]
     s: Float[Array, "n p"]
     rows: Int[Array, "n"]
@@ -69,6 +70,23 @@ class Clusters:
     def by_run(self) -> Clusters:
         """One cluster a run."""
         return self.joined(self.runs)
+
+    def restricted(self, kept: Sequence[int], chi: Float[Array, "p"]) -> tuple[Clusters, Float[Array, "k"]]:
+        """The same clusters for the fit of some parameters alone, and that fit.
+
+        R[:, kept] = Q' R': the rows are Z Q', the residuals grow by what the others explained.
+
+        Args:
+            kept: Numbers of the parameters that stay; the others are zero.
+            chi: The fit of all of them, shape (p,), SI.
+        """
+        R = np.linalg.inv(self.root)
+        Q, triangle = np.linalg.qr(R[:, list(kept)])
+        z = R @ chi
+        lost = z - Q @ (Q.T @ z)
+        root = np.linalg.inv(triangle)
+        s = (self.s + self.M @ lost) @ Q
+        return replace(self, root=root, M=Q.T @ self.M @ Q, s=s), root @ (Q.T @ z)
 
 
 def clusters_of(

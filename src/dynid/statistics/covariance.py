@@ -22,6 +22,7 @@ from dynid.statistics.bootstrap import moving_blocks
 from dynid.statistics.clusters import Clusters, clusters_of, duration
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.sandwich import Sandwich, autocorrelated, chosen_lags, jackknife
+from dynid.statistics.shrinkage import with_full_rank
 
 # Residuals of real logs remember for a fraction of a second: blocks of a second hold that.
 BLOCK_SECONDS = 1.0
@@ -84,8 +85,38 @@ def covariance_of(
     if len(clusters) < 2:
         return _one_block(system, solution, settings)
     short = cut(0.0) if settings.method in _SHORT else clusters
-    spread = _SPREADS[settings.method](solution, clusters, short, settings)
+    spread = _full_rank(
+        _SPREADS[settings.method](solution, clusters, short, settings), solution, len(clusters)
+    )
     return replace(spread, notices=spread.notices + _few(solution.names, spread.dof, _blocks(clusters)))
+
+
+def blocks_of(
+    system: System, solution: Solution, settings: UncertaintySettings, whole: System | None = None
+) -> Clusters | None:
+    """The blocks behind the deviations reported; None where there are none to compare, or nobody asks.
+
+    Args:
+        system: What was solved, with its blocks in time order.
+        whole: The same equations with few blocks, which saves merging many again.
+    """
+    if settings.method == "classical":
+        return None
+    system = solution.equations or system
+    seconds = settings.block or block_seconds(duration(system))
+    seconds = np.inf if settings.method == "leave-one-out" else seconds
+    found = clusters_of(system, solution.chi, solution.weights, seconds, whole)
+    return found if len(found) > 1 else None
+
+
+def _full_rank(spread: Spread, solution: Solution, blocks: int) -> Spread:
+    """Correlations that few blocks leave open are drawn towards the classical ones."""
+    covariance, weight = with_full_rank(spread.covariance, solution.covariance, blocks - 1.0)
+    if weight == 0.0:
+        return spread
+    words = f"; correlations {100 * weight:.0f} % classical, as blocks are fewer than parameters"
+    facts = {**spread.facts, "classical_correlations": weight}
+    return replace(spread, covariance=covariance, words=spread.words + words, facts=facts)
 
 
 def block_seconds(total: float) -> float:
@@ -187,9 +218,8 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     words = f"leave-one-out: jackknife over {n} runs" + _freedom_words(found.dof)
     methods = ("leave-one-out",) * len(solution.chi)
     notices = _alone(solution.names, found.alone, "run") + _few(solution.names, found.dof, f"{n} runs")
-    return Spread(
-        found.covariance, found.dof, methods, words, {"method": "leave-one-out", "runs": n}, notices
-    )
+    facts = {"method": "leave-one-out", "runs": n}
+    return _full_rank(Spread(found.covariance, found.dof, methods, words, facts, notices), solution, n)
 
 
 def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:

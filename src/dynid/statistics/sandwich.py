@@ -85,10 +85,10 @@ def chosen_lags(clusters: Clusters) -> float:
     return float(min(1.1447 * (top / bottom * len(s)) ** (1.0 / 3.0), 0.25 * len(s)))
 
 
-def _left_out(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "p"]]:
+def _left_out(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "k"]]:
     """(I - M_c)^-1, and the parameters for which that does not exist (a pseudo-inverse stands in)."""
     p = len(clusters.root)
-    identity = np.eye(p)
+    identity = np.eye(clusters.M.shape[1])
     try:
         np.linalg.cholesky((1.0 - _LOST) * identity - clusters.M)
     except np.linalg.LinAlgError:
@@ -96,7 +96,7 @@ def _left_out(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "p
     return np.linalg.inv(identity - clusters.M), np.zeros(p, dtype=bool)
 
 
-def _pseudo_inverse(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "p"]]:
+def _pseudo_inverse(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "k"]]:
     leverage, V = np.linalg.eigh(clusters.M)
     left = 1.0 - leverage
     lost = left <= _LOST
@@ -106,12 +106,12 @@ def _pseudo_inverse(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Arr
     return (V * inverse[:, None, :]) @ V.transpose(0, 2, 1), owed > _ALONE
 
 
-def _moves(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "n p"]:
+def _moves(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "n k"]:
     """How far leaving out each cluster moves the estimate: chi - chi_(c), SI."""
     return np.asarray((inverse @ clusters.s[:, :, None])[:, :, 0] @ clusters.root.T)
 
 
-def _freedoms(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "p"]:
+def _freedoms(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "k"]:
     """Degrees of freedom of each parameter's deviation, at least one."""
     seen = inverse @ clusters.root.T  # (n, p, parameters)
     U = clusters.M @ seen

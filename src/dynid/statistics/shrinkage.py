@@ -1,0 +1,54 @@
+"""Correlations from few blocks, drawn towards those of white noise.
+
+n blocks give a covariance of rank n - 1 at most. With fewer blocks than parameters some
+combinations would seem to be known exactly, and predictions along them to have no error. The
+deviations of single parameters do not suffer; their correlations do. Those are taken as
+
+r = (1 - w) r_blocks + w r_white        w = sum Var(r_blocks) / sum (r_blocks - r_white)^2
+
+over all pairs (Schaefer and Strimmer 2005, with the classical correlations as the target), where
+Var(r) = (1 - r^2)^2 / (n - 1). The deviations stay as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+
+# Some of the target always stays: it alone has full rank.
+_LEAST = 0.05
+
+
+def with_full_rank(
+    covariance: Float[Array, "p p"], white: Float[Array, "p p"], freedoms: float
+) -> tuple[Float[Array, "p p"], float]:
+    """The covariance with correlations of full rank, and the weight of the target.
+
+    Args:
+        covariance: By blocks, shape (p, p), SI.
+        white: Classical, shape (p, p), SI.
+        freedoms: Blocks less one.
+
+    Returns:
+        The covariance, and w; zero where the blocks are enough.
+    """
+    p = len(covariance)
+    if freedoms >= p:
+        return covariance, 0.0
+    sigma = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    own, target = _correlations(covariance), _correlations(white)
+    pairs = ~np.eye(p, dtype=bool)
+    noise = float(np.sum((1.0 - own[pairs] ** 2) ** 2)) / max(freedoms, 1.0)
+    apart = float(np.sum((own[pairs] - target[pairs]) ** 2))
+    weight = 1.0 if apart <= noise else max(noise / apart, _LEAST)
+    mixed = (1.0 - weight) * own + weight * target
+    return np.asarray(mixed * np.outer(sigma, sigma)), weight
+
+
+def _correlations(covariance: Float[Array, "p p"]) -> Float[Array, "p p"]:
+    sigma = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    found = np.clip(covariance / np.outer(sigma, sigma), -1.0, 1.0)
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)

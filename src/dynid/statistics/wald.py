@@ -1,0 +1,73 @@
+"""Do the data accept linear restrictions? A test with the covariance that is reported.
+
+L chi = 0,    T = (L chi)^T (L C L^T)^-1 (L chi),    T (d - q + 1) / (d q)  ~  F(q, d - q + 1)
+
+(Hotelling) with C the jackknife over blocks and d its degrees of freedom, the least of the q
+restrictions. With few blocks L C L^T has no inverse: each restriction is then tested alone by
+Student's t, and the smallest probability counts q times (Bonferroni). The restrictions are turned
+so that white noise would make them independent of each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.statistics.clusters import Clusters
+from dynid.statistics.sandwich import jackknife
+
+# Freedoms per restriction from which on their covariance is worth inverting.
+_ENOUGH = 3.0
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """Result of the test.
+
+    Attributes:
+        F: Size of the violation over what is expected of chance; about one where they hold.
+        q: Restrictions.
+        dof: Degrees of freedom of the covariance.
+        p: Probability of a larger F if the restrictions hold.
+        joint: Whether they were tested together; else one by one.
+    """
+
+    F: float
+    q: int
+    dof: float
+    p: float
+    joint: bool
+
+
+def wald_test(
+    clusters: Clusters, chi: Float[Array, "p"], L: Float[Array, "q p"], white: Float[Array, "p p"]
+) -> WaldTest:
+    """Test L chi = 0.
+
+    Args:
+        clusters: Of the fit that does not know the restrictions.
+        chi: Its parameters, shape (p,), SI.
+        L: The restrictions, shape (q, p).
+        white: Classical covariance of chi, shape (p, p).
+    """
+    from scipy.special import fdtrc, stdtr
+
+    root = np.linalg.cholesky(L @ white @ L.T)
+    turned = np.linalg.solve(root, L)
+    found = jackknife(replace(clusters, root=turned @ clusters.root))
+    value, q = turned @ chi, len(L)
+    dof = float(found.dof.min())
+    if dof >= _ENOUGH * q:
+        T = float(value @ np.linalg.solve(found.covariance, value))
+        free = dof - q + 1.0
+        F = T * free / (dof * q)
+        return WaldTest(F, q, dof, float(fdtrc(q, free, F)), True)
+    # One block alone cannot say how far a restriction is off: white noise is the least it may be.
+    variance = np.where(found.alone, np.maximum(np.diag(found.covariance), 1.0), np.diag(found.covariance))
+    t = np.abs(value) / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
+    each = 2.0 * stdtr(found.dof, -t)
+    worst = int(np.argmin(each))
+    return WaldTest(float(t[worst] ** 2), q, float(found.dof[worst]), float(min(1.0, q * each[worst])), False)
