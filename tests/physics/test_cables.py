@@ -19,6 +19,8 @@ from dynid.mechanism.cable import Cable, Swivel, cable_joint, driven_cables, loc
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator, Body
+from dynid.projection.inverse import inverse_directions
+from dynid.regressor.regressor import tree_matrix
 from tests.random_mechanisms import random_states, random_tree
 
 KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL, JointKind.SPHERICAL, JointKind.FREE)
@@ -293,3 +295,40 @@ def test_a_cable_on_an_arm_carries_its_weight() -> None:
     weight = axis @ np.cross(p + R @ com - hinge.placement.p, m * robot.gravity)
     # Both sides are products of a few doubles of size ten.
     assert pull == pytest.approx(-weight, rel=1e-11)
+
+
+@pytest.mark.parametrize(("name", "n_rows"), [("cable3", 6), ("cable4", 6), ("cable8", 6)])
+def test_tensions_and_motion_tell_all_ten_parameters(name: str, n_rows: int) -> None:
+    # Eq. 18 with too few, and with too many cables: any motion under any tensions, the mass included.
+    robot = load_robot(name)
+    rng = np.random.default_rng(7)
+    values = {"M": 8.0, "MX": 0.1, "MY": -0.2, "MZ": 0.4, "XX": 0.3, "YY": 0.4, "ZZ": 0.35, "XY": 0.02}
+    chi = named_values(robot, {f"{symbol}_platform": value for symbol, value in values.items()})
+    assembly = assembly_of(robot)
+    q = assembly.walk(rng, 40, reach=0.1)
+    dq, _, N = assembly.random_rates(q, rng)
+    tau = rng.uniform(20.0, 100.0, (40, len(robot.cables)))
+    ddq = ForwardDynamics(robot, chi).accelerations(q, dq, tau).ddq
+    directions = inverse_directions(robot)
+    assert len(directions.names) == n_rows
+    N = directions.moving(N, dq)
+    W = np.einsum("nvk,nvp->nkp", N, tree_matrix(robot, q, dq, ddq)).reshape(-1, 10)
+    Y = np.einsum("nvk,nv->nk", N, tau @ robot.actuator_map).reshape(-1)
+    if len(robot.cables) <= 6:
+        # The first rows are what each cable pulls, the others feel none.
+        np.testing.assert_allclose(Y.reshape(40, 6)[:, : len(robot.cables)], tau, rtol=1e-9)
+        assert np.abs(Y.reshape(40, 6)[:, len(robot.cables) :]).max() < 1e-9
+    found, _, rank, _ = np.linalg.lstsq(W, Y, rcond=None)
+    assert rank == 10
+    # Condition of some hundreds times rounding of efforts of 100 N.
+    np.testing.assert_allclose(found, chi, atol=1e-9)
+
+
+def test_the_winch_pulls_the_platform_up() -> None:
+    # No code of ours tells a sign here: four taut cables above a platform without weight lift it.
+    robot = replace(load_robot("cable4"), gravity=np.zeros(3))
+    chi = named_values(robot, {"M_platform": 1.0, **{f"{axes}_platform": 1.0 for axes in ("XX", "YY", "ZZ")}})
+    q = assembly_of(robot).start[None]
+    ddq = ForwardDynamics(robot, chi).accelerations(q, np.zeros((1, 10)), np.full((1, 4), 10.0)).ddq
+    assert ddq[0, 2] > 0.0
+    assert (ddq[0, 6:] < 0.0).all()  # every cable becomes shorter
