@@ -81,8 +81,9 @@ def test_a_file_of_columns_gives_tool_and_bias(result) -> None:
         # Six deviations: chance does not get there.
         assert abs(result[name].value - true) < 6 * result[name].sigma
     assert {one.unit for one in result.parameters[:6]} == {"N", "N m"}
-    assert result.choices["load gripper"].startswith("1.3")
-    assert "centre of mass (1" in result.choices["load gripper"]
+    assert result.choices["load gripper"].startswith(f"{result['M_gripper'].value:.5g} +- ")
+    centre = 1e3 * result["MZ_gripper"].value / result["M_gripper"].value
+    assert f"{centre:.2f}) +- (" in result.choices["load gripper"]
     assert not codes(result) & {"wrench-frame", "bias-drift", "rotation-little", "generic-prior"}
 
 
