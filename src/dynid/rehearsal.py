@@ -22,9 +22,11 @@ from dynid.gains import GAIN
 from dynid.job import Progress, as_asked
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.simulated_motion import chosen_motion, file_motion, log_motion
 from dynid.simulation import Simulated, Simulation, simulate
+from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
 from dynid.threads import single_threaded_blas
 
@@ -68,22 +70,25 @@ class Rehearser:
         )
         _refuse_silence(plan.simulation)
 
-    def run(self, number: int) -> Draw:
-        """The run of that number: the same whichever process does it, and in whatever order."""
+    def logs(self, number: int) -> list[Log]:
+        """The logs of the run of that number: the same in every process, and in whatever order."""
         own = np.random.SeedSequence(self._noise.entropy, spawn_key=(*self._noise.spawn_key, number))
-        seeds = own.spawn(len(self.simulated))
+        pairs = zip(self.simulated, own.spawn(len(self.simulated)), strict=True)
+        return [
+            one.recording(seed, anywhere=True).log(
+                self.robot, one.settings.payloads, f"run {number + 1}, log {k + 1}"
+            )
+            for k, (one, seed) in enumerate(pairs)
+        ]
+
+    def run(self, number: int) -> Draw:
+        """Record and identify the run of that number."""
         with single_threaded_blas():
             try:
-                logs = [
-                    one.recording(seed, anywhere=True).log(
-                        self.robot, one.settings.payloads, f"run {number + 1}, log {k + 1}"
-                    )
-                    for k, (one, seed) in enumerate(zip(self.simulated, seeds, strict=True))
-                ]
-                fit = fit_logs(self.robot, logs, (), self.plan.experiment)
+                fit = fit_logs(self.robot, self.logs(number), (), self.plan.experiment)
             except (DynidError, np.linalg.LinAlgError) as error:
                 return Draw(number, failed=str(error) or type(error).__name__)
-        return self._draw(number, fit)
+        return self.draw(number, fit.parts.parameters, fit)
 
     def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated:
         """The course of one log, simulated once: only noise differs between runs."""
@@ -113,8 +118,9 @@ class Rehearser:
         recorded = log_motion(self.true_robot, log)
         return recorded, replace(whole, rate=1.0 / log.dt), f"what log {path.name} did"
 
-    def _draw(self, number: int, fit: Fitted) -> Draw:
-        found = [one for one in fit.parts.parameters if one.sigma is not None and one.ci95 is not None]
+    def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fitted) -> Draw:
+        """What a run found, beside the truth."""
+        found = [one for one in parameters if one.sigma is not None and one.ci95 is not None]
         known = {**fit.true_values(self.simulated[0].values), **self._gains()}
         return Draw(
             number,
