@@ -37,7 +37,7 @@ from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS
 from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
-from dynid.statistics.refine_settings import RefineSettings
+from dynid.statistics.refine_settings import DAMPINGS, RefineSettings
 from dynid.strict_yaml import PathLike, read_yaml
 
 T = TypeVar("T")
@@ -270,12 +270,16 @@ class _Reader:
         """`true`, or how windows are cut."""
         if not entry.is_mapping:
             return entry.flag()
-        fields = entry.fields(("window", "windows"))
+        fields = entry.fields(("window", "windows", "damping", "lengths"))
         options: dict[str, Any] = {}
         if "window" in fields:
             options["window"] = self.scope.number(fields["window"])
         if "windows" in fields:
             options["windows"] = int(self.scope.number(fields["windows"]))
+        if "damping" in fields:
+            options["damping"] = fields["damping"].choice(DAMPINGS)
+        if "lengths" in fields:
+            options["lengths"] = fields["lengths"].flag()
         return _placed(entry, RefineSettings, options)
 
     def gains(self, entry: Entry) -> GainSettings:

@@ -11,8 +11,10 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.grouping import Symbols
 from dynid.experiment import Experiment
+from dynid.free_refinement import refine_free
 from dynid.gain_stage import GainStage, gain_stage
 from dynid.job import Job, Progress
+from dynid.length_refinement import refined_lengths
 from dynid.linear import prior_values
 from dynid.mechanism.mechanism import Mechanism
 from dynid.model_defaults import with_model_defaults
@@ -94,7 +96,8 @@ def fit_logs(
         unloaded = unloaded_model(mechanism, experiment)
         mechanism, logs, held_out = unloaded.robot, unloaded.logs(logs), unloaded.logs(held_out)
     stage = gain_stage(mechanism, logs, held_out, experiment, progress)
-    solved = solve_logs(mechanism, stage.logs, experiment, progress, unloaded=unloaded)
+    logs = refined_lengths(mechanism, stage.logs, experiment, progress)
+    solved = solve_logs(mechanism, logs, experiment, progress, unloaded=unloaded)
     job, data, experiment = solved.job, solved.data, solved.settled.experiment
     parts = estimate_parameters(
         data,
@@ -110,7 +113,7 @@ def fit_logs(
     chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
     parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
     return Fitted(
-        mechanism, experiment, stage.logs, stage.held_out, unloaded, stage, solved, parts, refined, chi
+        mechanism, experiment, logs, stage.held_out, unloaded, stage, solved, parts, refined, chi
     )
 
 
@@ -120,4 +123,5 @@ def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Re
         return None
     data = solved.data
     solution = parts.solution
-    return refine(solved.job, data.S, data.base.c, solution.chi, solution.covariance, experiment.refine)
+    refined = refine if solved.job.reference is None else refine_free
+    return refined(solved.job, data.S, data.base.c, solution.chi, solution.covariance, experiment.refine)

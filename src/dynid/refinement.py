@@ -6,6 +6,7 @@ foretell the held-out windows better than chance; otherwise the result says that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,16 @@ from dynid.notices import Notice
 from dynid.projection.kinematics import kinematics_along
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.correlation import strongest
-from dynid.statistics.output_error import Minimum, OutputError, Windows, minimise, window_covariance
+from dynid.statistics.output_error import (
+    Minimum,
+    OutputError,
+    Simulated,
+    Stretch,
+    Windows,
+    minimise,
+    started,
+    window_covariance,
+)
 from dynid.statistics.refine_settings import HELD_OUT, RefineSettings
 from dynid.statistics.uncertainty import uncertainty
 
@@ -76,9 +86,19 @@ def refine(
     sigma = np.sqrt(np.diag(covariance))
     hold = 1.0 / np.maximum(_HOLD * sigma, 1e-9 * np.maximum(np.abs(chi), sigma.max(initial=1e-9)))
     problem = OutputError(robot, freedoms_of(robot), sensors, S, c, np.ones(sensors.count), chi, hold)
-    groups = [problem.started(chi, one) for one in groups]
+    groups = [started(problem, chi, one) for one in groups]
     missed = np.concatenate([problem.residual(chi, one).reshape(-1, sensors.count) for one in groups])
     problem = replace(problem, sigma=np.maximum(np.sqrt(np.mean(missed**2, axis=0)), 1e-12))
+    return judged(problem, groups, chi, covariance)
+
+
+def judged(
+    problem: Simulated[Stretch],
+    groups: Sequence[Stretch],
+    chi: Float[Array, "b"],
+    covariance: Float[Array, "b b"],
+) -> Refinement:
+    """Fit three quarters of the windows, and ask the others whether that gained anything."""
     held = [one.some(slice(HELD_OUT - 1, None, HELD_OUT)) for one in groups]
     used = [one.some(np.flatnonzero(np.arange(len(one.q)) % HELD_OUT != HELD_OUT - 1)) for one in groups]
     minimum = minimise(problem, chi, used)
@@ -137,29 +157,34 @@ def refined_parts(parts: EstimateParts, found: Refinement) -> EstimateParts:
 
 def windows_of(job: Job, settings: RefineSettings) -> list[Windows]:
     """Windows of all logs, those with the same payloads together."""
-    dt = job.logs[0].dt
-    per_step = max(1, round(settings.window / dt / _STEPS))
+    dt, seconds = job.logs[0].dt, settings.seconds(free_motion=False)
+    per_step = max(1, round(seconds / dt / _STEPS))
     per_step += per_step % 2  # half steps fall on samples
-    steps = max(4, round(settings.window / (dt * per_step)))
+    steps = max(4, round(seconds / (dt * per_step)))
     length = steps * per_step + 1
-    places = [
-        (i, start)
-        for i, source in enumerate(job.sources)
-        for a, b in source.motion.usable()
-        for start in range(a, b - length, length)
-    ]
-    if len(places) < 2 * HELD_OUT:
-        raise InputError(
-            f"the logs hold {len(places)} windows of {settings.window:g} s: too few to refine and to judge",
-            remedy="ask for shorter windows, e.g. refine: {window: 0.1}, or give longer logs",
-        )
-    picked = [places[k] for k in np.unique(np.linspace(0, len(places) - 1, settings.windows).astype(int))]
+    picked = places_of(job, length, settings.windows, seconds)
     by_load: dict[tuple[str, ...], list[Windows]] = {}
     for i, start in picked:
         one = _window(job, i, start, length, per_step)
         if one is not None:
             by_load.setdefault(job.logs[i].payloads, []).append(one)
     return [_joined(ones) for ones in by_load.values()]
+
+
+def places_of(job: Job, length: int, most: int, seconds: float) -> list[tuple[int, int]]:
+    """Log and first sample of windows of so many samples, spread over the logs; refused if they are few."""
+    places = [
+        (i, start)
+        for i, source in enumerate(job.sources)
+        for a, b in source.motion.usable()
+        for start in range(a, b - length + 1, length)
+    ]
+    if len(places) < 2 * HELD_OUT:
+        raise InputError(
+            f"the logs hold {len(places)} windows of {seconds:g} s: too few to refine and to judge",
+            remedy=f"ask for shorter ones, e.g. refine: {{window: {0.5 * seconds:g}}}, or give longer logs",
+        )
+    return [places[k] for k in np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
 
 
 def _window(job: Job, i: int, start: int, length: int, per_step: int) -> Windows | None:
@@ -198,9 +223,11 @@ def _joined(windows: list[Windows]) -> Windows:
     )
 
 
-def _foretold(problem: OutputError, chi: Float[Array, "b"], held: list[Windows]) -> Float[Array, "n"]:
+def _foretold(
+    problem: Simulated[Stretch], chi: Float[Array, "b"], held: Sequence[Stretch]
+) -> Float[Array, "n"]:
     """Mean square of what each held-out window misses, its starting state fitted."""
-    found = [problem.residual(chi, problem.started(chi, one)) for one in held if len(one.q)]
+    found = [problem.residual(chi, started(problem, chi, one)) for one in held if len(one.q)]
     return np.concatenate([np.mean(one**2, axis=1) for one in found])
 
 

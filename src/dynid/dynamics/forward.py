@@ -142,13 +142,12 @@ class ForwardDynamics:
 
     def responses(self, q: Float[Array, "n q"], closures: Int[Array, "r"]) -> Float[Array, "n v r"]:
         """P with A P = 1 for each of some closure equations, 0 for the others; independent ones stand."""
-        none = np.zeros((len(q), self.freedoms.dof))
-        columns = []
-        for row in closures.tolist():
-            gamma = np.zeros((len(q), self.freedoms.jacobian(q[:1]).shape[1]))
-            gamma[:, row] = -1.0
-            columns.append(self.freedoms.lifted(q, none, gamma))
-        return np.stack(columns, axis=2) if columns else np.zeros((len(q), self._n_v, 0))
+        n, r, count = len(q), len(closures), self.freedoms.jacobian(q[:1]).shape[1]
+        gamma = np.zeros((r, n, count))
+        gamma[np.arange(r), :, closures] = -1.0
+        none = np.zeros((r * n, self.freedoms.dof))
+        x = self.freedoms.lifted(np.tile(q, (r, 1)), none, gamma.reshape(r * n, count))
+        return np.moveaxis(x.reshape(r, n, self._n_v), 0, 2)
 
     def stiffness(
         self, q: Float[Array, "n q"], closures: Int[Array, "r"] | None = None

@@ -110,7 +110,7 @@ def free_motions(
         return found
 
     n = round(duration * rate) + 1
-    parts = max(1, int(np.ceil(_fastest(robot, q) / (rate * phase))))
+    parts = max(1, int(np.ceil(fastest(robot, q) / (rate * phase))))
     start = np.concatenate([q, dq], axis=1)
     states = adams(slope, repair, start, 1.0 / (rate * parts), (n - 1) * parts, parts)
     return _motions(robot, states, n_q, np.arange(n) / rate)
@@ -142,7 +142,7 @@ def _starts(
     return q, np.einsum("nvd,nwd,nw->nv", N, N, rates, optimize=True)
 
 
-def _fastest(robot: LockedCables, q: Float[Array, "k q"]) -> float:
+def fastest(robot: LockedCables, q: Float[Array, "k q"]) -> float:
     """About the highest angular frequency of small oscillations near the starts, in [rad/s]."""
     _, K, _ = robot.still.stiffness(q)
     none = np.zeros((len(q), len(robot.robot.coordinates)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.dynamics.forward import ForwardDynamics
@@ -20,6 +20,7 @@ from dynid.kinematics.tree import SPHERICAL, tree_of
 from dynid.mechanism.mechanism import Mechanism
 
 Efforts = Callable[[float, Float[Array, "n q"], Float[Array, "n v"]], Float[Array, "n a"]]
+Projection = Callable[[Float[Array, "n q"], Float[Array, "n v"]], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +32,14 @@ class Runs:
         by_start: Derivatives of the independent positions by independent positions and velocities at
             the start, shape (k + 1, n, d, 2 d); None unless asked for.
         by_parameter: By standard parameters (or what `directions` spans), shape (k + 1, n, d, s).
+        by_closure: By constants of closure equations, shape (k + 1, n, d, r); None unless asked for.
     """
 
     q: Float[Array, "k n q"]
     dq: Float[Array, "k n v"]
     by_start: Float[Array, "k n d s"] | None = None
     by_parameter: Float[Array, "k n d p"] | None = None
+    by_closure: Float[Array, "k n d r"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,18 @@ class _State:
     v: Array | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class _Changes:
+    """What may change beside the start: standard parameters along directions, constants of closures."""
+
+    directions: Array
+    closures: Array
+
+    @property
+    def count(self) -> int:
+        return int(self.directions.shape[1] + len(self.closures))
+
+
 def integrate(
     dynamics: ForwardDynamics,
     q: Float[Array, "n q"],
@@ -57,6 +72,8 @@ def integrate(
     step: float,
     steps: int,
     directions: Float[Array, "p s"] | None = None,
+    closures: Int[Array, "r"] | None = None,
+    projected: Projection | None = None,
 ) -> Runs:
     """Runs from feasible states under given efforts.
 
@@ -66,22 +83,29 @@ def integrate(
         step: In [s].
         steps: How many.
         directions: Changes of the standard parameters whose effect is wanted; None: no derivatives.
+        closures: Closure equations whose constants (a cable's length) may change, with derivatives only.
+        projected: Puts states back onto the loops; default by the mechanism's own constants.
     """
     n, d = len(q), dynamics.freedoms.dof
     state = _State(np.array(q), np.array(dq))
-    if directions is not None:
-        y, v = np.zeros((2, n, d, 2 * d + directions.shape[1]))
+    changes = (
+        None if directions is None else _Changes(directions, np.arange(0) if closures is None else closures)
+    )
+    if changes is not None:
+        y, v = np.zeros((2, n, d, 2 * d + changes.count))
         y[:, :, :d] = v[:, :, d : 2 * d] = np.eye(d)
         state = _State(state.q, state.dq, y, v)
     found = [state]
     for k in range(steps):
-        state = _step(dynamics, state, efforts, k * step, step, directions)
+        state = _step(dynamics, state, efforts, k * step, step, changes, projected)
         found.append(state)
     poses, rates = np.stack([one.q for one in found]), np.stack([one.dq for one in found])
     if directions is None:
         return Runs(poses, rates)
     slopes = np.stack([np.asarray(one.y) for one in found])
-    return Runs(poses, rates, slopes[..., : 2 * d], slopes[..., 2 * d :])
+    last = 2 * d + directions.shape[1]
+    by_closure = None if closures is None else slopes[..., last:]
+    return Runs(poses, rates, slopes[..., : 2 * d], slopes[..., 2 * d : last], by_closure)
 
 
 def advance(
@@ -103,16 +127,18 @@ def _step(
     efforts: Efforts,
     t: float,
     h: float,
-    directions: Float[Array, "p s"] | None,
+    changes: _Changes | None,
+    projected: Projection | None = None,
 ) -> _State:
     """One classical Runge-Kutta step, then back onto the loops."""
     slopes: list[_State] = []
     for part in (0.0, 0.5, 0.5, 1.0):
         at = _moved(state, slopes[-1], part * h) if slopes else state
-        slopes.append(_slope(dynamics, at, efforts, t + part * h, directions))
+        slopes.append(_slope(dynamics, at, efforts, t + part * h, changes))
     mean = _State(*(_mean([getattr(one, name) for one in slopes]) for name in ("q", "dq", "y", "v")))
     end = _moved(state, mean, h)
-    q, dq = dynamics.freedoms.projected(unit_quaternions(dynamics.mechanism, end.q), end.dq)
+    back = dynamics.freedoms.projected if projected is None else projected
+    q, dq = back(unit_quaternions(dynamics.mechanism, end.q), end.dq)
     return _State(q, dq, end.y, end.v)
 
 
@@ -131,35 +157,39 @@ def _moved(state: _State, slope: _State, h: float) -> _State:
 
 
 def _slope(
-    dynamics: ForwardDynamics, state: _State, efforts: Efforts, t: float, directions: Array | None
+    dynamics: ForwardDynamics, state: _State, efforts: Efforts, t: float, changes: _Changes | None
 ) -> _State:
     """Time derivatives of a state."""
     q = unit_quaternions(dynamics.mechanism, state.q)
     tau = efforts(t, q, state.dq)
     found = dynamics.accelerations(q, state.dq, tau)
     moving = position_rates(dynamics.mechanism, q, state.dq)
-    if directions is None or state.y is None or state.v is None:
+    if changes is None or state.y is None or state.v is None:
         return _State(moving, found.ddq)
-    slopes = dynamics.slopes(q, state.dq, tau, found)
-    d = dynamics.freedoms.dof
+    closures = changes.closures if len(changes.closures) else None
+    slopes = dynamics.slopes(q, state.dq, tau, found, closures)
+    d, s = dynamics.freedoms.dof, changes.directions.shape[1]
     change = slopes.by_position @ state.y + slopes.by_velocity @ state.v
-    change[:, :, 2 * d :] += slopes.by_parameter @ directions
-    return _State(moving, found.ddq, state.v - _turning(dynamics, state.dq, state.y), change)
+    change[:, :, 2 * d : 2 * d + s] += slopes.by_parameter @ changes.directions
+    shift = found.N @ state.y
+    if closures is not None and slopes.by_closure is not None:
+        change[:, :, 2 * d + s :] += slopes.by_closure
+        shift[:, :, 2 * d + s :] += dynamics.responses(q, closures)
+    return _State(moving, found.ddq, state.v - _turning(dynamics, state.dq, shift), change)
 
 
-def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], y: Float[Array, "n d s"]) -> Array:
-    """Omega x theta where independent coordinates turn by a quaternion: their rates are no derivatives."""
+def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], shift: Float[Array, "n v s"]) -> Array:
+    """Omega x theta where independent coordinates turn by a quaternion: their rates are no derivatives.
+
+    theta: how far all coordinates are shifted; those of one quaternion turn each other.
+    """
     tree, own = tree_of(dynamics.mechanism), dynamics.freedoms.independent.tolist()
-    out = np.zeros_like(y)
+    out = np.zeros((len(dq), len(own), shift.shape[2]))
     for start in tree.v_start[tree.kind == SPHERICAL].tolist():
-        rows = [own.index(start + k) if start + k in own else -1 for k in range(3)]
         for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            if rows[i] < 0:
-                continue
-            if rows[k] >= 0:
-                out[:, rows[i]] += dq[:, start + j, None] * y[:, rows[k]]
-            if rows[j] >= 0:
-                out[:, rows[i]] -= dq[:, start + k, None] * y[:, rows[j]]
+            if start + i in own:
+                turned = dq[:, start + j, None] * shift[:, start + k]
+                out[:, own.index(start + i)] = turned - dq[:, start + k, None] * shift[:, start + j]
     return out
 
 

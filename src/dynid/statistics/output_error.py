@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,6 +27,21 @@ _STEPS = 15
 _TRIALS = 6
 _DAMPING = 1e-3
 _STILL = 1e-4  # relative gain of a step below which the minimum is reached
+
+
+@runtime_checkable
+class Stretches(Protocol):
+    """Windows side by side: starting poses, and some of them."""
+
+    @property
+    def q(self) -> Float[Array, "n q"]:
+        """Starting poses."""
+
+    def some(self, rows: Int[Array, "m"] | slice) -> Any:
+        """Some of the windows."""
+
+
+Stretch = TypeVar("Stretch", bound=Stretches)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +111,6 @@ class OutputError:
         )
         return self._miss(runs, windows), by_start, by_parameter
 
-    def started(self, chi: Float[Array, "b"], windows: Windows, passes: int = 2) -> Windows:
-        """The windows with the starting states that fit best for given parameters."""
-        for _ in range(passes):
-            found = _eliminated(*self.slopes(chi, windows))
-            windows = self.moved(windows, found.start(np.zeros(len(chi))))
-        return windows
-
     def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
         """Starting states changed by independent positions and velocities."""
         d = self.freedoms.dof
@@ -142,7 +151,41 @@ class Minimum:
     rows: Float[Array, "n r b1"]
 
 
-def minimise(problem: OutputError, chi: Float[Array, "b"], groups: Sequence[Windows]) -> Minimum:
+@runtime_checkable
+class Simulated(Protocol[Stretch]):
+    """A simulation to be fitted: windows of one kind, with unknowns of their own."""
+
+    @property
+    def linear(self) -> Float[Array, "b"]:
+        """The linear estimate, shape (b,), SI."""
+
+    @property
+    def hold(self) -> Float[Array, "b"]:
+        """One over the distance at which parameters are held to it, shape (b,)."""
+
+    def residual(self, chi: Float[Array, "b"], windows: Stretch) -> Float[Array, "n r"]:
+        """Measured less simulated, in deviations."""
+
+    def slopes(
+        self, chi: Float[Array, "b"], windows: Stretch
+    ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
+        """The residual, and derivatives of the simulation by each window's own unknowns and by parameters."""
+
+    def moved(self, windows: Stretch, change: Float[Array, "n s"]) -> Stretch:
+        """Windows whose own unknowns are changed."""
+
+
+def started(
+    problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int = 2
+) -> Stretch:
+    """The windows with the starting states that fit best for given parameters."""
+    for _ in range(passes):
+        found = _eliminated(*problem.slopes(chi, windows))
+        windows = problem.moved(windows, found.start(np.zeros(len(chi))))
+    return windows
+
+
+def minimise(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> Minimum:
     """Levenberg-Marquardt from a linear estimate; a step that does not gain is not taken."""
     damping, costs = _DAMPING, [_cost(problem, chi, groups)]
     rows = np.zeros((0, 0, len(chi) + 1))
@@ -167,7 +210,7 @@ def minimise(problem: OutputError, chi: Float[Array, "b"], groups: Sequence[Wind
     return Minimum(chi, tuple(costs), rows)
 
 
-def _cost(problem: OutputError, chi: Float[Array, "b"], groups: Sequence[Windows]) -> float:
+def _cost(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> float:
     """Sum of squares; a simulation that runs away costs more than any that does not."""
     with np.errstate(all="ignore"):
         total = float(np.sum((problem.hold * (chi - problem.linear)) ** 2))
@@ -208,7 +251,7 @@ def _eliminated(
 
 
 def window_covariance(
-    problem: OutputError, minimum: Minimum, linear: Float[Array, "b b"]
+    problem: Simulated[Stretch], minimum: Minimum, linear: Float[Array, "b b"]
 ) -> Float[Array, "b b"]:
     """Jackknife-type sandwich (CR3) with a window as cluster: errors within a window are not independent.
 
