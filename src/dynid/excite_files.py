@@ -47,21 +47,26 @@ _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 def write_excitation(found: Excitation, folder: Path) -> None:
     """Write all files into `folder`, whole or not at all; only an older motion is replaced."""
-    path = check_folder(folder)
+    write_folder(folder, excitation_files(found))
+
+
+def write_folder(folder: Path, files: dict[str, str]) -> None:
+    """Write texts into `folder`, whole or not at all."""
+    path = check_folder(folder, tuple(files))
     try:
-        write_files(path, excitation_files(found))
+        write_files(path, files)
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
         ) from error
 
 
-def check_folder(folder: Path) -> Path:
+def check_folder(folder: Path, ours: tuple[str, ...] = FILES) -> Path:
     """Refuse, before the work, a folder with files that are not ours."""
     path = folder.resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        foreign = [one.name for one in path.iterdir() if one.name not in FILES] if path.is_dir() else []
+        foreign = [one.name for one in path.iterdir() if one.name not in ours] if path.is_dir() else []
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,7 +18,7 @@ from dynid.commands.shared import shown
     "--criterion",
     default=None,
     metavar="logdet|condition|emin|c003|sigma",
-    help="What the motion is judged by [default: logdet; sigma with --sigma].",
+    help="What the motion is judged by [default: logdet; c003 for free motions; sigma with --sigma].",
 )
 @click.option(
     "--sigma", "sigma", multiple=True, metavar="NAME", help="Base parameter to be told; repeatable."
@@ -38,6 +40,13 @@ from dynid.commands.shared import shown
 @click.option("--margin", default=0.02, show_default=True, help="Share of every limit left unused.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
+@click.option(
+    "--motions",
+    default=12,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Free motions of a cable robot.",
+)
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes [default: 1 for few starts, else all cores]."
 )
@@ -63,15 +72,28 @@ def excite(
     margin: float,
     payloads: tuple[str, ...],
     ties: tuple[str, ...],
+    motions: int,
     jobs: int | None,
     out: Path | None,
 ) -> None:
     """Find the motion of ROBOT, within its limits, that tells most about its base parameters.
 
     Writes trajectory.csv, coefficients.yaml, joint_trajectory.ros2.yaml, excitation.json and report.html.
+    A cable robot of model `internal` gets a set of free motions: releases.csv says how to lock the cables
+    and from where to let the platform go.
     Every finished start is kept in a journal beside the folder: an interrupted run goes on from there.
     """
-    from dynid.errors import InterruptedRun
+    from dynid.excite_free import is_free_motion
+    from dynid.mechanism.load import load_robot
+
+    name = Path(robot).stem
+    folder = out or Path("results") / f"{name}_excitation"
+    few = 4
+    count = jobs or (1 if starts <= few else os.cpu_count() or 1)
+    asked = criterion or ("sigma" if sigma else None)
+    if is_free_motion(load_robot(robot)):
+        _free(robot, folder, asked or "c003", sigma, starts, seed, motions, payloads, count)
+        return
     from dynid.excite import excite as run
     from dynid.excite_files import check_folder, summary, write_excitation
     from dynid.excite_plan import ExciteSettings
@@ -79,10 +101,10 @@ def excite(
     from dynid.report.progress import ProgressBar
     from dynid.report.tables import print_warnings
 
-    folder = check_folder(out or Path("results") / f"{Path(robot).stem}_excitation")
-    journal = folder.parent / f"{folder.name}.journal.jsonl"
+    folder = check_folder(folder)
+    journal = _journal(folder)
     settings = ExciteSettings(
-        criterion=criterion or ("sigma" if sigma else "logdet"),
+        criterion=asked or "logdet",
         sigma=sigma,
         family=family,
         terms=harmonics,
@@ -97,17 +119,8 @@ def excite(
         payloads=payloads,
         ties=ties,
     )
-    few = 4
-    count = jobs or (1 if starts <= few else os.cpu_count() or 1)
-    try:
-        with ProgressBar() as progress:
-            found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
-    except KeyboardInterrupt:
-        done = max(0, len(journal.read_text(encoding="utf-8").splitlines()) - 1) if journal.exists() else 0
-        raise InterruptedRun(
-            f"interrupted: {done} of {starts} starts are kept in {shown(journal)};"
-            " run the same command again to go on"
-        ) from None
+    with _resumable(journal, starts), ProgressBar() as progress:
+        found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
     write_excitation(found, folder)
     journal.unlink(missing_ok=True)
     print_warnings(standard_console(), found.notices)
@@ -117,6 +130,54 @@ def excite(
         "limits: " + ", ".join(f"{one.kind} of {one.name} {one.margin_percent:.2g} % left" for one in tight)
     )
     click.echo(f"\nwritten: {shown(folder)} (trajectory.csv, excitation.json, report.html, ...)")
+
+
+def _free(
+    robot: str,
+    folder: Path,
+    criterion: str,
+    sigma: tuple[str, ...],
+    starts: int,
+    seed: int,
+    motions: int,
+    payloads: tuple[str, ...],
+    jobs: int,
+) -> None:
+    """A set of free motions on locked cables."""
+    from dynid.excitation.free_set import FreeSetSettings
+    from dynid.excite_files import check_folder
+    from dynid.excite_free import FreeExciteSettings, excite_free
+    from dynid.excite_free_files import FREE_FILES, free_summary, write_free_excitation
+    from dynid.report.progress import ProgressBar
+
+    folder = check_folder(folder, FREE_FILES)
+    journal = _journal(folder)
+    settings = FreeExciteSettings(criterion, sigma, starts, seed, payloads, FreeSetSettings(count=motions))
+    with _resumable(journal, starts), ProgressBar() as progress:
+        found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
+    write_free_excitation(found, folder)
+    journal.unlink(missing_ok=True)
+    click.echo(free_summary(found))
+    click.echo(f"\nwritten: {shown(folder)} ({', '.join(FREE_FILES)})")
+
+
+def _journal(folder: Path) -> Path:
+    return folder.parent / f"{folder.name}.journal.jsonl"
+
+
+@contextlib.contextmanager
+def _resumable(journal: Path, starts: int) -> Iterator[None]:
+    """Ctrl-C keeps what is done, and says how to go on."""
+    from dynid.errors import InterruptedRun
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        done = max(0, len(journal.read_text(encoding="utf-8").splitlines()) - 1) if journal.exists() else 0
+        raise InterruptedRun(
+            f"interrupted: {done} of {starts} starts are kept in {shown(journal)};"
+            " run the same command again to go on"
+        ) from None
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:

@@ -54,7 +54,7 @@ class FreeLimits:
             x = motions.q[:, :, at]
             shares.append((x.max(axis=0) - rest[:, at]) / (most - rest[:, at]))
             shares.append((rest[:, at] - x.min(axis=0)) / (rest[:, at] - least))
-        return np.nan_to_num(np.max(shares, axis=0), nan=np.inf, posinf=np.inf)
+        return np.asarray(np.nan_to_num(np.max(shares, axis=0), nan=np.inf, posinf=np.inf))
 
 
 def free_limits(mechanism: Mechanism, cables: tuple[str, ...]) -> FreeLimits:

@@ -108,7 +108,11 @@ class Judging:
         robot = releasing.robot
         truth = np.array([robot.values.get(one.name, 0.0) for one in parameter_table(robot.robot)])
         # Free motion cannot tell the scale: along the parameters themselves there is no information.
-        self._seen = np.linalg.svd(truth[None])[2][1:].T
+        across = np.linalg.svd(truth[None])[2][1:].T
+        # Sigma of single parameters is that per unit of the reference mass, whose column is left out.
+        names = [one.name for one in parameter_table(robot.robot)]
+        others = np.delete(np.eye(len(truth)), names.index(releasing.reference), axis=1)
+        self._seen = others if criterion.name == "sigma" else across
 
     def information(self, motions: FreeMotions, which: Int[Array, "m"]) -> Float[Array, "m p p"]:
         """W^T W of some of the motions over the samples that count."""
@@ -177,6 +181,13 @@ class Judging:
         return self.releasing.kept(
             self.releasing.displaced(moved_rest[fit], np.clip(turned, -most, most)[fit]), self.information
         )
+
+    def random_set(self, rng: np.random.Generator) -> Float[Array, "p p"]:
+        """Information of a random feasible set of the same size, against which a gain is told."""
+        count = self.settings.count
+        rests = self.releasing.rests(rng, 2 * count)
+        _, grams = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+        return np.asarray(grams[:count].sum(axis=0))
 
     def proved(self, releases: Releases, first: float) -> FreeSet:
         """The set as it is reported: limits kept over the whole time, information of exact motions."""

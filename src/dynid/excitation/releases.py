@@ -79,6 +79,11 @@ class Releasing:
         chi: Standard parameters by name, SI: tensions need the true scale.
         limits: What the motions may do.
         duration, rate: Of the motions that are judged, in [s] and [Hz].
+        mounted: Payloads on the robot.
+
+    Attributes:
+        free: Velocity indices of the free coordinates.
+        reference: The mass to which parameters are referred: of the body that most cables hold.
     """
 
     def __init__(
@@ -94,6 +99,8 @@ class Releasing:
         self.limits, self.duration, self.rate = limits, duration, rate
         self.motion = locked_motion_of(self.robot.robot)
         self.free = self.motion.free_indices(mechanism.free or AUTO, self.motion.samples)
+        held = [cable.body_to for cable in mechanism.cables]
+        self.reference = f"M_{max(held, key=held.count)}"
         names = self.robot.assembly.closure.names
         self._cables = np.array([names.index(name) for name in self.robot.cables])
         joints = self.robot.robot.joints
@@ -178,7 +185,8 @@ class Releasing:
         rests = np.abs(efforts).max(axis=1, initial=0.0) < _AT_REST * weight
         symmetric = 0.5 * (K + np.swapaxes(K, 1, 2))
         stable = np.linalg.eigvalsh(symmetric).min(axis=1, initial=np.inf) > 0.0
-        return rests & stable & self.limits.allows(q, self.robot.tensions(q, still, still), spare)
+        allowed = self.limits.allows(q, self.robot.tensions(q, still, still), spare)
+        return np.asarray(rests & stable & allowed)
 
     def displaced(self, rest: Float[Array, "k q"], by: Float[Array, "k f"]) -> Releases:
         """Releases from rest with the free coordinates displaced by about `by`, cables kept."""

@@ -21,16 +21,16 @@ _BAR, _FRAME = 18, 90  # pixels
 _POINTS = 800
 
 
-def spectrum_figure(before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
-    """Singular values of the rows with unit columns."""
+def spectrum_figure(
+    before: Float[Array, "b"], after: Float[Array, "b"], caption: str = "Singular values, unit columns"
+) -> Markup:
+    """Singular values of the rows."""
     data = [
         _line(name, np.arange(1, len(values) + 1), np.maximum(values, 1e-16), colour, markers=True)
         for name, values, colour in (("before", before, GREY), ("after", after, BLUE))
     ]
     layout = {"height": 300, "xaxis": axis("number"), "yaxis": axis("singular value", type="log")}
-    return figure(
-        "spectrum", data, layout, "singular values before and after", "Singular values, unit columns"
-    )
+    return figure("spectrum", data, layout, "singular values before and after", caption)
 
 
 def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
@@ -124,9 +124,11 @@ def tip_of(mechanism: Mechanism) -> str:
     return "platform" if "platform" in mechanism.bodies else mechanism.joints[-1].child
 
 
-def animation_of(mechanism: Mechanism, q: Float[Array, "n q"], period: float) -> dict[str, Any]:
+def animation_of(
+    mechanism: Mechanism, q: Float[Array, "n q"], period: float, frames_shown: int = _FRAMES
+) -> dict[str, Any]:
     """Points of the bodies in some frames, and which of them are joined."""
-    rows = np.linspace(0, len(q) - 1, min(_FRAMES, len(q))).astype(int)
+    rows = np.linspace(0, len(q) - 1, min(frames_shown, len(q))).astype(int)
     tree, some = tree_of(mechanism), q[rows]
     still = np.zeros((len(some), tree.n_v))
     motion = body_motion(tree, some, still, still)
@@ -135,6 +137,8 @@ def animation_of(mechanism: Mechanism, q: Float[Array, "n q"], period: float) ->
     points = [np.zeros((len(some), 3)), *(motion.p[:, i] for i in range(len(tree.body_names)))]
     edges = []
     for joint in mechanism.joints:
+        if joint.kind == "free":
+            continue
         if joint.parent == BASE:  # from where the joint stands on the ground
             points.append(np.tile(joint.placement.p, (len(some), 1)))
             edges.append([len(points) - 1, index[joint.child]])
@@ -148,6 +152,13 @@ def animation_of(mechanism: Mechanism, q: Float[Array, "n q"], period: float) ->
                 i = index[body] - 1
                 points.append(motion.p[:, i] + motion.R[:, i] @ place.p)
                 edges.append([index[body], len(points) - 1])
+    for cable in mechanism.cables:
+        for body, place in ((cable.body_from, cable.D), (cable.body_to, cable.A)):
+            i = index[body] - 1
+            at = np.tile(place, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place
+            points.append(at)
+            edges += [[index[body], len(points) - 1]] if i >= 0 else []
+        edges.append([len(points) - 2, len(points) - 1])
     frames = np.round(np.stack(points, axis=1), 4)
     return {"period": period, "frames": frames.tolist(), "edges": edges, "tip": index[tip_of(mechanism)]}
 
