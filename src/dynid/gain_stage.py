@@ -13,9 +13,11 @@ from dynid.job import Progress, prepare
 from dynid.linear import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.projection.model import model_for
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.uncertainty import uncertainty
+from dynid.tables import refuse_options
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,8 @@ def gain_stage(
     """Find the gains that an experiment leaves open, and apply them to its logs."""
     if experiment.gains is None:
         return GainStage(tuple(logs), tuple(held_out))
+    if model_for(mechanism, experiment.model, experiment.file).tabular:
+        refuse_options(experiment)
     motors = tuple(actuator.name for actuator in mechanism.actuators)
     nominal = nominal_factors(motors, experiment.gains)
     if experiment.gains.checks_only:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dynid.errors import InputError
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment import Experiment, MaskSettings
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
 from dynid.motion.log import Log
@@ -40,7 +40,7 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
         logs: Tables; anything else is refused.
     """
     settings = wrench_settings(experiment.wrench)
-    _refuse_options(experiment)
+    refuse_options(experiment)
     tables = [_as_table(log) for log in logs]
     told: list[Notice] = []
     chosen = _chosen(mechanism, settings, tables, told)
@@ -102,14 +102,15 @@ def _as_table(log: Log) -> TableLog:
     return log
 
 
-def _refuse_options(experiment: Experiment) -> None:
-    """Options that need recordings in time; filters and masks would have no effect."""
-    asked: Mapping[str, object] = {name: getattr(experiment, name) for name in _REFUSED}
-    for name, value in asked.items():
-        if value:
+def refuse_options(experiment: Experiment) -> None:
+    """Refuse what needs recordings in time; filters and masks would have no effect."""
+    for name in _REFUSED:
+        if getattr(experiment, name):
             raise _refusal(name, experiment, _REFUSED[name])
-    for name, default in (("filter", FilterSettings()), ("mask", MaskSettings())):
-        if getattr(experiment, name) != default and not _recorded(name, experiment):
+    settings = experiment.filter
+    filtered = settings.cutoff is not None or settings.rows is not None or (settings.decimate or 1) > 1
+    for name, asked in (("filter", filtered), ("mask", experiment.mask != MaskSettings())):
+        if asked:
             raise _refusal(name, experiment, "leave it out: instants are neither filtered nor dropped")
     if experiment.uncertainty.method == "hac" or experiment.uncertainty.block is not None:
         remedy = "use cluster (over the instants), classical, bootstrap or leave-one-out, without block"
@@ -117,12 +118,6 @@ def _refuse_options(experiment: Experiment) -> None:
     if experiment.estimator in _ESTIMATORS:
         remedy = "use wls, ols, robust, tls or consistent"
         raise _refusal(f"estimator: {experiment.estimator}", experiment, remedy)
-
-
-def _recorded(name: str, experiment: Experiment) -> bool:
-    """Whether these are the settings that a result of a table has recorded itself."""
-    plain = FilterSettings(decimate=1, derivative="central7", velocity=experiment.filter.velocity)
-    return name == "filter" and experiment.filter == plain
 
 
 def _refusal(name: str, experiment: Experiment, remedy: str) -> InputError:

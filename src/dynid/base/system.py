@@ -182,7 +182,9 @@ def _check(system: System, base: BaseSet) -> None:
     if n_rows <= len(base.indices):
         raise InputError(
             f"{n_rows} rows cannot determine {len(base.indices)} base parameters and their uncertainty",
-            remedy="use a longer log, or decimate less",
+            remedy="print more instants"
+            if all(group.instants for group in system.groups)
+            else "use a longer log, or decimate less",
         )
     for group in system.groups:
         for block in group.blocks:

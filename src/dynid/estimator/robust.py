@@ -20,7 +20,7 @@ from dynid.arrays import Array
 from dynid.estimator.rework import Reworked
 from dynid.estimator.second_pass import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
-from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas
+from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_part, smallest_sigmas
 from dynid.notices import Notice
 from dynid.projection.projection import System
 
@@ -101,7 +101,7 @@ class Winsorised:
         how: tuple[Weighting, Solver],
         functions: tuple[Function, Function],
     ) -> tuple[System, Fitted, _Limits, int, str]:
-        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
+        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)), smallest_part(system))
         for iteration in range(1, self.max_iterations + 1):
             limits = _limits(rows, state, floors, functions)
             changed = rows.replaced(state.chi, limits.change)

@@ -63,9 +63,8 @@ class GroupWeights:
     def __call__(self, system: System, factors: list[Factor], solver: Solver) -> Weights:
         """Weights of all groups of `system`; `factors` are theirs, over all parameters."""
         shared = self._shared(system)
-        tables = all(one.instants for one in system.groups)
-        part = _SMALLEST_OF_TABLES if tables else _SMALLEST_PART
-        sigma = smallest = smallest_sigmas(factors, shared, part)
+        sigma = smallest = smallest_sigmas(factors, shared, smallest_part(system))
+        tables = smallest_part(system) == _SMALLEST_OF_TABLES
         slack = _SLACK_OF_TABLES * smallest if tables else np.zeros(len(factors))
         weights = np.ones(len(factors))
         change = np.inf
@@ -157,6 +156,11 @@ def _sigmas(
 def _paid(factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares) -> Float[Array, "g"]:
     parts = [np.sum((w * (one.W @ fit.root)) ** 2) for one, w in zip(factors, weights, strict=True)]
     return np.array(parts)
+
+
+def smallest_part(system: System) -> float:
+    """Part of the measured rms below which no deviation is taken."""
+    return _SMALLEST_OF_TABLES if all(one.instants for one in system.groups) else _SMALLEST_PART
 
 
 def smallest_sigmas(

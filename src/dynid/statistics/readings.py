@@ -47,7 +47,7 @@ def check_reading(source: WrenchRows) -> None:
     Raises:
         InputError: With the residuals of both readings, and the option that reads the table so.
     """
-    own = _residual(source)
+    own = balance_residual(source)
     if own is None or own < _NEGLIGIBLE:
         return
     found = [one for one in readings(source) if one.changes]
@@ -80,7 +80,7 @@ def readings(source: WrenchRows) -> Iterator[Reading]:
         if kind != source.settings.acceleration:
             changes.append(f"acceleration: {kind}")
             words.append(f"gravity {'' if kind == PROPER else 'not '}subtracted from accelerations")
-        residual = _residual(source.like(table, settings))
+        residual = balance_residual(source.like(table, settings))
         if residual is not None:
             yield Reading(settings, tuple(changes), tuple(words), residual)
 
@@ -106,7 +106,7 @@ def _thinned(source: WrenchRows) -> BodyTable:
     return source.table.some(chosen)
 
 
-def _residual(source: WrenchRows) -> float | None:
+def balance_residual(source: WrenchRows) -> float | None:
     """What the best parameters leave of the balances, forces and moments of each body on their own scale.
 
     None where there are too few rows to say.

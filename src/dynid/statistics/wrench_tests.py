@@ -14,11 +14,13 @@ from dynid.motion.wrench_settings import BODY, PARENT
 from dynid.notices import Notice
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.readings import balance_residual
 from dynid.statistics.uncertainty import student_t95
 
 _AXES = ("x", "y", "z")
 _SEEN = 1e-6  # of the acceleration (gravity included): less along a direction says nothing of the mass
 _SURE, _MATTERS = 1e-3, 1e-3
+_BALANCED = 0.05  # what a balance may leave of the wrenches to be called one
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +134,10 @@ def mass_words(masses: Sequence[DirectionMass]) -> str:
 
 
 def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None:
-    """Refuse masses that are negative as a rule: the wrenches are the reactions."""
+    """Refuse masses that are negative as a rule and balance all the same: the wrenches are the reactions."""
     negative = [name for name, value in masses.items() if value < 0.0]
-    if 2 * len(negative) <= len(masses):
+    left = max(balance_residual(source) or 0.0 for source in sources)
+    if 2 * len(negative) <= len(masses) or left > _BALANCED:
         return
     by = sources[0].settings.exerted_by
     other = BODY if by == PARENT else PARENT
