@@ -156,13 +156,13 @@ def identify_logs(
             **({} if unloaded is None else {"robot without load": unloaded.words}),
             **load_words(parts, job.loaded_bodies),
         },
-        provenance=provenance(mechanism, logs, validate, experiment, job.plans[0]),
+        provenance=provenance(mechanism, logs, validate, _recorded(experiment, job), job.plans[0]),
         signals=(*fitted, *unseen),
         truth=None if truth is None else fit.true_values(truth),
         standard=real.entries,
         residual_tests=tested.tests,
         history=recorded(solved.linear, parts.parameters),
-        files=compensation_files(job, chi),
+        files=compensation_files(job, chi, [one.name for one in parts.not_identifiable]),
     )
     estimate = replace(estimate, warnings=estimate.warnings + check_estimate(estimate))
     if real.failure or gate.failure:
@@ -173,6 +173,12 @@ def identify_logs(
             estimate,
         )
     return estimate
+
+
+def _recorded(experiment: Experiment, job: Job) -> Experiment:
+    """The experiment as its result records it: a force sensor with the runs whose biases were found."""
+    sensor = job.mechanism.force_sensor
+    return experiment if sensor is None else replace(experiment, force_sensor=sensor)
 
 
 def _tested_ties(solved: Solved, experiment: Experiment) -> tuple[dict[str, str], tuple[Notice, ...]]:

@@ -54,6 +54,7 @@ class LogPass:
     def __init__(self, job: Job, data: BaseSystem) -> None:
         self.job, self.data = job, data
         self._groups = _group_numbers(job, data.source.groups)
+        self._drawn: dict[tuple[float, bytes | None], list[RowSource]] = {}
 
     def blocked(self) -> System:
         """The equations with their blocks in time order."""
@@ -101,22 +102,27 @@ class LogPass:
 
     def noise(self, position: Float[Array, "m"] | float | None) -> tuple[Factor, ...]:
         """Differences [dW dY] that noise of the positions makes in the rows, one factor a group."""
-        rng = np.random.default_rng(_SEED)
+        noisy = self._noisy(position)
         sources = [
-            DifferenceRows(source, self._rows(_disturbed(source.motion, position, rng), source))
-            for source in self.job.sources
+            DifferenceRows(source, other) for source, other in zip(self.job.sources, noisy, strict=True)
         ]
         return tuple(group.factor(len(self.data.system.parameters)) for group in self._system(sources).groups)
 
     def centred(self, position: Float[Array, "m"] | float | None) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
-        sources = []
-        plus, minus = np.random.default_rng(_SEED), np.random.default_rng(_SEED)
-        for source in self.job.sources:
-            more = self._rows(_disturbed(source.motion, position, plus), source)
-            less = self._rows(_disturbed(source.motion, position, minus, -1.0), source)
-            sources.append(CentredRows(source, more, less))
-        return self._system(sources)
+        both = zip(self.job.sources, self._noisy(position), self._noisy(position, -1.0), strict=True)
+        return self._system([CentredRows(source, plus, minus) for source, plus, minus in both])
+
+    def _noisy(self, position: Float[Array, "m"] | float | None, sign: float = 1.0) -> list[RowSource]:
+        """Rows of every log with noise added to its positions, the same at every call."""
+        key = (sign, None if position is None else np.asarray(position, dtype=float).tobytes())
+        if key not in self._drawn:
+            rng = np.random.default_rng(_SEED)
+            self._drawn[key] = [
+                self._rows(_disturbed(source.motion, position, rng, sign), source)
+                for source in self.job.sources
+            ]
+        return self._drawn[key]
 
     def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
         """Standard parameters that give the same rows."""

@@ -1,0 +1,185 @@
+"""Identification from free motion: exact without noise, honest with it, and in kilograms with a payload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.experiment import Experiment, from_plain
+from dynid.identification import identify_logs
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Payload
+from dynid.statistics.free_motion import agreement, payload_mass
+from dynid.validation import validate_result
+from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
+
+ROBOT = load_robot("cable4")
+MARKER_NOISE = 2e-4
+
+
+def identified(logs, robot=ROBOT, validate=(), truth=TRUTH, **options):
+    return identify_logs(robot, logs, validate, Experiment(robot=robot, **from_plain(options)), truth=truth)
+
+
+def errors(estimate):
+    return np.array([p.value - estimate.truth[p.name] for p in estimate.parameters])
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return identified([as_log(ROBOT, oscillations(5, 4.0))])
+
+
+def test_without_noise_the_truth_is_found(exact) -> None:
+    assert exact.estimator == "gtls"
+    assert [p.unit for p in exact.parameters if p.name.startswith("M")] == ["m"] * 3
+    assert len(exact.parameters) == 9 and exact.fit.rank == 9
+    for parameter, error in zip(exact.parameters, errors(exact), strict=True):
+        # The seven-point formula at 100 Hz on oscillations below 3 Hz: (2 pi 3 / 100)^6 / 140 = 3e-7.
+        size = 0.06 if parameter.unit == "m^2" else 0.2
+        assert abs(error) < 1e-6 * size, parameter.name
+    assert exact.fit.residual_percent < 1e-3
+    assert exact.fit.cost_C > 1.0 and exact.fit.sigma_W < 1e-4
+    assert "M_platform" not in [p.name for p in exact.parameters]
+
+
+def test_the_measured_side_is_the_mass_column(exact) -> None:
+    """residual_percent is relative to what a unit point mass at the origin would need."""
+    [found], [shown] = validate_result(exact, [as_log(ROBOT, oscillations(2, 3.0))], ROBOT)
+    kept = np.isfinite(shown.measured).all(axis=1)  # a blank line separates runs
+    left = np.linalg.norm((shown.measured - shown.predicted)[kept])
+    assert found.residual_percent == pytest.approx(
+        100 * left / np.linalg.norm(shown.measured[kept]), rel=1e-6
+    )
+    assert np.isnan(found.effort_percent)
+    assert len(found.runs) == 2
+    total = np.sqrt(sum(run.sigma_perp**2 * run.n_samples for run in found.runs))
+    assert total == pytest.approx(left, rel=1e-6)
+
+
+@pytest.mark.parametrize("column", ["gtls", "tls"])
+def test_plain_total_least_squares_is_the_smallest_singular_vector(column: str) -> None:
+    """Eqs (28)-(33) by a dense SVD of all ten columns."""
+    estimate = identified(
+        [as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE)],
+        estimator=column,
+        filter={"decimate": 10},
+        internal={"nullspace": "free", "free": ("x", "y")},
+        **({"uncertainty": "classical"} if column == "gtls" else {}),
+    )
+    if column == "gtls":
+        assert estimate.uncertainty["method"] == "classical"
+        return
+    from dynid.job import as_log as prepared
+    from dynid.job import build_system, prepare
+
+    experiment = Experiment(
+        robot=ROBOT,
+        **from_plain({"filter": {"decimate": 10}, "internal": {"nullspace": "free", "free": ("x", "y")}}),
+    )
+    log = prepared(as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE), ROBOT, experiment)
+    job = prepare(ROBOT, [log], experiment)
+    system = build_system(job)
+    rows = [(group.factor(len(job.parameters)).R, group.n_rows) for group in system.groups]
+    names = [parameter.name for parameter in job.parameters]
+    # The mass column is the negative measured side.
+    A = np.concatenate([np.column_stack([R[:, :9], -R[:, -1]]) for R, _ in rows])
+    assert names[9] == "M_platform"
+    _, s, Vt = np.linalg.svd(A)
+    chi = Vt[-1] / Vt[-1][9]
+    n = sum(count for _, count in rows)
+    W_hat = A - s[-1] * np.outer(np.linalg.svd(A)[0][:, 9], Vt[-1])
+    C = s[-1] ** 2 / (n - 10) * (1 + chi[:9] @ chi[:9]) * np.linalg.inv(W_hat[:, :9].T @ W_hat[:, :9])
+    assert [p.value for p in estimate.parameters] == pytest.approx(chi[:9], rel=1e-8, abs=1e-10)
+    assert estimate.fit.sigma_W == pytest.approx(s[-1] / np.sqrt(n - 10), rel=1e-8)
+    assert estimate.fit.cost_C == pytest.approx((s[0] + 1) / s[8], rel=1e-8)
+    # Freedoms: n - 9 in the code, n - 10 in (31); the row filter's correlation is counted on top.
+    inflation = max(group.inflation for group in system.groups) * (n - 10) / (n - 9)
+    sigma = np.array([p.sigma for p in estimate.parameters])
+    assert sigma == pytest.approx(np.sqrt(np.diag(C) * inflation), rel=1e-6)
+
+
+def test_intervals_hold_the_truth_under_marker_noise() -> None:
+    """A small version of `benchmarks/studies/cable4.py`: three runs of the default under 0.2 mm."""
+    q = oscillations(8, 4.0)
+    found = [identified([as_log(ROBOT, q, MARKER_NOISE, seed)]) for seed in range(3)]
+    held = [p.ci95[0] <= e.truth[p.name] <= p.ci95[1] for e in found for p in e.parameters]
+    assert np.mean(held) >= 0.8  # 27 intervals that promise 95 %: below 0.8 with a chance of 0.3 %
+    mean = np.mean([errors(e) for e in found], axis=0)
+    sigma = np.mean([[p.sigma for p in e.parameters] for e in found], axis=0)
+    # The mean of three errors has a deviation of 0.58 sigma: four of them.
+    assert np.all(np.abs(mean) < 2.3 * sigma)
+    for p in found[0].parameters:
+        if p.name in ("MZ/M_platform", "XX/M_platform", "YY/M_platform", "ZZ/M_platform"):
+            assert p.sigma_rel_percent < 0.5
+
+
+def test_a_known_payload_gives_the_mass() -> None:
+    mass, com = 2.0, np.array([0.1, -0.05, 0.3])
+    inertia = mass * (com @ com * np.eye(3) - np.outer(com, com)) + np.diag([2e-3, 3e-3, 4e-3])
+    own = {"M": mass, "MX": mass * com[0], "MY": mass * com[1], "MZ": mass * com[2]}
+    names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
+    own |= dict(zip(names, inertia[np.triu_indices(3)].tolist(), strict=True))
+    known = {name: own[name] for name in ("M", "MX", "MY", "MZ")}
+    robot = replace(ROBOT, payloads={"ballast": Payload("ballast", "platform", known=known)}, rebuild=None)
+    chi = {name: 10.0 * value for name, value in TRUTH.items()}
+    chi |= {f"{name}_ballast": value for name, value in own.items()}
+    loaded = simulated(robot, chi, STARTS[:5], 4.0, mounted=("ballast",))
+    bare = as_log(robot, oscillations(5, 4.0), MARKER_NOISE, 1, name="bare")
+    with_it = as_log(robot, loaded, MARKER_NOISE, 2, ("ballast",), name="loaded")
+
+    together = identified([bare, with_it], robot, truth=chi)
+    found = together["M_platform"]
+    assert found.unit == "kg"
+    assert found.value == pytest.approx(10.0, rel=0.02)
+    assert abs(found.value - 10.0) < 4.0 * found.sigma
+
+    # The same by eqs (23), (24) from two results on their own.
+    one = identified([bare], truth=None)
+    two = identified([replace(with_it, payloads=())], truth=None)
+    apart = payload_mass(one, two, mass, com.tolist())
+    assert apart.value == pytest.approx(10.0, rel=0.02)
+    assert abs(apart.value - 10.0) < 4.0 * apart.sigma
+    # Three equations more are used together: never less sure.
+    assert found.sigma < 1.5 * apart.sigma
+
+    # A result with the mass predicts loaded motion.
+    [checked], _ = validate_result(together, [replace(with_it, name="again")], robot)
+    assert checked.residual_percent < 2.0 * together.fit.residual_percent + 0.1
+
+
+def test_a_payload_that_is_always_there_tells_no_mass() -> None:
+    known = {"M": 2.0, "MX": 0.0, "MY": 0.0, "MZ": 0.0}
+    robot = replace(ROBOT, payloads={"ballast": Payload("ballast", "platform", known=known)}, rebuild=None)
+    log = as_log(robot, oscillations(4, 3.0), payloads=("ballast",))
+    estimate = identified([log], robot, truth=None)
+    assert "payload-always" in [w.code for w in estimate.warnings]
+    assert "M_platform" not in [p.name for p in estimate.parameters]
+
+
+def test_a_product_of_inertia_near_zero_stays(exact) -> None:
+    """Its relative deviation is large because it is nearly zero, not because it is badly known."""
+    chi = TRUTH | {"XY_platform": 0.0, "YZ_platform": 0.0}
+    q = simulated(ROBOT, chi, STARTS[:5], 4.0)
+    found = identified([as_log(ROBOT, q, MARKER_NOISE)], truth=chi, essential={"sigma_percent": 10.0})
+    assert all(p.essential for p in found.parameters)
+    assert found["XY/M_platform"].sigma_rel_percent > 10.0
+
+
+def test_energy_that_grows_is_told() -> None:
+    q = oscillations(3, 3.0).copy()
+    for one in q:
+        middle = one.mean(axis=0)
+        one[:] = middle + np.linspace(0.4, 1.0, len(one))[:, None] * (one - middle)
+        one[:, 3:] /= np.linalg.norm(one[:, 3:], axis=1, keepdims=True)
+    told = [w for w in identified([as_log(ROBOT, q)]).warnings if w.code == "not-free-motion"]
+    assert told and "energy grows" in told[0].text
+
+
+def test_results_are_compared_as_the_paper_does(exact) -> None:
+    other = replace(exact, parameters=tuple(replace(p, value=1.01 * p.value) for p in exact.parameters))
+    for one in agreement(exact, other):
+        assert one.change_percent == pytest.approx(1.0)
+        assert one.distance == pytest.approx(0.01 * abs(one.reference) / (np.sqrt(2) * exact[one.name].sigma))
