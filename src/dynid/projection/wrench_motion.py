@@ -210,7 +210,8 @@ class _Motions:
         for body in np.flatnonzero(self.table.present.any(axis=0)):
             for at in self._runs(self.table.present[:, body]):
                 found = self._derivatives(x[:, body], at, what, source)
-                result[at[found.inner], body] = reduce(x[at, body], found)[found.inner]
+                value = reduce(x[at.ravel(), body], found)
+                result[at.ravel()[found.inner], body] = value[found.inner]
                 rough.append(found.roughness(order))
         self._told(what, source, rough)
         return result
@@ -222,27 +223,36 @@ class _Motions:
         first, second, inner, rough = np.zeros_like(x), np.zeros_like(x), np.zeros(len(x), dtype=bool), []
         for at in self._runs(np.ones(len(x), dtype=bool)):
             found = self._derivatives(x, at, "joint rates", source)
-            first[at], second[at], inner[at] = found.first, found.second, found.inner
+            first[at.ravel()], second[at.ravel()], inner[at.ravel()] = found.first, found.second, found.inner
             rough.append(found.roughness(order))
         self._told("joint rates", source, rough)
         return first, second, inner
 
-    def _runs(self, present: Bool[Array, "n"]) -> list[Int[Array, "k"]]:
-        """Instants of each run at which something is present."""
-        return [np.flatnonzero(present & (self.table.runs == run)) for run in np.unique(self.table.runs)]
+    def _runs(self, present: Bool[Array, "n"]) -> list[Int[Array, "k r"]]:
+        """Instants of the runs at which something is present; runs of the same times side by side."""
+        alike: dict[bytes, list[Array]] = {}
+        order = np.argsort(self.table.runs, kind="stable")
+        order = order[present[order]]
+        cuts = np.flatnonzero(np.diff(self.table.runs[order])) + 1
+        for at in np.split(order, cuts):
+            alike.setdefault(self.table.t[at].tobytes(), []).append(at)
+        return [np.stack(runs, axis=1) for runs in alike.values()]
 
     def _derivatives(
-        self, x: Float[Array, "n c"], at: Int[Array, "k"], what: str, source: str
+        self, x: Float[Array, "n c"], at: Int[Array, "k r"], what: str, source: str
     ) -> Derivatives:
-        found = derivatives(self.table.t[at], x[at])
+        """Derivatives of several runs, in the order of `at.ravel()`."""
+        k, r = at.shape
+        found = derivatives(self.table.t[at[:, 0]], x[at.ravel()].reshape(k, -1))
         if found is None:
             raise InputError(
                 f"the {what} must be derived from {source}, which takes {POINTS} instants of one run; there"
-                f" are {len(at)}",
+                f" are {k}",
                 file=self.table.file,
                 remedy=f"print the {what} as columns: then two or three instants are enough",
             )
-        return found
+        first, second = (one.reshape(k * r, -1) for one in (found.first, found.second))
+        return replace(found, first=first, second=second, inner=np.repeat(found.inner, r))
 
     def _told(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
         """Say where a quantity is from, and warn where the instants are too far apart for it."""
