@@ -133,7 +133,7 @@ def _named(G: Float[Array, "b b"], picked: Sequence[int]) -> tuple[float, Float[
         return np.inf, np.zeros_like(G)
     columns = np.linalg.solve(G, np.eye(len(G))[:, list(picked)])
     mean = float(np.mean([columns[i, k] for k, i in enumerate(picked)]))
-    return 0.5 * np.log(mean), -0.5 / (mean * len(picked)) * columns @ columns.T
+    return float(0.5 * np.log(mean)), -0.5 / (mean * len(picked)) * columns @ columns.T
 
 
 def _norm(values: Float[Array, "b"], power: float) -> tuple[float, Float[Array, "b"]]:

@@ -26,7 +26,7 @@ def spectrum_figure(
 ) -> Markup:
     """Singular values of the rows."""
     data = [
-        _line(name, np.arange(1, len(values) + 1), np.maximum(values, 1e-16), colour, markers=True)
+        _line(name, np.arange(1.0, len(values) + 1), np.maximum(values, 1e-16), colour, markers=True)
         for name, values, colour in (("before", before, GREY), ("after", after, BLUE))
     ]
     layout = {"height": 300, "xaxis": axis("number"), "yaxis": axis("singular value", type="log")}
@@ -77,7 +77,7 @@ def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
 
 def spread_figure(values: Float[Array, "s"]) -> Markup:
     """Values of all starts, sorted."""
-    data = [_line("start", np.arange(1, len(values) + 1), np.sort(values), BLUE, markers=True)]
+    data = [_line("start", np.arange(1.0, len(values) + 1), np.sort(values), BLUE, markers=True)]
     layout = {"height": 260, "xaxis": axis("start, sorted"), "yaxis": axis("criterion"), "showlegend": False}
     return figure("spread", data, layout, "criterion of all starts", "Spread over the starts")
 

@@ -1,0 +1,305 @@
+"""dynid excite: families, limits, journal and resume, refusals, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dynid.cli import main
+from dynid.errors import InputError
+from dynid.excitation.optimal.box import Blocks, box_of
+from dynid.excitation.optimal.checked import linear_uses
+from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
+from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
+from dynid.excitation.optimal.journal import Journal
+from dynid.excitation.optimal.starts import Start
+from dynid.excitation.simulate import inverse_efforts
+from dynid.excite import excite, noise_of
+from dynid.excite_plan import ExciteSettings, planned_robot
+from dynid.mechanism.load import load_robot
+
+QUICK = ExciteSettings(starts=2, hops=1, period=4.0)
+TWO_LINKS = """
+name: pair
+gravity: [0, -9.81, 0]
+joints:
+  - {name: shoulder, kind: revolute, parent: base, child: upper}
+  - {name: elbow, kind: revolute, parent: upper, child: lower, xyz: [0.5, 0, 0]}
+drive: {"*": [Fv, Fs]}
+bodies:
+  upper: {parameters: [ZZ, MX, MY, M], prior: {M: 4, com: [0.25, 0, 0], ZZ: 0.4}}
+  lower: {parameters: [ZZ, MX, MY, M], prior: {M: 2, com: [0.2, 0, 0], ZZ: 0.15}}
+limits:
+  shoulder: {q: [-2, 1], dq: 3, ddq: 15, jerk: 300, tau: TAU}
+  elbow: {q: [-2, 2], dq: 4, ddq: 20}
+"""
+
+
+def pair(tmp_path: Path, tau: str = "60", more: str = "") -> str:
+    file = tmp_path / "pair.yaml"
+    file.write_text(TWO_LINKS.replace("TAU", tau) + more)
+    return str(file)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_are_linear_and_their_rates_are_derivatives(name: str) -> None:
+    family = family_of(name, 6, 3.0)
+    t = np.linspace(0.0, 3.0, 4001)
+    x = np.random.default_rng(0).normal(size=(family.count, 2))
+    values = family.matrices(t) @ x
+    motion = family.motion(x)
+    for found, signal_ in zip(values, (motion.q(t), motion.dq(t), motion.ddq(t)), strict=False):
+        np.testing.assert_allclose(found, signal_, atol=1e-9 * np.abs(found).max())  # rounding
+    for order in range(3):
+        slope = np.gradient(values[order], t, axis=0)[2:-2]
+        # Second-order differences at 4000 points; the jerk of moves jumps where they meet.
+        far = np.quantile(np.abs(slope - values[order + 1][2:-2]), 0.99)
+        assert far < 2e-3 * np.abs(values[order + 1]).max()
+    np.testing.assert_allclose(values[1:3][:, [0, -1]], 0.0, atol=1e-9 * np.abs(values[2]).max())  # at rest
+
+
+def test_the_guard_of_fourier_series_holds_between_grid_points() -> None:
+    family = FourierFamily(5, 10.0, resting=False, per_harmonic=8)
+    t, share = family.grid()
+    rng = np.random.default_rng(1)
+    dense = family.matrices(np.linspace(0.0, 10.0, 5001))
+    on_grid = family.matrices(t)
+    for _ in range(200):
+        x = rng.normal(size=family.count)
+        for order in range(1, 4):
+            assert np.abs(dense[order] @ x).max() * share <= np.abs(on_grid[order] @ x).max() * (1 + 1e-12)
+
+
+def test_random_and_drawn_in_motions_keep_the_box() -> None:
+    robot = load_robot("ur5")
+    blocks = Blocks(FourierFamily(5, 10.0), box_of(robot, robot.measured_positions))
+    z = blocks.random(np.random.default_rng(0), 0.9)
+    assert blocks.use(z) == pytest.approx(0.9)  # as drawn, up to rounding
+    assert blocks.use(blocks.inside(3.0 * z)) <= 1.0
+    back = blocks.variables(blocks.coefficients(z))
+    np.testing.assert_allclose(back, z, atol=1e-12)  # rounding
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_every_criterion_is_improved_within_all_limits(criterion: str, tmp_path: Path) -> None:
+    sigma = ("ZZ_lower_R",) if criterion == "sigma" else ()
+    settings = replace(QUICK, criterion=criterion, sigma=sigma)
+    names = excite(pair(tmp_path), replace(QUICK, starts=1, hops=0)).base_names
+    settings = replace(settings, sigma=(names[-3],) if sigma else ())
+    found = excite(pair(tmp_path), settings)
+    start = found.starts[found.best]
+    improved = start.value - start.random if found.larger_is_better else start.random - start.value
+    assert improved > 0.0
+    assert min(one.margin_percent for one in found.limits) >= 0.0
+    kinds = {(one.name, one.kind) for one in found.limits}
+    assert {("shoulder", "jerk"), ("shoulder", "effort"), ("elbow", "ddq")} <= kinds
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_limits_hold_on_a_dense_grid_with_exact_efforts(family: str, tmp_path: Path) -> None:
+    """Judged by other code than the optimiser's: the series itself, and the simulator's efforts."""
+    name = pair(tmp_path, "45")
+    found = excite(name, replace(QUICK, family=family))
+    robot = planned_robot(name)
+    t = np.linspace(0.0, found.motion.period, 8001)
+    q, dq, ddq = found.motion.q(t), found.motion.dq(t), found.motion.ddq(t)
+    for j, joint in enumerate(("shoulder", "elbow")):
+        own = robot.limits[joint]
+        assert own["q"][0] <= q[:, j].min()
+        assert q[:, j].max() <= own["q"][1]
+        assert np.abs(dq[:, j]).max() <= own["dq"]
+        assert np.abs(ddq[:, j]).max() <= own["ddq"]
+    assert np.abs(np.gradient(ddq[:, 0], t)).max() <= 300.0 * 1.01  # differences over a kink
+    plan = found.plan
+    assert plan.efforts is not None
+    tau = inverse_efforts(robot, plan.efforts.chi, q, dq, ddq)
+    assert np.abs(tau[:, 0]).max() <= 45.0
+    assert np.abs(tau[:, 0]).max() > 35.0  # the limit is what stops it
+
+
+def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
+    # An arm near the horizontal: holding it takes several N m at every pose.
+    text = TWO_LINKS.replace("TAU", "0.5").replace("q: [-2, 1]", "q: [-0.5, 0.5]")
+    file = tmp_path / "weak.yaml"
+    file.write_text(text.replace("q: [-2, 2]", "q: [-1, 1]"))
+    with pytest.raises(InputError, match=r"effort of 'shoulder' cannot be met: even at rest"):
+        excite(str(file), QUICK)
+
+
+def test_missing_ranges_and_bad_names_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "open.yaml"
+    file.write_text(TWO_LINKS.replace("TAU", "60").replace("elbow: {q: [-2, 2], dq: 4, ddq: 20}", ""))
+    with pytest.raises(InputError, match="'elbow' has no position limits"):
+        excite(str(file), QUICK)
+    with pytest.raises(InputError, match=r"no criterion 'logdte'.*did you mean 'logdet'"):
+        Criterion("logdte")
+    with pytest.raises(InputError, match="no base parameter 'ZZ_x'"):
+        criterion_of("sigma", ("ZZ_x",), ("ZZ_a", "M_b"))
+    with pytest.raises(InputError, match="no family of motions"):
+        family_of("wavelet", 5, 1.0)
+
+
+def test_capsules_keep_bodies_apart(tmp_path: Path) -> None:
+    more = """
+capsules:
+  base: {from: [0.3, -0.9, 0], to: [0.9, -0.9, 0], radius: 0.1}
+  lower: {from: [0, 0, 0], to: [0.5, 0, 0], radius: 0.05}
+"""
+    free = excite(pair(tmp_path), QUICK)
+    kept = excite(pair(tmp_path, more=more), QUICK)
+
+    def nearest(found) -> float:
+        t = np.linspace(0.0, found.motion.period, 2001)
+        q = found.motion.q(t)
+        elbow = 0.5 * np.column_stack([np.cos(q[:, 0]), np.sin(q[:, 0])])
+        tips = [s * np.column_stack([np.cos(q.sum(1)), np.sin(q.sum(1))]) for s in np.linspace(0, 0.5, 26)]
+        points = np.stack([elbow + tip for tip in tips], axis=1)
+        x = np.clip(points[..., 0], 0.3, 0.9)
+        return float(np.hypot(points[..., 0] - x, points[..., 1] + 0.9).min())
+
+    assert nearest(free) < 0.15
+    assert nearest(kept) >= 0.15
+
+
+def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
+    """Known parameters need no more telling: the design with them is another, and its sigma smaller."""
+    from dynid.report.json_file import json_text, result_document
+    from dynid.robots.demo import run_demo
+
+    (tmp_path / "result.json").write_text(json_text(result_document(run_demo("scara"))))
+    settings = replace(QUICK, starts=1, hops=0, period=3.0)
+    alone = excite("scara", settings)
+    later = excite("scara", settings, after=[tmp_path / "result.json"])
+    assert np.all(later.after.sigma <= alone.after.sigma.max())
+    assert later.plan_noise != alone.plan_noise  # that of the result
+    assert np.median(later.before.sigma / later.after.sigma) < np.median(
+        alone.before.sigma / alone.after.sigma
+    )
+
+
+def test_closed_robots_keep_their_loops_and_all_limits() -> None:
+    found = excite("rrr3", replace(QUICK, starts=1, hops=0))
+    assert min(one.margin_percent for one in found.limits) >= 0.0
+    start = found.starts[found.best]
+    assert start.value > start.random + 5.0
+    robot = found.plan.mechanism
+    q = found.motion.q(np.linspace(0.0, 4.0, 500))
+    for j, name in enumerate(robot.measured_positions):
+        low, high = robot.limits[name]["q"]
+        assert low <= q[:, j].min()
+        assert q[:, j].max() <= high
+
+
+def test_the_same_seed_gives_the_same_motion_in_any_number_of_processes(tmp_path: Path) -> None:
+    name = pair(tmp_path)
+    settings = replace(QUICK, starts=3, hops=1)
+    one, two = excite(name, settings, jobs=1), excite(name, settings, jobs=2)
+    assert [start.z for start in one.starts] == [start.z for start in two.starts]
+
+
+def test_the_journal_survives_a_torn_line_and_refuses_another_job(tmp_path: Path) -> None:
+    file = tmp_path / "x.journal.jsonl"
+    journal = Journal(file, {"seed": 1})
+    start = Start(0, (0.1, 1 / 3), 1.0, 0.5, 0.1, 10, -0.1)
+    journal.add(start)
+    with file.open("a") as stream:
+        stream.write('{"number": 1, "z": [0.2, 0.')
+    again = Journal(file, {"seed": 1})
+    assert {number: asdict(one) for number, one in again.done.items()} == {0: asdict(start)}
+    again.add(replace(start, number=1))
+    assert set(Journal(file, {"seed": 1}).done) == {0, 1}
+    with pytest.raises(InputError, match="seed is 1 there and 2 here"):
+        Journal(file, {"seed": 2})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_killed_and_resumed_gives_the_identical_result(tmp_path: Path) -> None:
+    name = pair(tmp_path)
+    start = [sys.executable, "-c", "from dynid.cli import main; main()"]
+    command = [*start, "excite", name, "--starts", "50", "--hops", "0", "--harmonics", "3", "--period", "4"]
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    journal = tmp_path / "part.journal.jsonl"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    common = {"cwd": tmp_path, "env": environment}
+    alone = [*command, "--jobs", "1", "--out", str(part)]
+    with subprocess.Popen(alone, **common) as run:
+        _wait_for(journal, 4, run)
+        run.kill()
+    done = len(journal.read_text().splitlines()) - 1
+    assert 4 <= done < 50
+    with subprocess.Popen(alone, stderr=subprocess.PIPE, text=True, **common) as run:
+        _wait_for(journal, done + 6, run)
+        run.send_signal(signal.SIGINT)
+        error = run.communicate()[1]
+    assert run.returncode == 130
+    assert "run the same command again to go on" in error
+    for out in (part, whole):
+        subprocess.run(
+            [*command, "--jobs", "2", "--out", str(out)], check=True, capture_output=True, **common
+        )
+    documents = [json.loads((out / "excitation.json").read_text()) for out in (part, whole)]
+    assert documents[0] == documents[1]
+    assert (part / "trajectory.csv").read_text() == (whole / "trajectory.csv").read_text()
+    assert not journal.exists()
+
+
+def _wait_for(journal: Path, lines: int, run: subprocess.Popen) -> None:
+    while run.poll() is None:
+        if journal.exists() and len(journal.read_text().splitlines()) > lines:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the run ended before its journal grew")
+
+
+def test_files_and_text_of_the_command(tmp_path: Path) -> None:
+    out = tmp_path / "motion"
+    arguments = ["excite", pair(tmp_path), "--starts", "2", "--hops", "0", "--period", "4", "--out", str(out)]
+    done = CliRunner().invoke(main, [*arguments, "--noise", "0.5,0.2", "--rate", "200"])
+    assert done.exit_code == 0, done.output
+    assert "starts keep all limits" in done.output
+    document = json.loads((out / "excitation.json").read_text())
+    assert document["criterion_name"] == "logdet"
+    assert document["noise"] == {"shoulder": 0.5, "elbow": 0.2}
+    assert document["spread"]["best"] == document["criterion"]
+    assert all(one["margin_percent"] >= 0.0 for one in document["limits"])
+    assert {"name", "unit", "sigma_before", "sigma_after", "gain"} == set(document["parameters"][0])
+    page = (out / "report.html").read_text()
+    assert "http://" not in page.split("<main>")[1].split("</main>")[0]
+    assert 'id="animation"' in page
+    log = np.genfromtxt(out / "trajectory.csv", delimiter=",", names=True)
+    assert log.dtype.names[:3] == ("t", "q_shoulder", "q_elbow")
+    assert len(log) == 801
+    from dynid.excitation.export import read_trajectory
+
+    again = read_trajectory(out / "joint_trajectory.ros2.yaml")
+    assert again.names == ("shoulder", "elbow")
+    refused = CliRunner().invoke(main, ["excite", pair(tmp_path), "--noise", "1,2,3", "--out", str(out)])
+    assert refused.exit_code == 2
+    assert "3 values of noise do not fit 2 actuators" in refused.output
+
+
+def test_noise_comes_from_limits_where_nobody_gives_it() -> None:
+    robot = load_robot("dualv")
+    assert noise_of(robot, ExciteSettings()) == pytest.approx([1.27] * 4)
+    assert noise_of(robot, ExciteSettings(noise=(0.3,))) == (0.3,) * 4
+
+
+def test_linear_uses_tell_what_is_left() -> None:
+    robot = load_robot("scara")
+    family, box = FourierFamily(4, 2.0), box_of(robot, robot.measured_positions)
+    blocks = Blocks(family, box)
+    x = blocks.coefficients(blocks.random(np.random.default_rng(3), 0.5))
+    for one in linear_uses(family, box, x):
+        assert one.low is not None
+        assert one.high is not None
+        assert 0.0 < one.margin_percent <= 100.0
