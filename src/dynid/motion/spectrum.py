@@ -4,7 +4,8 @@ The power spectrum of the differences (velocity: no leakage from slow drifts) is
 Welch's method. White position noise of density S_n [unit^2/Hz] appears in it as S_n |1 - z|^2/dt^2, so
 its level at high frequencies gives S_n. Per coordinate
 
-- sink: the frequency where the spectrum, smoothed over 0.5 Hz, first falls to 4 S_n;
+- sink: the frequency where the spectrum, smoothed over 0.5 Hz, falls to 4 S_n and stays there for as
+  long as the harmonics of a periodic motion stand apart;
 - bandwidth: below it, the frequency that holds 99.9 % of the velocity power over the noise;
 - core: the same for 99 %.
 """
@@ -111,14 +112,20 @@ def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
 def _sinks(
     f: Float[Array, "k"], density: Float[Array, "k m"], floor: Float[Array, "m"], peak: Int[Array, "m"]
 ) -> Array:
-    """Index of the first frequency beyond the peak at which the smoothed density is down to the floor.
+    """Index of the first frequency beyond the peak from which the smoothed density stays on the floor.
 
-    Below the peak a clean run of whole periods has nothing but floor, too.
+    A clean run of whole periods has nothing but floor below its peak and between its harmonics, too. These
+    stand no farther apart than the fundamental, which is no higher than the largest line of the positions:
+    so the density has to stay down for that long. Lines far above the motion (vibration) do not count.
     """
     width = max(1, round(_SMOOTHING / (f[1] - f[0]))) if len(f) > 1 else 1
     # Direct sums: densities span twenty decades, and running sums would drown the small ones.
     smooth = np.column_stack([np.convolve(x, np.full(width, 1.0 / width), mode="same") for x in density.T])
-    under = (smooth < _OVER_FLOOR * floor) & (np.arange(len(f))[:, None] > peak)
+    places = np.arange(len(f))[:, None]
+    above = np.cumsum(np.pad(smooth >= _OVER_FLOOR * floor, ((1, 0), (0, 0))), axis=0)
+    ahead = np.minimum(places + np.argmax(density, axis=0) + 2, len(f))
+    stays = np.take_along_axis(above, ahead, axis=0) == above[:-1]
+    under = stays & (places > peak)
     return np.where(under.any(axis=0), np.argmax(under, axis=0), len(f) - 1)
 
 
