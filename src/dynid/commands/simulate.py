@@ -21,6 +21,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
 @click.option("--config", type=_FILE, help="Settings (dynid.simulation/1); flags win over them.")
+@click.option("--table", is_flag=True, help="A table for model wrench: a row per body and instant.")
+@click.option("--instants", type=click.IntRange(min=1), metavar="N", help="Of the table [default: 5].")
+@click.option("--digits", type=click.IntRange(2, 17), metavar="N", help="Figures of the table [default: 7].")
 @click.option("--out", type=_FILE, help="Log to write, .csv or .parquet [default: <robot>.csv].")
 def simulate(
     robot: str,
@@ -32,6 +35,9 @@ def simulate(
     payloads: tuple[str, ...],
     truth: str | None,
     config: Path | None,
+    table: bool,
+    instants: int | None,
+    digits: int | None,
     out: Path | None,
 ) -> None:
     """Simulate a robot whose true parameters are known, and write the log that it would leave.
@@ -42,6 +48,7 @@ def simulate(
     from dynid.report.console import standard_console
     from dynid.report.tables import plain_table, print_warnings, verbatim
     from dynid.simulated_files import check_target, described, write_simulated
+    from dynid.simulated_table import simulate_table, write_table
     from dynid.simulation import simulate as run
     from dynid.simulationfile import default_simulation, read_simulation, with_flags
 
@@ -58,12 +65,18 @@ def simulate(
         truth=truth,
         payloads=payloads or None,
     )
-    found = run(mechanism, settings)
-    files = write_simulated(found, target)
+    if table:
+        printed = simulate_table(mechanism, settings, instants or 5, digits or 7)
+        files, told, words = write_table(printed, mechanism.name, target), printed.notices, printed.choices
+    else:
+        if instants or digits:
+            raise click.UsageError("--instants and --digits belong to --table")
+        found = run(mechanism, settings)
+        files, told, words = write_simulated(found, target), found.notices, described(found)
     console = standard_console()
-    print_warnings(console, found.notices)
-    table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))
-    for label, text in described(found).items():
-        table.add_row(verbatim(label), verbatim(text))
-    console.print(table)
+    print_warnings(console, told)
+    shown_table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))
+    for label, text in words.items():
+        shown_table.add_row(verbatim(label), verbatim(text))
+    console.print(shown_table)
     click.echo(f"\nwritten: {', '.join(shown(file) for file in files)}")
