@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,20 +23,21 @@ from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 
 FILES = ("compensation.py", "compensation.json")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*\Z")
+_ODD = re.compile(r"[^A-Za-z0-9_.+-]")
 _KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.FIXED)
 
 
-def compensation_files(job: Job, chi: Float[Array, "p"]) -> dict[str, str]:
+def compensation_files(job: Job, chi: Float[Array, "p"], unseen: Sequence[str] = ()) -> dict[str, str]:
     """Name -> text of the compensation's program and parameters; none for other jobs.
 
     Args:
         job: Of the sensor model.
         chi: Standard parameters of the estimate, shape (p,), SI.
+        unseen: Parameters that the data do not determine: named in the file.
     """
     if job.mechanism.force_sensor is None:
         return {}
-    document = compensation_document(job, chi)
+    document = {**compensation_document(job, chi), "not_identified": [_safe(name) for name in unseen]}
     try:
         text = json.dumps(document, indent=2, allow_nan=False)
     except ValueError:
@@ -76,13 +77,8 @@ def compensation_document(job: Job, chi: Float[Array, "p"]) -> dict[str, Any]:
 
 
 def _safe(name: str) -> str:
-    """Names go to programs of others: letters, digits and _ . + - only."""
-    if not _NAME.match(name):
-        raise InputError(
-            f"'{name}' cannot stand in the files of the compensation",
-            remedy="use letters, digits and _ . + - in names",
-        )
-    return name
+    """Names go to programs of others: letters, digits and _ . + - only, the rest becomes _."""
+    return _ODD.sub("_", name)
 
 
 def _bias(sensor: ForceSensor, values: Mapping[str, float]) -> list[float]:
@@ -91,7 +87,7 @@ def _bias(sensor: ForceSensor, values: Mapping[str, float]) -> list[float]:
         return [0.0] * 6
     if sensor.bias == "constant":
         return [values.get(f"Off_{name}", 0.0) for name in COMPONENTS]
-    return [float(np.mean([values[run_bias(name, *run)] for run in sensor.runs])) for name in COMPONENTS]
+    return [float(np.mean([values[run_bias(name, run)] for run in sensor.runs])) for name in COMPONENTS]
 
 
 def _ten(values: Mapping[str, float], body: str, frame: Frame | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dynid.conditioning.stream import grouped, stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
-from dynid.mechanism.force_sensor import with_force_sensor, with_runs
+from dynid.mechanism.force_sensor import Run, with_force_sensor, with_runs
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -179,7 +179,7 @@ def prepare(
         robot = measuring_robot(robot, logs, internal_settings(experiment.internal))
     if model.tabular:
         robot = table_robot(robot, experiment, logs)
-    robot = with_runs(robot, [(log.name, i) for log in logs for i in range(len(log.segments))])
+    robot = with_runs(robot, runs_of(logs))
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
     directions = model.directions(robot)
@@ -208,6 +208,13 @@ def plans_for(
         return table_plans(logs)
     settings = free_motion_filter(logs, experiment.filter) if model.homogeneous else experiment.filter
     return plan_motions(logs, robot, settings, experiment.mask)
+
+
+def runs_of(logs: Sequence[Log]) -> list[Run]:
+    """All segments of the logs."""
+    return [
+        Run(log.name, i + 1, float(log.t[start])) for log in logs for i, (start, _) in enumerate(log.segments)
+    ]
 
 
 def _refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
@@ -331,7 +338,9 @@ def row_groups(
 def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     """The robot with the payloads and drive terms that only the experiment knows."""
     if experiment.force_sensor is not None:
-        mechanism = with_force_sensor(mechanism, experiment.force_sensor)
+        there = mechanism.force_sensor is not None
+        sensor = experiment.force_sensor
+        mechanism = replace(mechanism, force_sensor=sensor) if there else with_force_sensor(mechanism, sensor)
     changes: dict[str, Any] = {}
     if experiment.payloads:
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}

@@ -81,7 +81,9 @@ def _axes(
     sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
     """Whether the wrench stands in axes of the base or of the carrying body instead."""
-    if sensor.imu is not None:
+    whole = np.isfinite(some.measured).all(axis=0)
+    # Axes can be changed only of a vector that is there with all its components.
+    if sensor.imu is not None or any(0 < part.sum() < 3 for part in np.split(whole, 2)):
         return
     n = len(some.measured)
     others = {"the base frame": np.swapaxes(some.motion.R, 1, 2)}
@@ -102,7 +104,9 @@ def _axes(
 
 def _left(fit: DenseFit) -> tuple[float, float]:
     """Residual force and moment, rms of a component."""
-    force, moment = (float(np.sqrt(np.mean(part**2))) for part in (fit.rms[:3], fit.rms[3:]))
+    squares = [part[np.isfinite(part)] ** 2 for part in (fit.rms[:3], fit.rms[3:])]
+    # A sensor of three components leaves nothing open in the others.
+    force, moment = (float(np.sqrt(np.mean(part))) if len(part) else 1.0 for part in squares)
     return force, moment
 
 
@@ -115,15 +119,20 @@ def _check_sign(job: Job, some: SensorSamples, fit: DenseFit) -> None:
     sigmas = fit.sigma[_TOOL_MASS : 10 * some.n_loads : 10]
     worst = int(np.argmin(masses / np.where(sigmas > 0, sigmas, 1.0)))
     if masses[worst] < -_SURE * sigmas[worst]:
-        other = "reaction" if sensor.sign == "load" else "load"
-        raise InputError(
-            f"gravity says that the wrench has the other sign: the tool would have"
-            f" {masses[worst]:.4g} +- {sigmas[worst]:.1g} kg. `sign: {sensor.sign}` means the wrench that"
-            f" the {'tool exerts on the sensor' if sensor.sign == 'load' else 'sensor exerts on the tool'}",
-            file=job.logs[0].file,
-            place="force_sensor.sign",
-            remedy=f"say `sign: {other}`; else check the direction of gravity and the axes of the sensor",
-        )
+        raise wrong_sign(job, sensor, f"{masses[worst]:.4g} +- {sigmas[worst]:.1g} kg")
+
+
+def wrong_sign(job: Job, sensor: ForceSensor, mass: str) -> InputError:
+    """The refusal of a log whose tool would have this negative mass."""
+    other = "reaction" if sensor.sign == "load" else "load"
+    who = "tool exerts on the sensor" if sensor.sign == "load" else "sensor exerts on the tool"
+    return InputError(
+        f"gravity says that the wrench has the other sign: the tool would have {mass}."
+        f" `sign: {sensor.sign}` means the wrench that the {who}",
+        file=job.logs[0].file,
+        place="force_sensor.sign",
+        remedy=f"say `sign: {other}`; else check the direction of gravity and the axes of the sensor",
+    )
 
 
 def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
@@ -135,7 +144,7 @@ def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -
     bias, sigma = (part[W.shape[2] :].reshape(len(runs), 6) for part in (fit.x, fit.sigma))
     away = np.abs(bias - np.median(bias, axis=0))
     spread = np.sqrt(sigma**2 + np.median(sigma, axis=0) ** 2)
-    count = (away > _DRIFT * spread) & (away > _DRIFT_PART * fit.rms)
+    count = (away > _DRIFT * spread) & (away > _DRIFT_PART * np.nan_to_num(fit.rms, nan=np.inf))
     if not count.any():
         return
     row, k = np.unravel_index(int(np.argmax(np.where(count, away / fit.rms, 0.0))), away.shape)

@@ -28,7 +28,7 @@ class SensorSamples:
 
     Attributes:
         motion: Of the sensor's nominal frame.
-        measured: As logged, shape (n, 6), in [N, N m].
+        measured: As logged, shape (n, 6), in [N, N m]; NaN in components that no log has.
         run: Number of the segment, counted over all logs, shape (n,).
         load: Number of the set of payloads that was mounted, shape (n,).
         labels: Log and number (from 1) of each segment.
@@ -52,7 +52,7 @@ class DenseFit:
 
     Attributes:
         x, sigma: Solution and its deviation for independent noise, shape (c,).
-        rms: Of the residual of each component, shape (6,), in [N, N m].
+        rms: Of the residual of each component, shape (6,), in [N, N m]; NaN where it is not measured.
     """
 
     x: Float[Array, "c"]
@@ -77,7 +77,8 @@ def sensor_samples(job: Job) -> SensorSamples:
             for at in range(start, stop, _BLOCK):
                 moved = source.frames.along(at, source.motion.states(at, min(at + _BLOCK, stop)))
                 index = np.arange(at, min(at + _BLOCK, stop))
-                use = log.valid[index] & moved.fine & np.all(np.isfinite(log.tau[index]), axis=1)
+                use = log.valid[index] & moved.fine
+                use &= np.all(np.isfinite(log.tau[index][:, source.present]), axis=1)
                 take = np.flatnonzero(use)[::step]
                 run = first + np.searchsorted(edges, index[take], side="right") - 1
                 load = np.full(len(take), loads.index(mounted))
@@ -89,12 +90,14 @@ def sensor_samples(job: Job) -> SensorSamples:
 
 
 def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> DenseFit:
-    """Weighted least squares of a few thousand samples."""
-    n, _, c = columns.shape
+    """Weighted least squares of a few thousand samples; components with NaN take no part."""
+    there = np.all(np.isfinite(measured), axis=0)
+    columns, measured = columns[:, there], measured[:, there]
+    n, k, c = columns.shape
     scale = np.std(measured, axis=0)
     for _ in range(3):
         scale = np.where(scale > 0, scale, 1.0)
-        W = (columns / scale[:, None]).reshape(6 * n, c)
+        W = (columns / scale[:, None]).reshape(k * n, c)
         Y = (measured / scale).reshape(-1)
         size = np.linalg.norm(W, axis=0)
         size = np.where(size > 0, size, 1.0)
@@ -105,7 +108,9 @@ def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> 
     # A direction that nothing tells is as good as unknown, but a number.
     inverse = 1.0 / np.maximum(s, 1e-9 * s[0])
     sigma = np.sqrt(np.sum((Vt.T * inverse) ** 2, axis=1)) / size
-    return DenseFit(x / size, sigma * np.sqrt(6 * n / max(6 * n - int(rank), 1)), scale)
+    rms = np.full(6, np.nan)
+    rms[there] = scale
+    return DenseFit(x / size, sigma * np.sqrt(k * n / max(k * n - int(rank), 1)), rms)
 
 
 def per_load(columns: Float[Array, "n 6 c"], load: Int[Array, "n"], n_loads: int) -> Float[Array, "n 6 d"]:

@@ -19,7 +19,7 @@ from dynid.job import Job
 from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.notices import Notice
-from dynid.sensor_checks import check_wrench_log
+from dynid.sensor_checks import check_wrench_log, wrong_sign
 from dynid.sensor_samples import SensorSamples, sensor_samples
 from dynid.settle import Settled
 
@@ -27,6 +27,7 @@ _ROUNDS = 25
 _STEP = 1e-7  # [rad]: far below what any sensor tells
 _LONGEST = 0.7  # [rad]: a linear step beyond says little
 _STEEP = np.deg2rad(80.0)
+_MIRRORED = 0.3  # of the largest singular value: gravity was in all three directions
 
 
 def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
@@ -104,6 +105,7 @@ def first_angles(job: Job, sensor: ForceSensor) -> Float[Array, "a"]:
         return _first_tilt(job, sensor, some, x)
     A = _turned_forces(some)
     M = sensor.factor * A.T
+    _check_turned_sign(job, sensor, M)
     if sensor.mounting == "angle":
         x[0] = np.arctan2(M[1, 0] - M[0, 1], M[0, 0] + M[1, 1])
         return x
@@ -111,6 +113,18 @@ def first_angles(job: Job, sensor: ForceSensor) -> Float[Array, "a"]:
     Q = sensor.frame.R @ U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
     x[:3] = np.arctan2(Q[2, 1], Q[2, 2]), np.arcsin(np.clip(-Q[2, 0], -1, 1)), np.arctan2(Q[1, 0], Q[0, 0])
     return x
+
+
+def _check_turned_sign(job: Job, sensor: ForceSensor, M: Float[Array, "3 3"]) -> None:
+    """Refuse forces that mirror the specific force instead of turning it: the sign is the other one.
+
+    m R has a positive determinant; turned about z alone, also a positive last entry.
+    """
+    sizes = np.linalg.svd(M, compute_uv=False)
+    told = sizes[-1] > _MIRRORED * sizes[0]
+    along = M[2, 2] / max(float(sizes[0]), 1e-12) if sensor.mounting == "angle" else 0.0
+    if (told and np.linalg.det(M) < 0) or along < -_MIRRORED:
+        raise wrong_sign(job, sensor, f"{-sizes[0]:.4g} kg")
 
 
 def _turned_forces(some: SensorSamples) -> Float[Array, "3 3"]:

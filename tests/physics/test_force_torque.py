@@ -12,6 +12,7 @@ from dynid import compensation
 from dynid.excitation.simulate_sensor import simulate_sensor_log
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
+from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn, with_force_sensor
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, unpack
@@ -19,8 +20,10 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
+from dynid.projection.sensor import sensor_directions
 from dynid.projection.sensor_columns import SensorColumns
 from dynid.projection.sensor_motion import ImuFrames, SensorMotion, frame_motion
+from dynid.regressor.regressor import tree_matrix
 from dynid.statistics.estimate import Estimate
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
@@ -50,6 +53,18 @@ def test_columns_times_the_tool_are_the_wrench_of_pinocchio(samples) -> None:
     felt = columns.wrench(motion_of(samples[1]), np.zeros(0)) @ TOOL
     # Rounding of two different recursions through seven joints, on 25 N.
     np.testing.assert_allclose(felt, samples[1].wrench, atol=1e-12)
+
+
+def test_rows_are_those_of_six_rigid_joints(samples) -> None:
+    """The tree's own rows at joints that never move: forces along, moments about their axes."""
+    robot = with_force_sensor(load_robot("panda"), replace(SENSOR, sign="reaction"))
+    parameters = parameter_table(robot)
+    states = coordinate_map(robot).states(*(np.random.default_rng(k).normal(size=(9, 7)) for k in range(3)))
+    rows = tree_matrix(robot, *states, N=sensor_directions(robot).N)
+    own = [i for i, parameter in enumerate(parameters) if parameter.owner == "tool"]
+    felt = SensorColumns(robot, parameters, EVERY).wrench(frame_motion(robot)(*states), np.zeros(0))
+    # Rounding of accelerations of some 50 m/s^2.
+    np.testing.assert_allclose(rows[:, :, own], felt, atol=1e-11)
 
 
 @pytest.mark.parametrize("mounting", ["known", "angle", "rpy"])

@@ -37,6 +37,25 @@ TILTS = {"known": (), "estimate": ("tilt1_gravity", "tilt2_gravity")}
 _EYE = np.eye(3)
 
 
+@dataclass(frozen=True)
+class Run:
+    """A segment of a log, which may have a bias of its own.
+
+    Attributes:
+        log: Its name.
+        number: Of the segment in the log, from 1.
+        start: Time of its first sample, in [s]: tells it from segments of other cuts of the log.
+    """
+
+    log: str
+    number: int
+    start: float
+
+    def is_of(self, log: str, start: float, step: float) -> bool:
+        """Whether a segment of that log that begins at that time is this one, within a step [s]."""
+        return self.log == log and abs(self.start - start) < step
+
+
 @dataclass(frozen=True, eq=False)
 class ForceSensor:
     """A six-axis sensor and what is open about it.
@@ -52,7 +71,7 @@ class ForceSensor:
         imu: The inertial unit in sensor axes where it tells the motion; None: the robot's joints do.
         known, prior: Of the tool, as of any body.
         limits: Largest force [N] and moment [N m] that the sensor can report; None: not told.
-        runs: Log and number of each segment with a bias of its own.
+        runs: Segments with a bias of their own.
     """
 
     body: str = BASE
@@ -66,7 +85,7 @@ class ForceSensor:
     known: Mapping[str, float] = field(default_factory=dict)
     prior: Mapping[str, float] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
-    runs: tuple[tuple[str, int], ...] = ()
+    runs: tuple[Run, ...] = ()
 
     def __post_init__(self) -> None:
         for what, value, valid in (
@@ -188,27 +207,28 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
     return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)
 
 
-def with_runs(mechanism: Mechanism, runs: Sequence[tuple[str, int]]) -> Mechanism:
-    """One bias per run and component, where that is asked for.
+def with_runs(mechanism: Mechanism, runs: Sequence[Run]) -> Mechanism:
+    """One bias per run and component, where that is asked for; a saved result has its runs already.
 
     Args:
-        runs: Name of the log and number of the segment in it.
+        runs: Segments of the logs to identify from.
     """
     sensor = mechanism.force_sensor
     if sensor is None or sensor.bias != "segment":
         return mechanism
+    chosen = sensor.runs or tuple(runs)
     terms = [term for term in mechanism.terms if not term.name.startswith("Off_")]
-    for log, number in runs:
+    for run in chosen:
         terms += [
-            Term(run_bias(name, log, number), name, parse("1"), unit)
+            Term(run_bias(name, run), name, parse("1"), unit)
             for name, unit in zip(COMPONENTS, UNITS, strict=True)
         ]
-    return replace(mechanism, terms=tuple(terms), force_sensor=replace(sensor, runs=tuple(runs)))
+    return replace(mechanism, terms=tuple(terms), force_sensor=replace(sensor, runs=chosen))
 
 
-def run_bias(component: str, log: str, number: int) -> str:
-    """Name of the bias of one component in one segment (numbered from 0) of a log."""
-    return f"Off_{component}_{log}_{number + 1}"
+def run_bias(component: str, run: Run) -> str:
+    """Name of the bias of one component in one segment of a log."""
+    return f"Off_{component}_{run.log}_{run.number}"
 
 
 def _signals(

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.entry import Entry
 from dynid.errors import InputError, nearest
 from dynid.mechanism.body_reader import read_known, read_prior
-from dynid.mechanism.force_sensor import BIASES, GRAVITIES, MOUNTINGS, SIGNS, ForceSensor
+from dynid.mechanism.force_sensor import BIASES, GRAVITIES, MOUNTINGS, SIGNS, ForceSensor, Run
 from dynid.mechanism.frame import Frame, identity_frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint_reader import FRAME_KEYS, read_frame
@@ -76,7 +76,7 @@ def _range(entry: Entry, scope: Scope) -> tuple[float, float]:
 
 def sensor_from(options: Mapping[str, Any]) -> ForceSensor:
     """A sensor from plain values, as a script gives them or a result recorded them."""
-    valid = (*_KEYS, "R", "known", "prior")
+    valid = (*_KEYS, "R", "runs")
     for name in options:
         if name not in valid:
             raise InputError(
@@ -101,6 +101,9 @@ def sensor_from(options: Mapping[str, Any]) -> ForceSensor:
         prior=_ten(own.get("prior", {})),
         imu=imu,
         limits=None if limits is None else (float(limits["force"]), float(limits["moment"])),
+        runs=tuple(
+            Run(str(log), int(number), float(start)) for log, number, start in options.get("runs", ())
+        ),
         **chosen,
     )
 
@@ -117,6 +120,7 @@ def sensor_document(sensor: ForceSensor) -> dict[str, Any]:
         "tool": {"name": sensor.tool, "known": dict(sensor.known), "prior": dict(sensor.prior)},
         **{name: getattr(sensor, name) for name in _CHOICES},
         "imu": None if sensor.imu is None else placed(sensor.imu),
+        "runs": [[run.log, run.number, run.start] for run in sensor.runs],
         "range": None if sensor.limits is None else dict(zip(_RANGE, sensor.limits, strict=True)),
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.arrays import Array
-from dynid.mechanism.force_sensor import COMPONENTS, UNITS
+from dynid.mechanism.force_sensor import COMPONENTS, UNITS, Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
@@ -52,7 +52,7 @@ class SensorRows:
         sensor = self.columns.sensor
         self._limits = None if sensor.limits is None else np.repeat(sensor.limits, 3)
         runs = sensor.runs
-        self._runs = np.array([_number(runs, motion.log.name, i) for i in range(len(motion.log.segments))])
+        self._runs = np.array([_number(runs, motion, start) for start, _ in motion.log.segments])
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
@@ -80,8 +80,11 @@ class SensorRows:
             yield start + at, self.columns.packed(some, measured[part], run[part]), weights
 
 
-def _number(runs: Sequence[tuple[str, int]], log: str, segment: int) -> int:
-    return runs.index((log, segment)) if (log, segment) in runs else -1
+def _number(runs: Sequence[Run], motion: Motion, start: int) -> int:
+    """Which of the runs a segment is; -1: none."""
+    log = motion.log
+    own = (k for k, run in enumerate(runs) if run.is_of(log.name, float(log.t[start]), log.dt))
+    return next(own, -1)
 
 
 def sensor_structure(

@@ -56,7 +56,7 @@ class SensorColumns:
         self._angles = [index[name] for name in sensor.angles]
         self.x = sensor.start() if foretold is None else chi[self._angles]
         self._constant = [index.get(f"Off_{name}", ABSENT) for name in COMPONENTS]
-        self._runs = [[index.get(run_bias(name, *run), ABSENT) for name in COMPONENTS] for run in sensor.runs]
+        self._runs = [[index.get(run_bias(name, run), ABSENT) for name in COMPONENTS] for run in sensor.runs]
         self.layout = self._layout()
 
     def _layout(self) -> Layout:
