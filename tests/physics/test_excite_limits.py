@@ -82,7 +82,8 @@ def test_distance_to_singular_poses(name: str) -> None:
 @pytest.mark.parametrize("name", ["dualv", "orthoglide"])
 def test_efforts_of_closed_robots(name: str) -> None:
     path, moved, states = closed_case(name)
-    path.sigma = np.ones(len(path.rows))
+    if name == "dualv":  # redundant: efforts of least norm are those of equal noise
+        path.sigma = np.full(len(path.rows), 3.0)
     robot = replace(
         path.mechanism, limits={one.name: {"tau": 30.0} for one in path.mechanism.actuators}, payloads={}
     )

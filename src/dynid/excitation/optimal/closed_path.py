@@ -146,8 +146,11 @@ class ClosedPath:
         return np.asarray(N @ np.linalg.inv(N[:, self._at]))
 
     def _directions(self, N: Float[Array, "n v d"]) -> Float[Array, "n v a"]:
-        """Rows of the motors: D = N (J'J)^-1 J' Sigma^1/2, J = Sigma^-1/2 C N; D'W chi are the efforts."""
-        J = (self.mechanism.actuator_map / self.sigma[:, None]) @ N
+        """Rows of the motors: D = N (J'J)^-1 J' Sigma^1/2, J = Sigma^1/2 C N; D'W chi are the efforts.
+
+        Of all efforts that move the robot so, those of least norm when each is divided by its noise.
+        """
+        J = (self.mechanism.actuator_map * self.sigma[:, None]) @ N
         K = np.linalg.inv(np.swapaxes(J, 1, 2) @ J)
         return np.asarray(N @ K @ np.swapaxes(J, 1, 2) * self.sigma)
 
@@ -155,7 +158,7 @@ class ClosedPath:
         self, N: Float[Array, "n v d"], D_bar: Float[Array, "n v a"]
     ) -> Float[Array, "n v d"]:
         """Slopes with respect to N from those with respect to D."""
-        C = self.mechanism.actuator_map / self.sigma[:, None]
+        C = self.mechanism.actuator_map * self.sigma[:, None]
         D_bar = D_bar * self.sigma
         J = C @ N
         Jt, Nt = np.swapaxes(J, 1, 2), np.swapaxes(N, 1, 2)
