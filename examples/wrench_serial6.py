@@ -1,0 +1,43 @@
+"""The 6R arm of steel cylinders from a table of five instants with seven figures, as programs print it.
+
+Run:  python examples/wrench_serial6.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from dynid import identify
+from dynid.excitation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
+from dynid.mechanism.load import load_robot
+from dynid.robots.demo_file import demo_file, read_demo
+
+INSTANTS = np.array([0.3, 0.6, 0.9, 1.2, 1.5])
+DIGITS = 7
+
+
+def main() -> None:
+    """Print masses and principal inertias that were found beside the true ones."""
+    robot = load_robot("serial6")
+    truth = read_demo(demo_file("serial6"), robot).truth
+    # From rest, 30 deg/s^2 on the first two joints.
+    motion = UniformAcceleration(np.zeros(6), np.deg2rad([30.0, 30.0, 0.0, 0.0, 0.0, 0.0]))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "five.csv"
+        write_wrench_table(wrench_table(robot, truth, motion, INSTANTS, DIGITS), file, DIGITS)
+        estimate = identify(robot, file, model="wrench", wrench={"parameters": "principal"})
+    print(f"{'parameter':<10}{'found':>12}{'true':>12}{'error %':>10}{'sigma %':>10}  unit")
+    for one in estimate.parameters:
+        error = 100.0 * (one.value / truth[one.name] - 1.0)
+        sigma = one.sigma_rel_percent or 0.0
+        print(f"{one.name:<10}{one.value:12.4f}{truth[one.name]:12.4f}{error:10.5f}{sigma:10.5f}  {one.unit}")
+    for hidden in estimate.not_identifiable:
+        print(f"{hidden.name}: not identifiable. {hidden.reason}")
+    print(estimate.choices["mass by direction"])
+
+
+if __name__ == "__main__":
+    main()
