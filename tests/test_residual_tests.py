@@ -242,7 +242,7 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
 @pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
 def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> None:
     """Current logged, gain not applied: R2 does not change, the masses do."""
-    from dynid.checks import _scale
+    from dynid.scale_checks import prior_scale
     from dynid.statistics.estimate import ParameterEstimate
 
     rng = np.random.default_rng(0)
@@ -253,4 +253,4 @@ def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> No
         found.append(
             ParameterEstimate(f"M_link{k}", "kg", value, 0.01 * abs(value), 1.0, (0.0, 1.0), prior=prior)
         )
-    assert [one.code for one in _scale(found)] == (["scale-differs"] if told else [])
+    assert [one.code for one in prior_scale(found)] == (["scale-differs"] if told else [])

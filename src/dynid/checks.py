@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dynid.experiment import Experiment
-from dynid.mechanism.inertia import UNITS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.notices import Notice
@@ -15,9 +14,6 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Ia", "M")
 _WEAK_PERCENT = 100.0
-# Priors from drawings are seldom off by more than this, all of them alike.
-_SCALE = 2.0
-_SCALE_PRIORS, _SURE_PERCENT = 5, 10.0
 
 # Six turns of a joint without limits: a wheel may, an arm in degrees does.
 _SWEEP = 12.0 * np.pi
@@ -28,7 +24,6 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
     return (
         *_negative(estimate.parameters),
         *_weak(estimate.parameters),
-        *_scale(estimate.parameters),
         *_reused(estimate.validation),
     )
 
@@ -118,29 +113,6 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
             f"{shown}: negative although it cannot be",
             "look for a wrong sign, a delay between position and effort, or a missing friction term",
         )
-
-
-def _scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
-    """Inertial parameters that are all larger, or all smaller, than their priors by one factor."""
-    ratios = [
-        one.value / one.prior
-        for one in parameters
-        if one.prior
-        and one.sigma_rel_percent is not None
-        and one.sigma_rel_percent < _SURE_PERCENT
-        and one.unit in UNITS
-    ]
-    if len(ratios) < _SCALE_PRIORS:
-        return
-    middle = float(np.median(ratios))
-    if middle > 0.0 and 1.0 / _SCALE <= middle <= _SCALE:
-        return
-    yield Notice(
-        "scale-differs",
-        f"inertial parameters are {middle:.3g} times their priors (median of {len(ratios)} well-known ones)",
-        "check drive gains, gear ratios and units of the efforts: without a known mass data do not tell the"
-        " scale. Runs with a weighed payload find it: gains: all",
-    )
 
 
 def _weak(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:

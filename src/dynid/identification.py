@@ -34,6 +34,7 @@ from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.provenance import provenance
 from dynid.residual_checks import residual_checks
+from dynid.scale_checks import check_scale
 from dynid.sensor_checks import check_rotation
 from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts, recorded
@@ -164,7 +165,8 @@ def identify_logs(
         history=recorded(solved.linear, parts.parameters),
         files=compensation_files(job, chi, [one.name for one in parts.not_identifiable]),
     )
-    estimate = replace(estimate, warnings=estimate.warnings + check_estimate(estimate))
+    scale = check_scale(parts.parameters, job.mechanism, job.model.homogeneous)
+    estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
     if real.failure or gate.failure:
         raise NoResultError(real.failure or gate.failure, estimate)
     if parts.solution.status != CONVERGED:

@@ -1,0 +1,78 @@
+"""Efforts in a wrong unit: told by priors, and by the size of the robot where there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.experiment import Experiment
+from dynid.identification import identify_logs
+from dynid.info import structural_base
+from dynid.mechanism.load import builtin_robots, load_robot
+from dynid.mechanism.parameters import parameter_table
+from dynid.projection.model import MODELS
+from dynid.projection.projection import choose_rows
+from dynid.robots.demo import built_in_experiment
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.scale_checks import check_scale, likely_unit, reach
+from dynid.statistics.estimate import ParameterEstimate
+
+ARMS = ("palletiser", "panda", "puma560", "scara", "ur5", "dualv", "rrr3")
+
+
+def base_values(name: str):
+    """True base parameters of a built-in robot, as an estimate without error would list them."""
+    robot = replace(load_robot(name), rebuild=None)
+    truth = read_demo(demo_file(name), robot).truth
+    table, model = parameter_table(robot), MODELS["inverse"]
+    rows = None if robot.loops else choose_rows(model.directions(robot), None)
+    base = structural_base(robot, model, table, rows)
+    chi = base.G @ np.array([truth.get(one.name, 0.0) for one in table])
+    return robot, [
+        ParameterEstimate(n, u, float(x), abs(0.01 * float(x)), 1.0, None)
+        for n, u, x in zip(base.names, base.units, chi, strict=True)
+    ]
+
+
+def scaled(found, factor):
+    return [replace(one, value=factor * one.value) for one in found]
+
+
+@pytest.mark.parametrize("name", ["delta", "evra", "orthoglide", "stewart", "serial6", "fivebar", *ARMS])
+def test_true_parameters_of_all_robots_are_plausible(name: str) -> None:
+    assert name in builtin_robots()
+    robot, found = base_values(name)
+    assert list(check_scale(found, robot)) == []
+    if name in ARMS:
+        for factor, unit in ((1e-3, "kN m"), (1e3, "mA or N mm")):
+            (told,) = check_scale(scaled(found, factor), robot)
+            assert told.code == "scale-implausible"
+            assert unit in told.text
+
+
+def test_32_a_log_in_newton_millimetres_is_told_with_its_unit() -> None:
+    """R2 does not change; without priors the size of the arm speaks, with them their ratio."""
+    demo = built_in_experiment("ur5", seed=2)
+    robot = replace(load_robot("ur5"), rebuild=None)
+    log = demo.logs[0]
+    bare = replace(robot, bodies={n: replace(b, prior={}) for n, b in robot.bodies.items()})
+    for own, code in ((bare, "scale-implausible"), (robot, "scale-differs")):
+        estimate = identify_logs(own, [replace(log, tau=1e3 * log.tau)], (), Experiment(robot=own))
+        (told,) = [one for one in estimate.warnings if one.code.startswith("scale")]
+        assert told.code == code
+        assert "mA or N mm" in told.text
+        right = identify_logs(own, [log], (), Experiment(robot=own))
+        assert not [one for one in right.warnings if one.code.startswith("scale")]
+
+
+def test_units_are_guessed_near_their_factor_only() -> None:
+    assert likely_unit(1040.0) == "mA or N mm"
+    assert likely_unit(9.5).startswith("kgf")
+    assert likely_unit(30.0) == likely_unit(-1000.0) == ""
+
+
+def test_reach_is_the_longest_way_along_the_joints() -> None:
+    # d1 + a2 + a3 + d4 + d5 + d6 and offsets of the UR5's URDF, 0.85 m of which is its working radius.
+    assert reach(load_robot("ur5")) == pytest.approx(1.11, abs=0.02)
