@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
+from dynid.experiment import Experiment
 from dynid.info import variant
 from dynid.kinematics.tension import redundancy
 from dynid.mechanism.mechanism import Mechanism
@@ -122,6 +123,7 @@ def predict_efforts(
             *motion.log.notices,
             *_unknown(estimate, parameters, found),
             *_standing(found),
+            *_known_robot(experiment),
         ),
     )
 
@@ -169,6 +171,14 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
         text = f"the result has set to zero {shown}; sigma does not cover the bias of that"
         told.append(Notice("essential-bias", text, "compare with a result of all parameters"))
     return told
+
+
+def _known_robot(experiment: Experiment) -> list[Notice]:
+    """A payload's result does not carry the covariance of the robot that it was found with."""
+    if experiment.unloaded is None:
+        return []
+    text = "sigma counts what is not known of the payload, not what the result without load leaves open"
+    return [Notice("sigma-of-payload", text, "predict the unloaded motion with that result to see its part")]
 
 
 def _standing(found: Efforts) -> list[Notice]:

@@ -32,7 +32,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.refine_settings import RefineSettings
 
-ROBOT, IDENTIFIED, VALIDATED = "robot", "identify", "validate"
+ROBOT, IDENTIFIED, VALIDATED, UNLOADED = "robot", "identify", "validate", "unloaded"
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
 
 
@@ -47,6 +47,7 @@ def provenance(
     return {
         "inputs": [
             *_robot_input(mechanism),
+            *_unloaded_input(experiment),
             *(
                 {
                     "file": log.file or log.name,
@@ -105,6 +106,15 @@ def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
     if file in builtin_robots() or not Path(file).is_file():
         return []
     return [{"file": file, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest(), "use": ROBOT}]
+
+
+def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
+    """The result from which the robot without load is known."""
+    if experiment.unloaded is None:
+        return []
+    file = Path(experiment.unloaded.result)
+    file = file / "result.json" if file.is_dir() else file
+    return [{"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "use": UNLOADED}]
 
 
 def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:

@@ -104,7 +104,8 @@ def standard_values(
     members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
     loads = recorded_loads(estimate.provenance)
     _check_payloads(estimate, robot, loads)
-    refuse_unloaded(loads, payloads, robot.payloads, estimate.robot)
+    if experiment.unloaded is None:  # else the robot without load is known for itself
+        refuse_unloaded(loads, payloads, robot.payloads, estimate.robot)
     M = np.zeros((len(parameters), len(estimate.parameters)))
     for k, one in enumerate(estimate.parameters):
         name = one.name if one.name in index else one.name.removesuffix("_R")

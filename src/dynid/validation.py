@@ -13,6 +13,7 @@ from dynid.checks import same_samples
 from dynid.conditioning.lowpass import RowFilter
 from dynid.errors import InputError
 from dynid.experiment import Experiment, FilterSettings
+from dynid.free_validation import with_simulations
 from dynid.gain_stage import with_result_gains
 from dynid.job import Job, LogSource, as_log, plans_for, prepare
 from dynid.mechanism.mechanism import Mechanism
@@ -93,7 +94,7 @@ def predict_held_out(
     """
     if not held_out:
         return (), ()
-    for log in held_out:
+    for log in held_out if experiment.unloaded is None else ():
         refuse_unloaded(job.loads, job.mechanism.payloads, log.payloads, f"log '{log.name}'")
     plans = held_out_plans(job, held_out, experiment)
     used = {log.sha256 for log in job.logs if log.sha256}
@@ -138,7 +139,7 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
         groups = tuple(group for group in logged.groups() if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
         off = float("nan") if free else logged.percent
-        runs = filtered.runs() if free else ()
+        runs = with_simulations(job, len(found), chi, filtered.runs()) if free else ()
         found.append(Validation(log.name, independent, filtered.percent, off, groups, log.notices, runs))
         shown.append(_with_tension(job, source, rows, chi, filtered.signals))
     return tuple(found), tuple(shown)
