@@ -10,6 +10,7 @@ friction is an error of the integration, and is told.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +26,7 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import parameter_table
-from dynid.plant.control import Controller, followed
+from dynid.plant.control import followed
 from dynid.plant.drives import Drives
 from dynid.plant.reference import Reference, reference_along
 from dynid.plant.run import PlantRun, joined
@@ -36,6 +37,17 @@ from dynid.regressor.regressor import energy_row
 _BLOCK = 64  # logged samples for which the reference is made at a time
 _OPEN = 1e-6  # m or rad: loops that were not closed again
 _INERTIAL = "Ia"
+
+
+@runtime_checkable
+class MotorEfforts(Protocol):
+    """What drives a plant: a `Controller`, or anything like it."""
+
+    def load(self, times: Float[Array, "n"]) -> None:
+        """Prepare for the stages at `times` [s]."""
+
+    def efforts(self, stage: int, q: Float[Array, "q"], dq: Float[Array, "v"]) -> Float[Array, "a"]:
+        """Of the motors at a stage and a state, in [N m] or [N]."""
 
 
 class ForwardPlant:
@@ -82,7 +94,7 @@ class ForwardPlant:
         self.z, self.work = self.drives.at_rest, 0.0
         self._stage, self._begun = 0, np.zeros(len(self.drives.owners))
         self._powers: list[float] = []
-        self._controller: Controller | None = None
+        self._controller: MotorEfforts | None = None
         self._mobility = self._mobile()
         self.drives.set_width(self.felt(self.drives.D), step)
 
@@ -94,16 +106,12 @@ class ForwardPlant:
         payloads: tuple[str, ...],
     ) -> None:
         """Let a controller with these beliefs follow a reference."""
-        C = self.mechanism.actuator_map
-        self._controller = followed(
-            self.mechanism,
-            reference,
-            settings.controller,
-            self.felt(C),
-            believed,
-            payloads,
-            self.drives.width,
-        )
+        felt, width = self.felt(self.mechanism.actuator_map), self.drives.width
+        self.drive(followed(self.mechanism, reference, settings.controller, felt, believed, payloads, width))
+
+    def drive(self, controller: MotorEfforts) -> None:
+        """Let anything that gives motor efforts drive the robot."""
+        self._controller = controller
 
     def prepare(self, t: float, n_steps: int) -> None:
         """Make the reference for the next `n_steps` steps: the two ends and the middle of each."""

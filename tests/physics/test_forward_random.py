@@ -1,0 +1,125 @@
+"""Forward dynamics of random mechanisms: against MuJoCo's steps, against the inverse, and their energy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynid.dynamics.forward import ForwardDynamics, named_values
+from dynid.dynamics.integrate import advance
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.loop import FIXED_BY
+from dynid.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.plant.reference import position_map
+from dynid.plant.settings import PlantSettings
+from dynid.robots.demo_file import demo_file, read_demo
+from tests.physics.test_closure import closed_mechanism
+from tests.random_mechanisms import random_states, random_tree
+from tests.test_plant import truth_of
+
+FEW = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+STEP = 1e-3
+
+
+@FEW
+@given(seed=st.integers(0, 10_000), bodies=st.integers(1, 6))
+def test_a_step_of_a_tree_is_that_of_mujoco(seed: int, bodies: int) -> None:
+    pytest.importorskip("mujoco")
+    from dynid.plant.mujoco_model import mujoco_model
+    from dynid.plant.stepper import Stepper
+
+    rng = np.random.default_rng(seed)
+    robot = random_tree(rng, bodies, drive=("Ia",))
+    if not robot.coordinates:
+        return
+    truth = truth_of(robot, rng)
+    q, dq, _ = random_states(rng, robot, 1)
+    built = mujoco_model(robot, truth, step=STEP)
+    other = Stepper(built, q[0], dq[0])
+    other.evaluate(0)
+    dynamics = ForwardDynamics(robot, named_values(robot, truth))
+    none = np.zeros((1, len(robot.actuators)))
+    found = dynamics.accelerations(q, dq, none).ddq[0]
+    expected = np.array(other.data.qacc[built.at_v])
+    # Rounding of two programs, times the condition of a mass matrix of bodies with rotors of 0.3 kg m^2.
+    np.testing.assert_allclose(found, expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
+    q1, dq1 = advance(dynamics, q, dq, lambda *_: none, 0.0, STEP)
+    other.advance(0)
+    size = max(1.0, np.abs(expected).max())
+    # Both are Runge-Kutta of fourth order; quaternions are integrated along other curves: h^5 apart.
+    np.testing.assert_allclose(dq1[0], other.data.qvel[built.at_v], atol=1e-8 * size)
+    np.testing.assert_allclose(q1[0], other.data.qpos[built.at_q], atol=1e-8 * size)
+
+
+@FEW
+@given(
+    seed=st.integers(0, 10_000),
+    bodies=st.integers(3, 5),
+    fix=st.sampled_from([*FIXED_BY.values(), "rod", ("x",), ("z", "rx")]),
+)
+def test_inverse_dynamics_inverts_forward_dynamics_through_loops(seed: int, bodies: int, fix) -> None:
+    rng = np.random.default_rng(seed)
+    robot, _ = closed_mechanism(rng, bodies, [fix])
+    assembly = assembly_of(robot)
+    if not assembly.dof:
+        return
+    truth = truth_of(robot, rng)
+    q = assembly.walk(rng, 3, reach=0.1)
+    dq = assembly.random_rates(q, rng)[0]
+    tau = 10.0 * rng.normal(size=(3, len(robot.actuators)))
+    dynamics = ForwardDynamics(robot, named_values(robot, truth))
+    found = dynamics.accelerations(q, dq, tau)
+    efforts = dynamics.inverse(q, dq, found.ddq)
+    left = np.einsum("nvd,nv->nd", found.N, efforts - tau @ robot.actuator_map)
+    # Rounding of a solve; efforts are those of the whole tree, reactions of the loops among them.
+    assert np.abs(left).max() < 1e-9 * np.abs(efforts).max() * max(1.0, np.abs(found.N).max())
+    A = assembly.closure.values(q).A
+    open_by = np.einsum("ncv,nv->nc", A, found.ddq) + assembly.closure.bias(q, dq)
+    assert np.abs(open_by).max() < 1e-9 * max(1.0, np.abs(found.ddq).max())
+
+
+class Springs:
+    """Motors that pull back to where they began: efforts with a potential, so that energy stays."""
+
+    def __init__(self, robot, plant: ForwardPlant, omega: float) -> None:
+        self.Q = position_map(robot)
+        self.start = self.Q @ plant.q[0]
+        self.stiffness = omega**2 * plant.felt(robot.actuator_map)
+
+    def load(self, times) -> None:
+        pass
+
+    def efforts(self, stage: int, q, dq):
+        return self.stiffness * (self.start - self.Q @ q)
+
+
+def swinging(name: str, speed: float) -> ForwardPlant:
+    """A built-in robot without friction on springs of 1 Hz, pushed."""
+    robot = load_robot(name)
+    truth = read_demo(demo_file(name), robot).truth
+    rubbing = ("Fv", "Fs", "Off", "Fv+", "Fv-", "Fs+", "Fs-")
+    smooth = {key: 0.0 if key.partition("_")[0] in rubbing else value for key, value in truth.items()}
+    if robot.is_closed:
+        assembly = assembly_of(robot)
+        q = assembly.start
+        N = assembly.tangent(assembly.closure.values(q[None]).A)[0]
+        dq = speed * N @ np.ones(N.shape[1])
+    else:
+        q, dq = np.full(len(robot.positions), 0.3), np.full(len(robot.coordinates), speed)
+    plant = ForwardPlant(robot, smooth, q, dq, PlantSettings(), 0.004)
+    plant.drive(Springs(robot, plant, 2.0 * np.pi))
+    return plant
+
+
+def test_energy_stays_on_springs() -> None:
+    # One second in steps of 5 ms; `benchmarks/energy_drift.py` has ten seconds of all robots, steps of 1 ms.
+    plant = swinging("fivebar", 0.3)
+    plant.step = 0.005
+    run = recorded_run(plant, np.arange(11) / 10.0, 20)
+    assert np.ptp(run.q, axis=0).max() > 0.02  # it swings
+    # Error of Runge-Kutta, (omega h)^4: 1.7e-10 in ten seconds of steps of 1 ms, 600 times that here.
+    assert run.energy_drift < 1e-6
+    assert run.gap.max() < 1e-10  # put back after every step
