@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,8 @@ class FreeExcitation:
         found: Releases, motions over the whole time, information.
         starts: All starts; best: number of the one taken.
         frequencies: Of small motions about each pose of rest, shape (k, d), in [Hz].
-        names: Parameters per unit mass; gain: how many times as sharply they are told as by the best
-            random set; before, after: singular values of W.
+        names: Parameters per unit mass; gain: how many times as sharply they are told as by a random
+            set, rows of equal noise; before, after: singular values of W of both sets.
         limits: Every limit with what is left of it.
     """
 
@@ -228,10 +228,14 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
             f"a motion of the set takes {100 * found.use.max():.4g} % of the room of a limit",
             remedy="ask for shorter motions or wider limits",
         )
-    random = judging.random_set(np.random.default_rng(settings.seed))
-    squares, _ = reduced_modes(releasing.robot, found.releases.rest)
+    # Rows per unit of free coordinates have noise of their own size; with orthonormal ones sigmas compare.
+    even = Judging(releasing, starter.criterion, replace(settings.search, nullspace="orthonormal"))
+    at = np.arange(settings.search.count)
+    drawn = judging.random_set(np.random.default_rng(settings.seed))
     told = [starter.names.index(name) for name in starter.told()]
-    before, after = (_sigmas(G, told) for G in (random, found.information))
+    sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)
+    before, after = (_sigmas(even.information(motions, at).sum(axis=0), told) for motions in sets)
+    squares, _ = reduced_modes(releasing.robot, found.releases.rest)
     return FreeExcitation(
         robot=starter.mechanism,
         settings=settings,
@@ -242,7 +246,7 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
         frequencies=np.sqrt(np.maximum(squares, 0.0)) / (2.0 * np.pi),
         names=tuple(_per_mass(name, releasing.reference) for name in starter.told()),
         gain=before / after,
-        before=_singular(random),
+        before=_singular(judging.information(sets[0], at).sum(axis=0)),
         after=_singular(found.information),
         limits=_uses(releasing, found),
     )

@@ -163,6 +163,7 @@ class Judging:
             for i in range(len(chosen)):
                 rest = grams[np.delete(chosen, i)].sum(axis=0)
                 values = self.values(rest + grams)
+                values[np.delete(chosen, i)] = np.inf  # every motion about a rest of its own
                 best = int(np.argmin(values))
                 if values[best] < value - 1e-9 * abs(value):
                     chosen[i], value, improved = best, float(values[best]), True
@@ -182,12 +183,12 @@ class Judging:
             self.releasing.displaced(moved_rest[fit], np.clip(turned, -most, most)[fit]), self.information
         )
 
-    def random_set(self, rng: np.random.Generator) -> Float[Array, "p p"]:
-        """Information of a random feasible set of the same size, against which a gain is told."""
+    def random_set(self, rng: np.random.Generator) -> Releases:
+        """A random feasible set of the same size, against which a gain is told."""
         count = self.settings.count
         rests = self.releasing.rests(rng, 2 * count)
-        _, grams = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
-        return np.asarray(grams[:count].sum(axis=0))
+        kept, _ = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+        return kept.picked(np.arange(count) % len(kept))
 
     def proved(self, releases: Releases, first: float) -> FreeSet:
         """The set as it is reported: limits kept over the whole time, information of exact motions."""

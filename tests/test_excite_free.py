@@ -1,0 +1,100 @@
+"""dynid excite on a cable robot: files, the way back from an interruption, and a log that can be read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.excitation.free_set import FreeSetSettings
+from dynid.excite_free import FreeExcitation, FreeExciteSettings, FreeStart, FreeStarter, excite_free
+from dynid.excite_free_files import FREE_FILES, write_free_excitation
+from dynid.mechanism.load import load_robot
+from dynid.motion.logs import read_log
+from dynid.motion.settings import LogEntry
+
+SEARCH = FreeSetSettings(count=3, samples=20, duration=0.5, whole=0.6, library=6, restarts=1, rounds=1)
+SETTINGS = FreeExciteSettings(starts=2, seed=5, search=SEARCH)
+
+
+class _Interrupted(FreeStarter):
+    """A starter that is stopped when its second start begins."""
+
+    def run(self, number: int) -> FreeStart:
+        if number:
+            raise KeyboardInterrupt
+        return super().run(number)
+
+
+@pytest.fixture(scope="module")
+def found() -> FreeExcitation:
+    return excite_free("cable4", SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def folder(found: FreeExcitation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("free") / "set"
+    write_free_excitation(found, path)
+    return path
+
+
+def test_an_interrupted_search_goes_on_to_the_same_set(
+    found: FreeExcitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "set.journal.jsonl"
+    monkeypatch.setattr("dynid.excite_free.FreeStarter", _Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        excite_free("cable4", SETTINGS, journal=journal)
+    monkeypatch.undo()
+    assert len(journal.read_text().splitlines()) == 2
+    again = excite_free("cable4", SETTINGS, journal=journal)
+    assert again.starts == found.starts
+    np.testing.assert_array_equal(again.found.releases.starts, found.found.releases.starts)
+
+
+def test_files(found: FreeExcitation, folder: Path) -> None:
+    assert sorted(one.name for one in folder.iterdir()) == sorted(FREE_FILES)
+    document = json.loads((folder / "excitation.json").read_text())
+    assert document["criterion_name"] == "c003"
+    assert document["criterion"] == pytest.approx(found.criterion)
+    assert document["spread"]["best"] <= document["spread"]["worst"]
+    assert len(document["motions"]) == 3
+    assert {"cable1", "pose_x"} <= {one["name"] for one in document["limits"]}
+    assert all(one["margin_percent"] >= 0.0 for one in document["limits"])
+    page = (folder / "report.html").read_text()
+    assert "How to release each motion" in page
+    assert "http" not in page.split("</style>")[1].split("<script>")[0]
+
+
+def test_the_motions_are_a_log(found: FreeExcitation, folder: Path) -> None:
+    log = read_log(LogEntry(str(folder / "motions.csv")), load_robot("cable4"), need_effort=False)
+    assert len(log.segments) == 3
+    np.testing.assert_allclose(log.q[: len(found.found.motions.t), :3], found.found.motions.q[:, 0, :3])
+
+
+def test_released_lengths_are_those_of_the_rest(found: FreeExcitation, folder: Path) -> None:
+    table = np.genfromtxt(folder / "releases.csv", delimiter=",", names=True)
+    lengths = found.releasing.robot.lengths(found.found.releases.rest)
+    shown = np.column_stack([table[f"l0_{i}"] for i in range(1, 5)])
+    np.testing.assert_allclose(shown, lengths, atol=1e-8)  # nine digits are written
+
+
+def test_other_criteria() -> None:
+    settings = replace(SETTINGS, starts=1, criterion="sigma", sigma=("ZZ_platform",))
+    assert np.isfinite(excite_free("cable4", settings).criterion)
+    with pytest.raises(InputError, match="ZZ_platfrom"):
+        excite_free("cable4", replace(settings, sigma=("ZZ_platfrom",)))
+
+
+def test_a_robot_of_unknown_mass_is_refused(tmp_path: Path) -> None:
+    text = Path(str(load_robot("cable4").file)).read_text()
+    file = tmp_path / "nameless.yaml"
+    file.write_text(
+        "\n".join(line for line in text.splitlines() if "prior" not in line and line != "bodies:")
+    )
+    with pytest.raises(InputError, match="mass of 'platform'"):
+        excite_free(str(file), SETTINGS)
