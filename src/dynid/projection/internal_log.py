@@ -28,6 +28,7 @@ from dynid.motion.internal_settings import (
     GIVEN,
     MEASURED,
     PROJECTED,
+    REFINE,
     InternalSettings,
 )
 from dynid.motion.log import Log
@@ -100,7 +101,8 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
     cables = [cable.name for cable in driven_cables(mechanism)]
     has_lengths = all(name in log.position_names for name in cables)
     whole = _whole(log, mechanism, cables)
-    way = settings.pose or (MEASURED if whole else BY_FREE)
+    usual = PROJECTED if settings.lengths == REFINE else MEASURED
+    way = settings.pose or (usual if whole else BY_FREE)
     if way != BY_FREE and not whole:
         raise InputError(
             f"pose: {way} needs the whole pose, but log '{log.name}' holds {', '.join(log.position_names)}",
