@@ -15,6 +15,7 @@ from dynid import experimentfile
 from dynid.experiment import read_experiment
 from dynid.mechanism import robotfile
 from dynid.mechanism.load import load_robot
+from dynid.simulationfile import read_simulation
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -104,13 +105,15 @@ def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
         load_robot(tmp_path / "robot.xml")
     for i, (mark, text) in enumerate(blocks(page, "yaml")):
         kind, _, part = mark.partition(" ")
-        assert kind in ("robot", "experiment"), f"a YAML block of {relative(page)} is not marked"
+        assert kind in ("robot", "experiment", "simulation"), f"a YAML block of {relative(page)} is not marked"
         assert part in ("", "part")
         start = (ROBOT if kind == "robot" else EXPERIMENT) if part else ""
         file = tmp_path / f"example{i}.yaml"
         file.write_text(start + text, encoding="utf-8")
         if kind == "robot":
             load_robot(file)
+        elif kind == "simulation":
+            read_simulation(file, load_robot("dualv"))
         else:
             read_experiment(file)
 
