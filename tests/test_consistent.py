@@ -401,3 +401,24 @@ def test_options_as_in_a_file():
 def test_bounds_on_unknown_bodies_are_refused():
     with pytest.raises(InputError, match="did you mean 'link'"):
         nearest_consistent(space(BALL, 2.0, 0.3), data_of(BALL), Consistency(mass={"lnk": 3.0}))
+
+
+def test_load_and_root_friction_brake_and_stribeck_friction_may_be_negative_beside_coulomb() -> None:
+    """Fr and Fl are not negative; of Fk only the sum with Fs at standstill is bounded."""
+    names = ("Fs", "Fr", "Fl", "Fk")
+    table = ten(drive=names)
+    n = len(table)
+    T = np.eye(n)
+    ball = np.concatenate([BALL, np.zeros(len(names))])
+    robot = space(BALL, 2.0, 0.3, table=table, T=T, c=np.zeros(n))
+    U = np.eye(n) * 100.0
+    for drive, expected in (
+        ((1.0, -0.3, -0.2, -0.4), (1.0, 0.0, 0.0, -0.4)),
+        ((0.2, 0.1, 0.1, -1.0), (0.6, 0.1, 0.1, -0.6)),  # nearest point with Fs + Fk = 0
+    ):
+        chi = ball.copy()
+        chi[-4:] = drive
+        found = nearest_consistent(robot, DataTerm(U, np.eye(n), chi), Consistency())
+        assert found.status == "solved"
+        # Solved to 1e-8 in scaled variables of order one; the body itself does not feel friction.
+        np.testing.assert_allclose(found.chi[-4:], expected, atol=1e-5)

@@ -85,6 +85,29 @@ def test_37_a_sensor_that_hangs_is_told() -> None:
     log = log_from_arrays(arm(), t, q, tau)
     assert "stuck-signal" in codes(log)
     assert "tau_2 (1.2 s)" in next(n.text for n in log.notices if n.code == "stuck-signal")
+    assert not log.valid[1000:1600].any()
+    assert log.valid[:999].all()
+    assert log.valid[1601:].all()
+
+
+def test_37_an_encoder_that_hangs_is_masked_and_a_joint_at_rest_is_not() -> None:
+    t, q, tau = signals()
+    hung = q.copy()
+    hung[1000:1600, 0] = hung[1000, 0]
+    log = log_from_arrays(arm(), t, hung, tau)
+    assert "q_1 (1.2 s)" in next(n.text for n in log.notices if n.code == "stuck-signal")
+    assert len(log.segments) == 2
+    assert not log.valid[(log.t > t[1005]) & (log.t < t[1595])].any()
+    # It slows down, rests and goes on gently: a joint beside others that move.
+    rest = q.copy()
+    s = np.clip((t - 2.0) / 0.5, 0.0, 1.0) - np.clip((t - 4.0) / 0.5, 0.0, 1.0)
+    smooth = s * s * (3.0 - 2.0 * s)
+    rest[:, 0] = 0.3 + (1.0 - smooth) * 0.2 * np.sin(t) ** 2
+    log = log_from_arrays(arm(), t, rest, tau)
+    told = [n.text for n in log.notices if n.code == "stuck-signal"]
+    assert log.valid.all()
+    assert len(told) == 1
+    assert "are used" in told[0]
 
 
 def test_37_coarse_efforts_are_told() -> None:

@@ -12,7 +12,7 @@ from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
-_POSITIVE = ("Fv", "Fs", "Ia", "M")
+_POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
 _WEAK_PERCENT = 100.0
 
 # Six turns of a joint without limits: a wheel may, an arm in degrees does.

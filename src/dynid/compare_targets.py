@@ -13,6 +13,7 @@ from dynid.experiment import LogEntry, read_experiment
 from dynid.folds import FOLDS
 from dynid.job import Progress
 from dynid.mechanism.load import load_robot
+from dynid.motion.logs import READERS
 from dynid.notices import Notice
 from dynid.statistics.comparison import Comparison, recommend
 
@@ -41,6 +42,13 @@ def compare_targets(
         logs: That all results predict.
         robot: Instead of the robots named in the results.
     """
+    for path in targets:
+        if path.suffix.lower() in READERS:
+            raise InputError(
+                f"'{path}' is a log: a comparison is of experiments or of results",
+                remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml --friction),"
+                f" or results that all predict it: dynid compare results/a results/b --log {path}",
+            )
     experiments = [path for path in targets if path.suffix.lower() in _EXPERIMENTS]
     if experiments and len(experiments) < len(targets):
         raise InputError(

@@ -26,6 +26,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.solve import solve_logs
 from dynid.statistics.fit import percent
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
+from dynid.statistics.refine_settings import RefineSettings
 from dynid.threads import single_threaded_blas
 from dynid.validation import held_out_plans
 
@@ -84,10 +85,12 @@ class CrossValidation:
     Attributes:
         folds: Names of the folds.
         errors: Of each fold.
+        note: What the folds did not repeat.
     """
 
     folds: tuple[str, ...]
     errors: tuple[HeldOut, ...]
+    note: str = ""
 
     @property
     def total(self) -> HeldOut:
@@ -104,7 +107,9 @@ class CrossValidation:
         spread = f" ({min(each):.3g} to {max(each):.3g})" if len(each) > 1 else ""
         how = self.folds[0] if len(each) == 1 else f"{len(each)} folds"
         total = self.total
-        return f"{how}: {total.percent:.3g} %{spread} low-passed, {total.effort_percent:.3g} % as logged"
+        note = f"; {self.note}" if self.note else ""
+        logged = f"{total.effort_percent:.3g} % as logged"
+        return f"{how}: {total.percent:.3g} %{spread} low-passed, {logged}{note}"
 
 
 def cross_validate(
@@ -129,7 +134,10 @@ def cross_validate(
             own, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
             solved = solve_logs(mechanism, fold.fitted, experiment, progress, own)
             errors.append(held_out_error(solved.job, solved.chi, fold.held_out, experiment, others))
-    return CrossValidation(tuple(fold.name for fold in parts), tuple(errors))
+    # Simulations of every fold would take as long as all folds together many times over.
+    refined = isinstance(experiment.refine, RefineSettings)
+    note = "of the linear fit: `refine:` is not repeated in the folds" if refined else ""
+    return CrossValidation(tuple(fold.name for fold in parts), tuple(errors), note)
 
 
 def held_out_error(

@@ -1,7 +1,7 @@
 """The physically consistent estimate: real bodies, friction that brakes, rotors with inertia.
 
 minimise over chi   1/2 |U (G chi - chi_hat)|^2  +  sum_b D(P_b, P0_b) / spread^2
-so that             P_b >= margin,   Ia, Fv, Fs >= 0,   masses and centres of mass in bounds
+so that             P_b >= margin,   Ia, Fv, Fs, Fr, Fl, Fs + Fk >= 0,   masses and centres of mass in bounds
 
 chi_hat is the linear estimate of the base parameters, U^T U the inverse of its covariance (the
 triangle of the weighted rows, in units of their deviation), G the grouping. The rows themselves
@@ -89,6 +89,7 @@ def consistent_program(variables: Variables, options: Consistency) -> Program:
     _signs(program, variables)
     _equalities(program, variables)
     _bounds(program, variables, options)
+    _dry_sums(program, variables)
     for pencil in variables.pencils:
         _body(program, pencil, options)
     if options.prior == "euclidean":
@@ -207,6 +208,13 @@ def _equalities(program: Program, variables: Variables, *, homogeneous: bool = F
         g = np.array([whole.g[i, j] for i, j in pairs]) * (0.0 if homogeneous else 1.0)
         real = np.any(F != 0, axis=1) | (g != 0)
         program.require("zero", pencil.columns, F[real], g[real])
+
+
+def _dry_sums(program: Program, variables: Variables) -> None:
+    """Dry friction at standstill is not negative: Fs + Fk, of each direction where they differ."""
+    rows, right = variables.dry
+    if len(rows):
+        program.require("nonnegative", np.arange(variables.n), rows, right)
 
 
 def _bounds(program: Program, variables: Variables, options: Consistency) -> None:

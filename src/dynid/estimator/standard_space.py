@@ -17,7 +17,8 @@ from dynid.estimator.rigid_bodies import RigidBody
 from dynid.mechanism.inertia import pseudo_inertia
 from dynid.mechanism.parameters import Parameter
 
-NON_NEGATIVE = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-")
+# Stribeck friction Fk may be negative: what must not is all dry friction at standstill, Fs + Fk.
+NON_NEGATIVE = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl")
 _WHOLE = (0, 1, 2, 3)
 _BASIS = np.array([pseudo_inertia(one) for one in np.eye(10)])  # P' = sum u_k _BASIS[k]
 
@@ -155,6 +156,26 @@ class Variables:
             if p.kind == "drive" and p.symbol in NON_NEGATIVE and p.name == f"{p.symbol}_{p.owner}"
         ]
         return np.flatnonzero(np.any(self.space.T[rows] != 0, axis=0))
+
+    @cached_property
+    def dry(self) -> tuple[Float[Array, "s n"], Float[Array, "s"]]:
+        """Sums Fs + Fk (Fs+ and Fs- alike; Fk alone where there is neither) as rows x + right, scaled."""
+        place = {p.name: i for i, p in enumerate(self.space.parameters) if p.kind == "drive"}
+        rows, right = [], []
+        for name, k in place.items():
+            symbol, _, owner = name.partition("_")
+            if symbol != "Fk":
+                continue
+            dry = [place[f"{s}_{owner}"] for s in ("Fs", "Fs+", "Fs-") if f"{s}_{owner}" in place]
+            for i in dry or [None]:
+                both = [k] if i is None else [k, i]
+                row = np.zeros(self.n)
+                row[: self.n_x] = self.space.T[both].sum(axis=0) * self.scale
+                size = float(np.abs(row).max(initial=0.0))
+                if size > 0.0:
+                    rows.append(row / size)
+                    right.append(float(self.space.c[both].sum()) / size)
+        return np.array(rows).reshape(len(rows), self.n), np.array(right)
 
     @cached_property
     def bodiless(self) -> Int[Array, "k"]:

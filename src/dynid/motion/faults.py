@@ -6,8 +6,8 @@ spread could make it,
 |x_i - med_i| > k max(1.4826 med |x_j - med_i|, s, step)
 
 with s the usual size of |x_i - med_i| in this signal. A jump that lasts is none: the median follows.
-Efforts that are spikes, or that stand at their limit, are masked sample by sample (their rows do not
-count); positions are filtered and differentiated, so that the log is split where they jump.
+Efforts that are spikes, that stand at their limit or that hang are masked sample by sample (their rows do
+not count); positions are filtered and differentiated, so that the log is split where they jump or hang.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _POSITION_PART, _EFFORT_PART = 2e-3, 2e-2
 # Samples in a row at the very largest value: no signal with noise stays there.
 _FLAT_RUN, _FLAT_PART = 8, 0.002
 _STUCK_SECONDS = 0.5
+_ABRUPT = 0.1
 _COARSE = 0.02  # step of a signal in parts of its deviation
 _MOST_SPIKES = 0.1
 _BESIDE = 0.4
@@ -84,7 +85,10 @@ def signal_faults(
         flat |= {name: float(np.max(np.abs(x[top])))} if top.any() else {}
     told += _spike_notices(jumped, spiked, n)
     told += _flat_notices(flat)
-    told += _stuck_notices(record, positions, efforts, moving, step)
+    hanging = _stuck(record, positions, efforts, moving, step)
+    good &= ~hanging.positions
+    usable &= ~hanging.efforts
+    told += hanging.notices
     told += _coarse_notices(record, efforts)
     return SignalFaults(good, usable, tuple(told))
 
@@ -152,18 +156,24 @@ def flat_tops(x: Float[Array, "n"]) -> Bool[Array, "n"]:
     return found
 
 
-def stuck(x: Float[Array, "n"], moving: Bool[Array, "n"], least: int) -> int:
-    """Samples of the longest run in which a signal does not change while the robot moves."""
-    still = np.zeros(len(x), bool)
-    still[1:] = (np.diff(x) == 0.0) & moving[1:] & moving[:-1]
-    longest = int(_run_lengths(still).max(initial=0))
-    return longest if longest >= least else 0
+def stuck(x: Float[Array, "n"], moving: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:
+    """Samples of all runs in which a signal does not change while the robot moves for `least` or more."""
+    found = np.zeros(len(x), bool)
+    for start, stop in _runs(np.diff(x, prepend=np.nan) == 0.0):
+        if np.sum(moving[start:stop]) >= least:
+            found[start - 1 : stop] = True  # the sample before has the same value
+    return found
+
+
+def _runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:
+    """First and behind the last of every run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
 def _run_lengths(mask: Bool[Array, "n"]) -> Array:
     """Length of every run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
-    return np.asarray(edges[1::2] - edges[::2])
+    return np.array([stop - start for start, stop in _runs(mask)], dtype=int)
 
 
 def _filled(x: Float[Array, "n"]) -> Float[Array, "n"]:
@@ -232,27 +242,65 @@ def _flat_notices(flat: dict[str, float]) -> list[Notice]:
     ]
 
 
-def _stuck_notices(
+@dataclass(frozen=True, eq=False)
+class _Hanging:
+    """Samples at which positions or efforts hang, shape (n,) each."""
+
+    positions: Bool[Array, "n"]
+    efforts: Bool[Array, "n"]
+    notices: list[Notice]
+
+
+def _stuck(
     record: Record, positions: Sequence[str], efforts: Sequence[str], moving: Array, step: float
-) -> list[Notice]:
+) -> _Hanging:
     least = max(8, round(_STUCK_SECONDS / step))
-    found = []
-    signals = [(name, record.q[:, i]) for i, name in enumerate(positions)]
-    signals += [(name, record.tau[:, i]) for i, name in enumerate(efforts)]
-    for name, x in signals:
-        if name and np.any(np.isfinite(x)) and np.ptp(x[np.isfinite(x)]) > 0 and not _resolution(_filled(x)):
-            count = stuck(_filled(x), moving, least)
-            if count:
-                found.append(f"{name} ({count * step:.2g} s)")
-    if not found:
-        return []
-    return [
-        Notice(
-            "stuck-signal",
-            f"signals that do not change at all while the robot moves: {', '.join(found)}",
-            "look for a sensor or a recorder that hangs; cut these stretches out with a `segment` column",
+    masks = [np.zeros(len(record.t), bool) for _ in range(2)]
+    masked, resting = [], []
+    for which, names, values in ((0, positions, record.q), (1, efforts, record.tau)):
+        for i, name in enumerate(names):
+            x = values[:, i]
+            known = x[np.isfinite(x)]
+            if not name or not len(known) or np.ptp(known) == 0.0 or _resolution(_filled(x)):
+                continue
+            found = stuck(_filled(x), moving, least)
+            # A joint may stand still beside others: its sensor hangs where it stops dead or jumps afterwards.
+            bad = found if which else found & _abrupt(_filled(x), found)
+            masks[which] |= bad
+            longest = max((b - a for a, b in _runs(found)), default=0)
+            if longest:
+                (masked if bad.any() else resting).append(f"{name} ({longest * step:.2g} s)")
+    told = []
+    if masked:
+        told.append(
+            Notice(
+                "stuck-signal",
+                f"signals that do not change at all while the robot moves: {', '.join(masked)}; these samples"
+                " are not used",
+                "look for a sensor or a recorder that hangs",
+            )
         )
-    ]
+    if resting:
+        told.append(
+            Notice(
+                "stuck-signal",
+                f"positions that do not change at all while other joints move: {', '.join(resting)}; they"
+                " stop and start gently, and are used",
+                "if the sensor hangs, cut these stretches out with a `segment` column",
+            )
+        )
+    return _Hanging(masks[0], masks[1], told)
+
+
+def _abrupt(x: Float[Array, "n"], still: Bool[Array, "n"]) -> Bool[Array, "n"]:
+    """Runs that are entered or left by a step of a tenth of the signal's usual largest one."""
+    steps = np.abs(np.diff(x, prepend=x[0], append=x[-1]))  # steps[i] leads to sample i
+    top = float(np.quantile(steps, 0.95))
+    found = np.zeros(len(x), bool)
+    for start, stop in _runs(still):
+        if max(steps[start], steps[stop]) > _ABRUPT * top:
+            found[start:stop] = True
+    return found
 
 
 def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.base.grouping import signed_term
 from dynid.notices import Notice
 
 _WORTH_LISTING = 0.9
@@ -80,8 +81,8 @@ def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
 
 
 def _words(pair: Correlation) -> str:
-    sign = "-" if pair.factor < 0 else "+"
+    both = pair.a + signed_term(pair.factor, pair.b)
     return (
-        f"{pair.a} and {pair.b} (correlation {pair.value:.4f}): {pair.a} {sign} {abs(pair.factor):.3g}"
-        f" {pair.b} acts, and is known {pair.gain:.0f} times better than either"
+        f"{pair.a} and {pair.b} (correlation {pair.value:.4f}): {both} acts,"
+        f" and is known {pair.gain:.0f} times better than either"
     )

@@ -34,6 +34,8 @@ _SHORTEST_SECONDS = 0.5
 _RUNS = 4
 # Below so many degrees of freedom the 95 % quantile is more than twice that of many.
 _FEW_FREEDOMS = 2.0
+# Relative sigmas between which it matters how well they are known, in percent.
+_SURE_PERCENT, _WEAK_PERCENT = 3.0, 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ def covariance_of(
     spread = _full_rank(
         _SPREADS[settings.method](solution, clusters, short, settings), solution, len(clusters)
     )
-    return replace(spread, notices=spread.notices + _few(solution.names, spread.dof, _blocks(clusters)))
+    return replace(spread, notices=spread.notices + _few(solution, spread, _blocks(clusters)))
 
 
 def blocks_of(
@@ -217,9 +219,10 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     found = _with_classical(jackknife(clusters), solution)
     words = f"leave-one-out: jackknife over {n} runs" + _freedom_words(found.dof)
     methods = ("leave-one-out",) * len(solution.chi)
-    notices = _alone(solution.names, found.alone, "run") + _few(solution.names, found.dof, f"{n} runs")
+    notices = _alone(solution.names, found.alone, "run")
     facts = {"method": "leave-one-out", "runs": n}
-    return _full_rank(Spread(found.covariance, found.dof, methods, words, facts, notices), solution, n)
+    spread = Spread(found.covariance, found.dof, methods, words, facts, notices)
+    return _full_rank(replace(spread, notices=notices + _few(solution, spread, f"{n} runs")), solution, n)
 
 
 def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
@@ -279,14 +282,21 @@ def _alone(names: Sequence[str], alone: Bool[Array, "p"], part: str = "block of 
     )
 
 
-def _few(names: Sequence[str], dof: Float[Array, "p"], parts: str) -> tuple[Notice, ...]:
-    few = dof < _FEW_FREEDOMS
+def _few(solution: Solution, spread: Spread, parts: str) -> tuple[Notice, ...]:
+    """Deviations that are hardly known themselves, where that matters.
+
+    Not of parameters that stay well known, or are told apart from zero by nothing (`weak-parameters`
+    names those), whatever their sigma is wrong by.
+    """
+    sigma = np.sqrt(np.diag(spread.covariance))
+    relative = 100.0 * sigma / np.maximum(np.abs(solution.chi), np.finfo(float).tiny)
+    few = (spread.dof < _FEW_FREEDOMS) & (relative > _SURE_PERCENT) & (relative < _WEAK_PERCENT)
     if not np.any(few):
         return ()
     return (
         Notice(
             "few-blocks",
-            f"sigma of {_named(names, few)} rests on fewer than two of the {parts}: the"
+            f"sigma of {_named(solution.names, few)} rests on fewer than two of the {parts}: the"
             " intervals are wide and yet not sure",
             "use longer logs, or more of them",
         ),
