@@ -74,7 +74,7 @@ def free_windows(
             continue
         one = stretch(log, state, known[i, a], (first, stop, per_step), names)
         by_load.setdefault(log.payloads, []).append(one)
-    return sensors_of(robot.robot, names), [_joined(ones) for ones in by_load.values()]
+    return sensors_of(robot.robot, names), [joined(ones) for ones in by_load.values()]
 
 
 def stretch(
@@ -96,7 +96,8 @@ def samples_a_step(robot: LockedCables, dt: float) -> int:
     return max(1, int(_PHASE / (fastest(robot, robot.assembly.start[None]) * dt)))
 
 
-def _joined(windows: Sequence[FreeWindows]) -> FreeWindows:
+def joined(windows: Sequence[FreeWindows]) -> FreeWindows:
+    """Windows side by side."""
     first = windows[0]
 
     def along(name: str, axis: int = 0) -> Array:

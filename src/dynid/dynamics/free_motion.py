@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
+from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
 from dynid.dynamics.integrate import unit_quaternions
 from dynid.dynamics.locked import LockedCables, Values
@@ -93,27 +94,40 @@ def free_motions(
     """
     robot = mechanism if isinstance(mechanism, LockedCables) else LockedCables(mechanism, chi, mounted)
     q, dq = _starts(robot, lengths, starts, velocities)
-    n_q = q.shape[1]
-    tau = np.zeros((len(q), len(robot.robot.actuators)))
+    n = round(duration * rate) + 1
+    states = integrated(robot, robot.dynamics, (q, dq), lengths, n, rate, phase)
+    return _motions(robot, states, q.shape[1], np.arange(n) / rate)
+
+
+def integrated(
+    robot: LockedCables,
+    dynamics: ForwardDynamics,
+    start: tuple[Float[Array, "k q"], Float[Array, "k v"]],
+    lengths: Float[Array, "k c"],
+    n: int,
+    rate: float,
+    phase: float = 0.1,
+) -> Float[Array, "n k s"]:
+    """States (q, dq) of motions from feasible states at n times, without tensions; see `free_motions`.
+
+    Args:
+        dynamics: Equations of motion of `robot`, perhaps with other parameters (`robot.changed`).
+    """
+    n_q = start[0].shape[1]
 
     def slope(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
         pose, rates = unit_quaternions(robot.robot, state[:, :n_q]), state[:, n_q:]
-        none = tau if len(tau) == len(state) else np.zeros((len(state), tau.shape[1]))
-        ddq = robot.dynamics.accelerations(pose, rates, none).ddq
+        none = np.zeros((len(state), len(robot.robot.actuators)))
+        ddq = dynamics.accelerations(pose, rates, none).ddq
         return np.concatenate([position_rates(robot.robot, pose, rates), ddq], axis=1)
 
     def repair(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
-        alive = np.all(np.abs(state) < _RUN_AWAY, axis=1)
-        pose, rates = unit_quaternions(robot.robot, state[alive, :n_q]), state[alive, n_q:]
-        found = np.full_like(state, np.nan)
-        found[alive] = np.concatenate(robot.repaired(pose, rates, lengths[alive]), axis=1)
-        return found
+        pose = unit_quaternions(robot.robot, state[:, :n_q])
+        return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
 
-    n = round(duration * rate) + 1
-    parts = max(1, int(np.ceil(fastest(robot, q) / (rate * phase))))
-    start = np.concatenate([q, dq], axis=1)
-    states = adams(slope, repair, start, 1.0 / (rate * parts), (n - 1) * parts, parts)
-    return _motions(robot, states, n_q, np.arange(n) / rate)
+    parts = max(1, int(np.ceil(fastest(robot, start[0]) / (rate * phase))))
+    first = np.concatenate(start, axis=1)
+    return adams(slope, repair, first, 1.0 / (rate * parts), (n - 1) * parts, parts)
 
 
 def _starts(

@@ -260,8 +260,10 @@ def quaternion_rates(
 
 def times_pure(q: Inexact[Array, "n 4"], v: Inexact[Array, "n 3"]) -> Inexact[Array, "n 4"]:
     """Quaternions times pure quaternions: q (0, omega) / 2 is the time derivative of q."""
-    scalar = -np.sum(q[:, 1:] * v, axis=1, keepdims=True)
-    return np.concatenate([scalar, q[:, :1] * v + np.cross(q[:, 1:], v)], axis=1)
+    w, x, y, z = q.T
+    a, b, c = v.T
+    parts = (-x * a - y * b - z * c, w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a)
+    return np.stack(parts, axis=1)
 
 
 def _conjugate_product(a: Inexact[Array, "n 4"], b: Inexact[Array, "n 4"]) -> Inexact[Array, "n 3"]:

@@ -82,8 +82,26 @@ def print_validation(
         if item.runs:
             each = ", ".join(f"{run.run}: {number(run.sigma_perp, 3)}" for run in item.runs)
             out.print(_text(f"{item.log}, sigma_perp of each run (per unit mass): {each}"))
+            for line in simulated_lines(item):
+                out.print(_text(line))
     if not all(item.independent for item in validations):
         out.print(_text("NO: this log was also used for identification, its figures prove nothing", "yellow"))
+
+
+def simulated_lines(item: Validation) -> list[str]:
+    """How far simulated free motions stay from the measured ones, all runs of a log together."""
+    lines = []
+    for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
+        parts = []
+        for name, unit in (("position_rms", "mm"), ("angle_rms", "mrad")):
+            values = [getattr(run, prefix + name) for run in item.runs]
+            known = [value for value in values if value is not None]
+            if known:
+                mean = (sum(value**2 for value in known) / len(known)) ** 0.5
+                parts.append(f"{number(1e3 * mean, 3)} {unit}")
+        if parts:
+            lines.append(f"{item.log}, simulated {words}: {', '.join(parts)} from the measured motion (rms)")
+    return lines
 
 
 def print_prediction(prediction: EffortPrediction, *, console: Console | None = None) -> None:

@@ -63,6 +63,9 @@ class RunFit:
         sigma_perp: sqrt(rho^T rho / n) over n samples, all rows of a sample together, per unit mass.
         residual_percent: 100 |rho| / |mass column|.
         n_samples: Samples behind the row filter.
+        position_rms, angle_rms: How far a simulation from the run's beginning stays from what was
+            measured, in [m] and [rad]; None where nothing was simulated or measured.
+        prior_position_rms, prior_angle_rms: The same with the parameters believed beforehand.
     """
 
     run: int
@@ -70,6 +73,10 @@ class RunFit:
     sigma_perp: float
     residual_percent: float
     n_samples: int
+    position_rms: float | None = None
+    angle_rms: float | None = None
+    prior_position_rms: float | None = None
+    prior_angle_rms: float | None = None
 
 
 @dataclass(frozen=True)

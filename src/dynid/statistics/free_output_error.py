@@ -81,7 +81,7 @@ class FreeOutputError:
 
     def residual(self, chi: Float[Array, "b"], windows: FreeWindows) -> Float[Array, "n r"]:
         """Measured less simulated positions in deviations, then given lengths less those assumed."""
-        return self._miss(self._run(chi, windows, None), windows)
+        return self.missed(self._run(chi, windows, None).q, windows)
 
     def slopes(
         self, chi: Float[Array, "b"], windows: FreeWindows
@@ -104,7 +104,7 @@ class FreeOutputError:
             by_start = np.concatenate([by_start, np.concatenate([by_length, held], axis=1)], axis=2)
             none = np.zeros((n, held.shape[1], by_parameter.shape[2]))
             by_parameter = np.concatenate([by_parameter, none], axis=1)
-        return self._miss(runs, windows), by_start, by_parameter
+        return self.missed(runs.q, windows), by_start, by_parameter
 
     def moved(self, windows: FreeWindows, change: Float[Array, "n s"]) -> FreeWindows:
         """Starting states changed by independent positions and velocities, then lengths."""
@@ -118,10 +118,6 @@ class FreeOutputError:
             q = moved(self.robot.robot, q, free.lifted(q, still, self.robot.gaps(q, lengths)))
         dy = windows.dq[:, free.independent] + change[:, d : 2 * d]
         return replace(windows, q=q, dq=free.lifted(q, dy), lengths=lengths)
-
-    def simulated(self, chi: Float[Array, "b"], windows: FreeWindows) -> Runs:
-        """The motions themselves."""
-        return self._run(chi, windows, None)
 
     def _run(self, chi: Float[Array, "b"], windows: FreeWindows, directions: Array | None) -> Runs:
         robot = self.robot
@@ -147,9 +143,10 @@ class FreeOutputError:
     def _stacked(self, slopes: Float[Array, "k n w s"]) -> Float[Array, "n r s"]:
         return np.moveaxis(slopes, 1, 0).reshape(slopes.shape[1], -1, slopes.shape[3])
 
-    def _miss(self, runs: Runs, windows: FreeWindows) -> Float[Array, "n r"]:
-        k, n, n_q = runs.q.shape
-        flat = self.sensors.miss(runs.q.reshape(-1, n_q), windows.measured.reshape(k * n, -1))
+    def missed(self, poses: Float[Array, "k n q"], windows: FreeWindows) -> Float[Array, "n r"]:
+        """The residual of simulated poses."""
+        k, n, n_q = poses.shape
+        flat = self.sensors.miss(poses.reshape(-1, n_q), windows.measured.reshape(k * n, -1))
         rows = np.moveaxis((flat / self.sigma).reshape(k, n, -1), 1, 0).reshape(n, -1)
         if self.length_sigma is None:
             return rows

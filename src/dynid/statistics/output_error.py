@@ -185,6 +185,23 @@ def started(
     return windows
 
 
+def settled(
+    problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int
+) -> tuple[Float[Array, "b"], Stretch]:
+    """Gauss-Newton without a safety net, for few unknowns that the windows tell well; the best met."""
+    best, least = (chi, windows), np.inf
+    for _ in range(passes):
+        found = _eliminated(*problem.slopes(chi, windows))
+        cost = float(np.sum(found.given[:, :, -1] ** 2))
+        if cost < least:
+            best, least = (chi, windows), cost
+        rows = found.rows.reshape(-1, found.rows.shape[2])
+        change = np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0])
+        chi, windows = chi + change, problem.moved(windows, found.start(change))
+    last = float(np.sum(problem.residual(chi, windows) ** 2))
+    return (chi, windows) if last < least else best
+
+
 def minimise(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> Minimum:
     """Levenberg-Marquardt from a linear estimate; a step that does not gain is not taken."""
     damping, costs = _DAMPING, [_cost(problem, chi, groups)]
