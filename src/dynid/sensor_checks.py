@@ -32,11 +32,12 @@ _FAST = 2.0, 5.0  # rad/s, rad/s^2
 _TOOL_MASS = 9  # among the ten
 
 
-def check_wrench_log(job: Job, x: Float[Array, "a"]) -> tuple[Notice, ...]:
+def check_wrench_log(job: Job, some: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
     """Test the samples of a job against other axes, the other sign, drift and gravity.
 
     Args:
         job: Of the sensor model.
+        some: Its samples.
         x: Angles of the sensor as far as they are found, in [rad].
 
     Raises:
@@ -45,7 +46,6 @@ def check_wrench_log(job: Job, x: Float[Array, "a"]) -> tuple[Notice, ...]:
     sensor = job.mechanism.force_sensor
     if sensor is None:
         return ()
-    some = sensor_samples(job)
     W = _wrench_columns(job, some, x)
     fit = _fitted(sensor, some, W)
     told = [*_axes(sensor, some, W, fit)]
@@ -205,14 +205,18 @@ def check_rotation(
     sensor = job.mechanism.force_sensor
     if sensor is None:
         return ()
-    some = sensor_samples(job)
     found = {one.name: one for one in parameters}
     lost = {name.removesuffix("_R") for name in unseen}
-    told = []
-    for body in (sensor.tool, *job.mechanism.payloads):
-        for kind, names in _weak(body, found, lost).items():
-            why = _why(kind, some) if names else ""
-            told += [f"{', '.join(names)}: {why}"] if why else []
+    weak = [
+        (kind, names)
+        for body in job.loaded_bodies
+        for kind, names in _weak(body, found, lost).items()
+        if names
+    ]
+    if not weak:
+        return ()
+    some = sensor_samples(job)
+    told = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, some))]
     if not told:
         return ()
     text = "the motion hardly tells " + "; ".join(told)

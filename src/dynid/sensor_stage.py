@@ -36,9 +36,10 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
     sensor = job.mechanism.force_sensor
     if sensor is None:
         return settled
+    some = sensor_samples(job)
     if not sensor.angles:
-        return replace(settled, notices=(*settled.notices, *check_wrench_log(job, sensor.start())))
-    start = first_angles(job, sensor)
+        return replace(settled, notices=(*settled.notices, *check_wrench_log(job, some, sensor.start())))
+    start = first_angles(job, sensor, some)
     fit, x, rounds, step = _iterated(job, experiment, sensor, start)
     chi = _placed(job, fit.chi, sensor, x)
     shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
@@ -46,7 +47,7 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(job.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
-    told = [*_told(sensor, x, step), *check_wrench_log(job, x)]
+    told = [*_told(sensor, x, step), *check_wrench_log(job, some, x)]
     return Settled(
         job.foretelling(chi),
         settled.experiment,
@@ -94,12 +95,11 @@ def _placed(job: Job, chi: Float[Array, "p"], sensor: ForceSensor, x: Float[Arra
     return placed
 
 
-def first_angles(job: Job, sensor: ForceSensor) -> Float[Array, "a"]:
+def first_angles(job: Job, sensor: ForceSensor, some: SensorSamples) -> Float[Array, "a"]:
     """Angles near the true ones: forces that follow specific force, turned as one, tell the mounting.
 
     f = A a + bias per load, A = s m R^T: R is the rotation nearest to the sum of all A.
     """
-    some = sensor_samples(job)
     x = sensor.start()
     if sensor.mounting == "known":
         return _first_tilt(job, sensor, some, x)
