@@ -170,6 +170,7 @@ def test_bad_keys_are_refused_with_the_nearest_name(tmp_path, line: str, said: s
         ({"model": "inverse"}, "model 'wrench'"),
         ({"gains": "all"}, "'gains'"),
         ({"drive": ("Fv",)}, "'drive'"),
+        ({"wrench": {"parameters": "principal"}}, "'wrench'"),
     ],
 )
 def test_options_that_a_sensor_does_not_know(options, said: str) -> None:
@@ -183,6 +184,8 @@ def test_bodies_and_names_are_checked() -> None:
         with_force_sensor(arm, ForceSensor(body="link7"))
     with pytest.raises(InputError, match="a body of robot"):
         with_force_sensor(arm, ForceSensor(body="link_7", tool="link_6"))
+    with pytest.raises(InputError, match="no gravity"):
+        with_force_sensor(replace(arm, gravity=np.zeros(3)), replace(SENSOR, gravity="estimate"))
 
 
 def test_a_sensor_survives_its_record() -> None:

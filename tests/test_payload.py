@@ -19,7 +19,7 @@ from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
-from dynid.report.json_file import json_text, result_document
+from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import write_results
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.solve import solve_logs
@@ -203,12 +203,15 @@ def test_a_file_names_the_result(tmp_path) -> None:
         read_experiment(file)
 
 
-def test_what_cannot_work_is_refused(panda, folder) -> None:
+def test_what_cannot_work_is_refused(panda, folder, tmp_path) -> None:
     log = panda.log(1, 2, loaded=True)
     with pytest.raises(InputError, match="carries no payload"):
         loaded_estimate(panda, folder, replace(log, payloads=()))
     with pytest.raises(InputError, match="fits no parameter"):
         loaded_estimate(panda, folder, log, unloaded=UnloadedModel(str(folder), ("Offf_*",)))
+    written(replace(read_result(folder), model="internal"), tmp_path / "free")
+    with pytest.raises(InputError, match="tells no efforts"):
+        loaded_estimate(panda, tmp_path / "free", log)
     other = replace(panda.loaded, name="other")
     with pytest.raises(InputError, match="of robot 'panda', the experiment of 'other'"):
         identify_logs(other, [log], experiment=Experiment(robot=other, unloaded=UnloadedModel(str(folder))))

@@ -134,6 +134,11 @@ class Experiment:
     out: str | None = None
     name: str = "experiment"
     file: str | None = None
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def where(self, kind: str, name: str) -> dict[str, str | None]:
+        """File and place of a name in the experiment file, for errors: `where("tie", "legs")`."""
+        return {"file": self.file, "place": self.places.get(f"{kind} {name}")}
 
     def __post_init__(self) -> None:
         if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
@@ -191,14 +196,14 @@ def _check_sensor(experiment: Experiment) -> None:
             place="model",
             remedy="leave out `model:`",
         )
-    others = ("drive", "gains", "ties", "stribeck", "refine")
+    others = ("wrench", "drive", "gains", "ties", "stribeck", "refine")
     for name in others:
         if getattr(experiment, name):
             raise InputError(
                 f"'{name}' has no meaning for what hangs on a force sensor",
                 file=experiment.file,
                 place=name,
-                remedy="leave it out: the sensor feels no drive",
+                remedy="leave it out",
             )
 
 

@@ -158,7 +158,7 @@ def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -
 
 def _imu_gravity(job: Job, sensor: ForceSensor, some: SensorSamples) -> Iterable[Notice]:
     """An accelerometer whose readings at quiet moments are not gravity."""
-    if sensor.imu is None:
+    if sensor.imu is None or not np.any(job.mechanism.gravity):
         return
     turning = np.linalg.norm(some.motion.omega, axis=1) + np.linalg.norm(some.motion.dV[:, 3:], axis=1)
     quiet = turning <= np.percentile(turning, _QUIET)

@@ -33,7 +33,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.uncertainty import uncertainty
 
 _MANY = 1e9  # degrees of freedom of what is known exactly
-_SHARE = 0.5  # of the variance: more, and the loaded log is not what limits
+_NO_EFFORTS = ("internal", "wrench")
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +118,19 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     if settings is None:
         raise TypeError("the experiment names no result without load")
     estimate, before, robot = saved(settings.result)
-    if robot.name != mechanism.name or robot.force_sensor is not None:
+    if estimate.model in _NO_EFFORTS:
+        raise InputError(
+            f"the result without load is of model '{estimate.model}', which tells no efforts of motors",
+            file=settings.result,
+            place="unloaded",
+            remedy="give a result of model inverse, power or energy",
+        )
+    if robot.name != mechanism.name:
         raise InputError(
             f"the result without load is of robot '{robot.name}', the experiment of '{mechanism.name}'",
             file=settings.result,
             place="unloaded",
-            remedy="give a result of the same robot, identified from its efforts",
+            remedy="give a result of the same robot",
         )
     bare = variant(robot, payloads=())
     parameters = parameter_table(bare)

@@ -261,6 +261,13 @@ def _check(mechanism: Mechanism, sensor: ForceSensor) -> None:
             place="force_sensor.body",
             remedy="name the body behind which the sensor is mounted",
         )
+    if sensor.gravity == "estimate" and not np.any(mechanism.gravity):
+        raise InputError(
+            f"robot '{mechanism.name}' has no gravity, so that it has no direction to estimate",
+            file=mechanism.file,
+            place="force_sensor.gravity",
+            remedy="give its size in the robot file: gravity: [0, 0, -9.81]",
+        )
     taken = {*mechanism.bodies, *mechanism.payloads, BASE}
     if sensor.tool in taken:
         raise InputError(
