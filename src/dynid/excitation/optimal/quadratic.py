@@ -56,6 +56,8 @@ def solve_quadratic(
 
     n = len(g)
     wide = _WIDEST * np.maximum(np.linalg.norm(C, axis=1), 1e-300)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    mean = float((upper - lower)[bounded].mean()) if bounded.any() else 1.0
     lower, upper = np.maximum(lower, -wide), np.minimum(upper, wide)
     A = np.zeros((0, n)) if A is None else np.ascontiguousarray(A)
     b = np.zeros(0) if b is None else np.ascontiguousarray(b)
@@ -70,5 +72,6 @@ def solve_quadratic(
         float(rho),
         _ITERATIONS,
         float(rtol),
+        mean,
     )
     return QuadraticSolution(found[0], found[1], found[2], float(found[3]), int(found[4]))

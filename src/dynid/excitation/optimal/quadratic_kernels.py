@@ -105,10 +105,11 @@ def _longest(s, ds, z, dz):
 
 
 @kernel
-def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol):
+def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
     """The solution p, multipliers of the blocks (upper less lower) and of A, gap, and iterations used.
 
-    C: (m, r), one coefficient a row. lower, upper: (blocks, r), finite. A: (s, n), b: (s,).
+    C: (m, r), one coefficient a row. lower, upper: (blocks, r), finite. A: (s, n), b: (s,). mean: width
+    of a usual pair of bounds, against which the gap is judged.
     """
     n, m, blocks, r = g.size, C.shape[0], lower.shape[0], C.shape[1]
     s_count = b.size
@@ -120,14 +121,11 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol):
     total = 2 * blocks * r + 2 * s_count
     # Slack of both sides, soft rows, and their prices; slacks are at least a share of the width.
     low_s, high_s = np.empty((blocks, r)), np.empty((blocks, r))
-    mean = 0.0
     for j in range(blocks):
         for k in range(r):
             width = upper[j, k] - lower[j, k]
             low_s[j, k] = max(-lower[j, k], 1e-3 * width)
             high_s[j, k] = max(upper[j, k], 1e-3 * width)
-            mean += width
-    mean /= max(1, blocks * r)
     mu = 0.1 * size * mean
     low_z, high_z = mu / low_s, mu / high_s
     soft_s, soft_e = np.empty(s_count), np.empty(s_count)

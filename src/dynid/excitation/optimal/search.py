@@ -41,6 +41,7 @@ def hop(
     iterations: int = 120,
     tolerance: float = 1e-3,
     watch: Callable[[Point], bool] | None = None,
+    keep: Callable[[Point], Point] | None = None,
 ) -> Found:
     """Improve a motion, then shake it and improve it again, keeping the best.
 
@@ -52,6 +53,7 @@ def hop(
         iterations: Of each descent, at most.
         tolerance: Of each descent.
         watch: Told every motion; True ends the search.
+        keep: Makes a motion keep its limits between samples too, before it is compared.
     """
     done = False
 
@@ -61,7 +63,7 @@ def hop(
         return done
 
     first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=told)
-    best, steps, count = first.point, first.iterations, 0
+    best, steps, count = first.point if keep is None else keep(first.point), first.iterations, 0
     for count in range(1, hops + 1):
         if done:
             break
@@ -69,8 +71,10 @@ def hop(
         shaken = (1.0 - share) * best.z + share * problem.blocks.random(rng, 0.95)
         found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=told)
         steps += found.iterations
+        # A motion that is behind already need not be mended.
         if better(found.point, best):
-            best = found.point
+            kept = found.point if keep is None else keep(found.point)
+            best = kept if better(kept, best) else best
     return Found(best, first.point, count, steps)
 
 

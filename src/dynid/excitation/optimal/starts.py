@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.excitation.optimal.checked import fine_states
 from dynid.excitation.optimal.information import Information
 from dynid.excitation.optimal.problem import Point, Problem
-from dynid.excitation.optimal.search import Found, hop
+from dynid.excitation.optimal.search import hop
 from dynid.excitation.optimal.sequential import descend
 from dynid.excitation.optimal.soft import SoftLimits
 
@@ -80,8 +80,10 @@ class Starter:
         rng = np.random.default_rng(self._streams[number])
         z = feasible_start(self.problem, rng)
         begin = self.problem.evaluate(z)
-        found = hop(self.problem, z, rng, hops=self.hops, watch=watch)
-        point, worst, missed = self._kept(found)
+        mend = None if self.problem.linear else self._mended
+        found = hop(self.problem, z, rng, hops=self.hops, watch=watch, keep=mend)
+        point = found.point
+        worst, missed = self.excess(point.z)
         value = self.value(point) if worst <= _KEPT else np.nan
         return Start(
             number,
@@ -100,10 +102,9 @@ class Starter:
             return np.nan
         return self.problem.criterion.value(self.plain.gram_of(point.tape.states)[0])
 
-    def _kept(self, found: Found) -> tuple[Point, float, str]:
+    def _mended(self, point: Point) -> Point:
         """The motion made to keep every limit between samples too: narrower limits, then a smaller motion."""
-        point = found.point
-        worst, missed = self.excess(point.z)
+        worst, _ = self.excess(point.z)
         spare = 0.0
         for _ in range(_REPAIRS):
             if worst <= _KEPT or self.problem.soft is None:
@@ -111,13 +112,13 @@ class Starter:
             spare += min(1.2 * worst, _STEP)
             narrowed = self.problem.narrowed(spare)
             point = descend(narrowed, point.z, iterations=40).point
-            worst, missed = self.excess(point.z)
+            worst, _ = self.excess(point.z)
         size = 1.0
         while worst > _KEPT and size > 0.02:
             size *= 0.93
             point = self.problem.evaluate(self.problem.blocks.towards_rest(point.z, 0.93))
-            worst, missed = self.excess(point.z) if point.tape is not None else (np.inf, "the loops")
-        return point, worst, missed
+            worst, _ = self.excess(point.z) if point.tape is not None else (np.inf, "")
+        return point
 
     def excess(self, z: Float[Array, "v"]) -> tuple[float, str]:
         """Largest excess of a soft limit on a finer grid, in shares, and which."""
