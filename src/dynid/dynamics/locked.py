@@ -26,6 +26,8 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import energy_row
 
 Values = Float[Array, "p"] | Mapping[str, float]
+_SEED = 20220104
+_POSES, _NEAR = 12, 0.1  # poses about the start at which coordinates are chosen, and how far from it
 _MOST_STEP = 0.3
 _CLOSED = 1e-11  # m: lengths met, a little above rounding
 
@@ -50,10 +52,12 @@ class LockedCables:
         self.robot = locked(mechanism) if driven_cables(mechanism) else mechanism
         self.mounted = tuple(mounted)
         self.assembly = assembly_of(self.robot)
-        self.freedoms = ClosedFreedoms(self.robot, self.assembly.start[None])
+        # About the start pose, but not at it: what is zero there by symmetry must not count as never there.
+        near = self.assembly.walk(np.random.default_rng(_SEED), _POSES, reach=_NEAR)
+        self.freedoms = ClosedFreedoms(self.robot, near)
         self.values = by_name(mechanism, chi)
         self.dynamics = self._with(self.values, self.freedoms)
-        self.still = self._with(self.values, OrthonormalFreedoms(self.robot, self.assembly.start[None]))
+        self.still = self._with(self.values, OrthonormalFreedoms(self.robot, near))
         self.cables = tuple(cable.name for cable in self.robot.cables)
         names = self.assembly.closure.names
         self.rows = np.array([names.index(name) for name in self.cables])
