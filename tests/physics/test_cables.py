@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynid.dynamics.forward import ForwardDynamics, named_values
-from dynid.dynamics.freedoms import position_rates
+from dynid.dynamics.freedoms import ClosedFreedoms, position_rates
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.cable_states import cable_jacobian, cable_shapes
 from dynid.kinematics.closure import Closure, moved
@@ -332,3 +332,17 @@ def test_the_winch_pulls_the_platform_up() -> None:
     ddq = ForwardDynamics(robot, chi).accelerations(q, np.zeros((1, 10)), np.full((1, 4), 10.0)).ddq
     assert ddq[0, 2] > 0.0
     assert (ddq[0, 6:] < 0.0).all()  # every cable becomes shorter
+
+
+def test_a_symmetric_pose_does_not_hide_what_a_cable_feels() -> None:
+    # At the start pose of cable3 a cable lies in a plane of symmetry: entries of its Jacobian vanish there only.
+    robot = locked(load_robot("cable3"))
+    assembly = assembly_of(robot)
+    freedoms = ClosedFreedoms(robot, assembly.start[None])
+    q = assembly.walk(np.random.default_rng(8), 20, reach=0.1)
+    A = assembly.closure.values(q).A
+    assert np.abs(A @ freedoms.tangent(q)).max() < 1e-12
+    gamma = np.random.default_rng(9).normal(size=(20, 3))
+    x = freedoms.lifted(q, np.zeros((20, 3)), gamma)
+    # Solved by elimination with pivots of a tenth at worst.
+    np.testing.assert_allclose(np.einsum("ncv,nv->nc", A, x), -gamma, atol=1e-10)

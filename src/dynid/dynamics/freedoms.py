@@ -74,7 +74,8 @@ class ClosedFreedoms:
         A = self.assembly.closure.values(poses).A
         self.independent = np.array(self._choice(self.assembly.tangent(A)))
         where = self.assembly.closure.tables[4]
-        plan = eliminate(A, self.independent.tolist(), (where[0], where[1]))
+        others = self.assembly.closure.values(self.assembly.samples).A
+        plan = eliminate(A, self.independent.tolist(), (where[0], where[1]), others)
         if plan is None:
             raise InputError(
                 f"no choice of coordinates moves robot '{mechanism.name}' near its start pose",

@@ -66,6 +66,7 @@ def eliminate(
     A: Float[Array, "n c v"],
     independent: Sequence[int],
     where: tuple[Int[Array, "e"], Int[Array, "e"]],
+    others: Float[Array, "m c v"] | None = None,
 ) -> Elimination | None:
     """The plan for sample Jacobians A; None where the independent coordinates do not decide the others.
 
@@ -73,6 +74,8 @@ def eliminate(
         A: At generic closed poses, shape (n, c, v).
         independent: Velocity indices that are given.
         where: Row and column of each Jacobian entry.
+        others: At further poses, where pivots need not serve: an entry that is zero at all poses of A, as
+            at a symmetric one, is not zero for good.
     """
     given = np.asarray(independent, dtype=np.int64)
     columns = np.setdiff1d(np.arange(A.shape[2]), given)
@@ -81,7 +84,8 @@ def eliminate(
         return None
     rows = np.array([row for row, _ in pivots], dtype=np.int64)
     dependent = columns[[column for _, column in pivots]]
-    live = np.abs(A).max(axis=0) > _NOTHING * np.abs(A).max()
+    known = A if others is None else np.concatenate([A, others])
+    live = np.abs(known).max(axis=0) > _NOTHING * np.abs(known).max()
     place = {(r, c): e for e, (r, c) in enumerate(zip(*(x.tolist() for x in where), strict=True))}
     slots: dict[tuple[int, int], int] = {}
     load, side = [], []
