@@ -335,7 +335,7 @@ def test_the_winch_pulls_the_platform_up() -> None:
 
 
 def test_a_symmetric_pose_does_not_hide_what_a_cable_feels() -> None:
-    # At the start pose of cable3 a cable lies in a plane of symmetry: entries of its Jacobian vanish there only.
+    # At the start pose of cable3 a cable lies in a plane of symmetry: entries of its Jacobian vanish there.
     robot = locked(load_robot("cable3"))
     assembly = assembly_of(robot)
     freedoms = ClosedFreedoms(robot, assembly.start[None])

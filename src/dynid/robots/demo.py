@@ -14,6 +14,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.robots.free_demo import FreeDemo, free_logs, read_free_demo
 from dynid.statistics.estimate import Estimate
 
 Progress = Callable[[str, float], None]
@@ -51,6 +52,9 @@ def built_in_experiment(
     """
     path = demo_file(name)
     mechanism = load_robot(name)
+    free = read_free_demo(path, mechanism)
+    if free is not None:
+        return _swinging(mechanism, free, free.seed if seed is None else seed, progress)
     demo = read_demo(path, mechanism)
     chosen = demo.seed if seed is None else seed
     # Spawned seeds: neighbouring seeds of the caller share no stream, and neither do the runs.
@@ -84,6 +88,18 @@ def built_in_experiment(
     if progress is not None:
         progress("simulating", 1.0)
     return BuiltInExperiment(mechanism, tuple(logs[:-1]), logs[-1], demo.truth, chosen, demo.model)
+
+
+def _swinging(
+    mechanism: Mechanism, demo: FreeDemo, seed: int, progress: Progress | None
+) -> BuiltInExperiment:
+    """The experiment of a robot that swings on locked cables."""
+    if progress is not None:
+        progress("simulating", 0.0)
+    log, validation = free_logs(mechanism, demo, seed)
+    if progress is not None:
+        progress("simulating", 1.0)
+    return BuiltInExperiment(mechanism, (log,), validation, demo.truth, seed)
 
 
 def run_demo(name: str, progress: Progress | None = None, seed: int | None = None) -> Estimate:

@@ -74,23 +74,24 @@ def read_demo(file: Path, mechanism: Mechanism) -> Demo:
     motion_keys = ("harmonics", "frequency", "draws", "seed")
     motion = fields["motion"].fields(motion_keys, required=motion_keys)
     return Demo(
-        truth=_truth(fields["truth"], scope, mechanism),
-        rate=_positive(log["rate"], scope),
+        truth=truth_of(fields["truth"], scope, mechanism),
+        rate=positive(log["rate"], scope),
         periods=log["periods"].count(),
         runs=_runs(log["runs"], mechanism),
         validation=_mounted(log["validation"], mechanism) if "validation" in log else (),
         model=fields["model"].text() if "model" in fields else None,
         encoder=_per(log["encoder"], scope, mechanism.measured_positions),
         torque_sigma=_per(log["torque_sigma"], scope, [one.name for one in mechanism.actuators]),
-        tension=_positive(log["tension"], scope) if "tension" in log else 0.0,
+        tension=positive(log["tension"], scope) if "tension" in log else 0.0,
         harmonics=motion["harmonics"].count(3),
-        frequency=_positive(motion["frequency"], scope),
+        frequency=positive(motion["frequency"], scope),
         draws=motion["draws"].count(),
         seed=motion["seed"].count(0),
     )
 
 
-def _truth(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:
+def truth_of(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:
+    """Every standard parameter by name, SI; refused where one has no value."""
     fields = entry.fields(("bodies", "payloads", "drive"), required=("bodies",))
     values = _bodies(fields["bodies"], scope, mechanism)
     if "payloads" in fields:
@@ -155,7 +156,7 @@ def _ten_parameters(entry: Entry, name: str, scope: Scope) -> dict[str, float]:
     for symbol, item in given.items():
         i, j = ("XYZ".index(letter) for letter in symbol)
         central[i, j] = central[j, i] = scope.number(item)
-    chi = from_centre_of_mass(_positive(fields["M"], scope), com, central)
+    chi = from_centre_of_mass(positive(fields["M"], scope), com, central)
     if not is_physical(chi):
         raise entry.error(f"no body has the parameters given for '{name}'", "check com and central")
     return {f"{symbol}_{name}": float(x) for symbol, x in zip(SYMBOLS, chi, strict=True)}
@@ -175,12 +176,13 @@ def _drive(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]
 def _per(entry: Entry, scope: Scope, names: Sequence[str]) -> Float[Array, "c"]:
     """One number for all, or one for each of `names`."""
     if not entry.is_mapping:
-        return np.full(len(names), _positive(entry, scope))
+        return np.full(len(names), positive(entry, scope))
     fields = entry.fields(names, required=names)
-    return np.array([_positive(fields[name], scope) for name in names])
+    return np.array([positive(fields[name], scope) for name in names])
 
 
-def _positive(entry: Entry, scope: Scope) -> float:
+def positive(entry: Entry, scope: Scope) -> float:
+    """A number above zero."""
     value = scope.number(entry)
     if value <= 0.0:
         raise entry.error(f"{value:g} is not positive", "give a positive number")

@@ -1,0 +1,47 @@
+"""Built-in experiments of robots that swing on locked cables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.parameters import parameter_table
+from dynid.motion.internal_settings import internal_settings
+from dynid.projection.internal_log import free_motion_log
+from dynid.robots.demo_file import demo_file
+from dynid.robots.free_demo import free_logs, read_free_demo
+
+
+@pytest.mark.parametrize("name", ["cable3", "cable4"])
+def test_every_parameter_has_a_true_value(name: str) -> None:
+    robot = load_robot(name)
+    demo = read_free_demo(demo_file(name), robot)
+    assert demo is not None
+    assert set(demo.truth) == {parameter.name for parameter in parameter_table(robot)}
+    assert read_free_demo(demo_file("cable8"), load_robot("cable8")) is None
+
+
+def test_logs_hold_one_free_motion_a_segment() -> None:
+    robot = load_robot("cable3")
+    demo = read_free_demo(demo_file("cable3"), robot)
+    short = replace(demo, motions=2, validation=1, duration=1.0)
+    log, unseen = free_logs(robot, short, seed=3)
+    assert (len(log.segments), len(unseen.segments)) == (2, 1)
+    assert log.position_names == robot.measured_positions
+    # Cables stand still but for the markers' noise: nothing is refused, nothing told.
+    judged = free_motion_log(log, robot, internal_settings({}))
+    assert not [notice for notice in judged.notices if notice.code.startswith("cable")]
+    again, _ = free_logs(robot, short, seed=3)
+    np.testing.assert_array_equal(again.q, log.q)
+
+
+def test_unknown_keys_are_refused(tmp_path) -> None:
+    text = demo_file("cable3").read_text()
+    file = tmp_path / "cable3.demo.yaml"
+    file.write_text(text.replace("rate: 100", "rat: 100"))
+    with pytest.raises(InputError, match="rat"):
+        read_free_demo(file, load_robot("cable3"))
