@@ -186,3 +186,37 @@ def test_results_are_compared_as_the_paper_does(exact) -> None:
     for one in agreement(exact, other):
         assert one.change_percent == pytest.approx(1.0)
         assert one.distance == pytest.approx(0.01 * abs(one.reference) / (np.sqrt(2) * exact[one.name].sigma))
+
+
+TWO_CABLES = """
+name: two
+gravity: [0, 0, -9.81]
+joints: [{name: pose, kind: free, parent: base, child: platform}]
+cables:
+  - {name: a, from: {body: base, xyz: [-0.6, 0, 1.5]}, to: {body: platform, xyz: [-0.2, 0.02, 0.3]}}
+  - {name: b, from: {body: base, xyz: [0.6, 0.1, 1.5]}, to: {body: platform, xyz: [0.2, -0.03, 0.28]}}
+start: {pose_x: 0, pose_y: 0, pose_z: 0, pose_qw: 1}
+measured: [pose]
+model: internal
+"""
+
+
+def test_two_cables_do_not_mind_poor_free_coordinates(tmp_path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(TWO_CABLES)
+    robot = load_robot(file)
+    rng = np.random.default_rng(3)
+    starts = np.array(
+        [[*rng.uniform(-0.15, 0.15, 3), 1.0, *(rng.normal(size=3) * [0.12, 0.06, 0.12])] for _ in range(5)]
+    )
+    q = simulated(robot, TRUTH, starts, 3.0)
+    estimate = identified([as_log(robot, q, MARKER_NOISE)], robot)
+    assert len(estimate.parameters) == 9
+    # Nine errors over deviations from 15 blocks: five deviations are never reached by chance.
+    assert np.all(np.abs(errors(estimate)) < 5.0 * np.array([p.sigma for p in estimate.parameters]))
+    assert estimate["MZ/M_platform"].sigma < 2e-3
+    # Four freedoms that z, x, y and the turn about x hardly describe: rows grow without bound.
+    poor = {"nullspace": "free", "free": ("z", "x", "y", "wx")}
+    worse = identified([as_log(robot, q, MARKER_NOISE)], robot, estimator="tls", internal=poor)
+    assert "free-singular" in [w.code for w in worse.warnings]
+    assert abs(worse["MZ/M_platform"].value - 0.2) > 10.0 * abs(estimate["MZ/M_platform"].value - 0.2)

@@ -73,7 +73,8 @@ def _growth(job: Job, source: RowSource, chi: Float[Array, "p"], start: int, sto
         return 0.0
     E, V = (x[: count * width].reshape(count, width).mean(axis=1) for x in (energy, potential))
     lowest = np.minimum.accumulate(E)
-    return float(np.max(E - lowest) / max(float(np.max(E - V)), np.finfo(float).tiny))
+    moving = float(np.max(np.abs(E - V)))
+    return float(np.max(E - lowest)) / moving if moving > 0.0 else 0.0
 
 
 def _bodies(job: Job, chi: Float[Array, "p"], mounted: tuple[str, ...]) -> Float[Array, "b"]:

@@ -62,10 +62,9 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
     """
     if job.model.tabular:
         return Tested(*table_checks(job, chi))
-    if job.reference is not None:  # no effort that could be late, scaled or of the wrong sign
-        tests, notices, untested = [], [], ()
-    else:
-        tests, notices, untested = _suspects(job, data, chi, experiment)
+    # Without an effort nothing could be late, scaled or of the wrong sign.
+    free = job.reference is not None
+    tests, notices, untested = ([], [], ()) if free else _suspects(job, data, chi, experiment)
     told = [
         *outlying_runs(data.source, chi),
         *bursts(data.source, chi, _starts(job)),

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
@@ -22,9 +23,10 @@ from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.notices import Notice
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import MODELS, RowSource
+from dynid.projection.projection import Directions
 from dynid.provenance import VALIDATED
 from dynid.result_values import refuse_unloaded, saved, standard_values
-from dynid.statistics.estimate import Estimate, Signals, Validation
+from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 from dynid.threads import single_threaded_blas
@@ -123,7 +125,8 @@ def held_out_plans(job: Job, logs: Sequence[Log], experiment: Experiment) -> tup
 
 def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
     """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
-    found, shown = [], []
+    found: list[Validation] = []
+    shown: list[Signals] = []
     foretold = job.by_efforts(chi)
     sources = foretold if job.model is MODELS["inverse"] else job.foretelling(chi).sources
     for source, efforts, rows, log in zip(sources, foretold, job.filters, job.logs, strict=True):
@@ -136,13 +139,20 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
                 file=log.file,
                 remedy="leave this log out, or check its speeds and effort columns",
             )
-        groups = tuple(group for group in logged.groups() if group.n_rows)
+        groups = tuple(_named(group, efforts.directions) for group in logged.groups() if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
         off = float("nan") if free else logged.percent
         runs = with_simulations(job, len(found), chi, filtered.runs()) if free else ()
         found.append(Validation(log.name, independent, filtered.percent, off, groups, log.notices, runs))
         shown.append(_with_tension(job, source, rows, chi, filtered.signals))
     return tuple(found), tuple(shown)
+
+
+def _named(group: GroupFit, directions: Directions) -> GroupFit:
+    """A row that feels several motors is no effort: it is named as what it is."""
+    felt = dict(zip(directions.names, directions.effort_map, strict=True)).get(group.name)
+    shared = felt is not None and np.count_nonzero(felt) > 1
+    return replace(group, name=f"J_a^T tau along {group.name}") if shared else group
 
 
 def fitted_signals(job: Job, chi: Float[Array, "p"]) -> tuple[Signals, ...]:

@@ -27,6 +27,7 @@ from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import System
 
+_EXACT = 1e-5  # of the measured norm: a residual below is that of a simulation without noise
 _TOO_MUCH = 1.5  # of the residual variance: beyond chance even for the few slow rows of a short log
 
 
@@ -195,7 +196,7 @@ def _excess(
     wrong = [
         group.name
         for group, A, D in zip(system.groups, factors, noise, strict=True)
-        if np.sum((D.R @ v) ** 2) > _TOO_MUCH * np.sum((A.R @ v) ** 2) > 0
+        if np.sum((D.R @ v) ** 2) > _TOO_MUCH * np.sum((A.R @ v) ** 2) > (_EXACT * np.linalg.norm(A.Y)) ** 2
     ]
     if not wrong:
         return ()
