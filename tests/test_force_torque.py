@@ -14,7 +14,7 @@ from dynid.compensation_export import compensation_document, compensation_files
 from dynid.errors import InputError
 from dynid.experiment import Experiment, from_plain, read_experiment
 from dynid.identification import identify_logs, prepare, run_experiment, validate_result
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, with_force_sensor
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn, with_force_sensor
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
@@ -235,6 +235,24 @@ def test_a_late_wrench_and_a_contact_are_told() -> None:
     touched = log.tau.copy()
     touched[2000:2060, 2] += 15.0
     assert "burst" in codes(identified(robot, replace(log, tau=touched)))
+
+
+def test_open_angles_leave_the_measured_side_as_it_was_measured(tmp_path) -> None:
+    """Figures of the fit, plots and a saved result are about the readings, not about linearised rows."""
+    plain = identified(*wrist_log(rate=RATE))
+    robot, log = wrist_log(Setup(turned=turn(2, 2.1)), rate=RATE, asked=replace(SENSOR, mounting="angle"))
+    found = identified(robot, log)
+    # The same noise, the same sizes of readings (turned about z).
+    assert found.fit.residual_percent == pytest.approx(plain.fit.residual_percent, rel=0.05)
+    shown = found.signals[0].measured
+    assert np.nanmax(np.abs(shown)) < 1.05 * np.max(np.abs(log.tau))
+    write_results(found, tmp_path / "out")
+    predicted, _ = validate_result(tmp_path / "out", [log], robot=load_robot("panda"))
+    # The same readings by the same filters.
+    assert predicted[0].residual_percent == pytest.approx(found.fit.residual_percent, rel=0.02)
+    entry = next(one for one in found.standard if one["name"] == "angle_sensor")
+    assert entry["value"] == pytest.approx(found["angle_sensor"].value, abs=1e-12)
+    assert found["angle_sensor"].sigma_rel_percent < 1.0
 
 
 def test_what_is_known_of_the_tool_is_kept() -> None:

@@ -21,6 +21,7 @@ from dynid.mechanism.frame import Frame
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.sensor_angles import settled_sensor
 
 FILES = ("compensation.py", "compensation.json")
 _ODD = re.compile(r"[^A-Za-z0-9_.+-]")
@@ -55,7 +56,8 @@ def compensation_document(job: Job, chi: Float[Array, "p"]) -> dict[str, Any]:
         raise TypeError("a robot without force sensor has nothing to compensate")
     names = (parameter.name for parameter in job.parameters)
     values = dict(zip(names, chi.tolist(), strict=True))
-    x = np.array([values[name] for name in sensor.angles])
+    settled = settled_sensor(job, chi)
+    x = sensor.start() if settled is None else settled.place()
     as_mounted = Frame(np.asarray(sensor.frame.R @ sensor.mounted(x), float), sensor.frame.p)
     gravity = np.asarray(sensor.tilted(x, np.asarray(robot.gravity, float)), float)
     return {

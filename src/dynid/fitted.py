@@ -21,6 +21,7 @@ from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
 from dynid.projection.model import model_for
 from dynid.refinement import Refinement, refine, refined_parts
+from dynid.sensor_angles import shown_parts
 from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.refine_settings import RefineSettings
@@ -108,13 +109,11 @@ def fit_logs(
         settings=experiment.uncertainty,
     )
     parts = with_mass(with_rounding(parts, solved, experiment), job.reference, solved.seen.system)
-    parts = parts if unloaded is None else unloaded.widened(parts, solved)
+    parts = shown_parts(job, parts if unloaded is None else unloaded.widened(parts, solved))
     refined = _refined(solved, experiment, parts)
     chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
     parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
-    return Fitted(
-        mechanism, experiment, logs, stage.held_out, unloaded, stage, solved, parts, refined, chi
-    )
+    return Fitted(mechanism, experiment, logs, stage.held_out, unloaded, stage, solved, parts, refined, chi)
 
 
 def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Refinement | None:

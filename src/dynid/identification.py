@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.arrays import Array
 from dynid.base.grouping import Symbols
 from dynid.base.system import base_system
 from dynid.checks import check_estimate, check_logs, check_options
@@ -35,6 +37,7 @@ from dynid.notices import Notice
 from dynid.provenance import provenance
 from dynid.residual_checks import residual_checks
 from dynid.scale_checks import check_scale
+from dynid.sensor_angles import settled_sensor, shown_entries
 from dynid.sensor_checks import check_rotation
 from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts, recorded
@@ -157,10 +160,10 @@ def identify_logs(
             **({} if unloaded is None else {"robot without load": unloaded.words}),
             **load_words(parts, job.loaded_bodies),
         },
-        provenance=provenance(mechanism, logs, validate, _recorded(experiment, job), job.plans[0]),
+        provenance=provenance(mechanism, logs, validate, _recorded(experiment, job, chi), job.plans[0]),
         signals=(*fitted, *unseen),
         truth=None if truth is None else fit.true_values(truth),
-        standard=real.entries,
+        standard=shown_entries(job, real.entries),
         residual_tests=tested.tests,
         history=recorded(solved.linear, parts.parameters),
         files=compensation_files(job, chi, [one.name for one in parts.not_identifiable]),
@@ -177,9 +180,9 @@ def identify_logs(
     return estimate
 
 
-def _recorded(experiment: Experiment, job: Job) -> Experiment:
-    """The experiment as its result records it: a force sensor with the runs whose biases were found."""
-    sensor = job.mechanism.force_sensor
+def _recorded(experiment: Experiment, job: Job, chi: Float[Array, "p"]) -> Experiment:
+    """The experiment as its result records it: a force sensor with the biases' runs and its angles."""
+    sensor = settled_sensor(job, chi)
     return experiment if sensor is None else replace(experiment, force_sensor=sensor)
 
 

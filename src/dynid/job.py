@@ -109,8 +109,7 @@ class Job:
 
     def foretelling(self, chi: Float[Array, "p"]) -> Job:
         """The same equations, loads of load-dependent friction foretold by these parameters."""
-        sensor = self.mechanism.force_sensor
-        if not owners_of(self.mechanism, "Fl") and not (sensor is not None and sensor.angles):
+        if not owners_of(self.mechanism, "Fl"):
             return replace(self, foretold=chi)
         told = replace(self, foretold=chi)
         return replace(told, sources=tuple(told.rows_along(source.motion) for source in self.sources))

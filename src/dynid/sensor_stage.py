@@ -41,7 +41,6 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
         return replace(settled, notices=(*settled.notices, *check_wrench_log(job, some, sensor.start())))
     start = first_angles(job, sensor, some)
     fit, x, rounds, step = _iterated(job, experiment, sensor, start)
-    chi = _placed(job, fit.chi, sensor, x)
     shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
     words = f"{shown}; found in {rounds} linear fits, the last step {step:.1g} rad"
     if sensor.gravity == "estimate":
@@ -49,7 +48,7 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
     told = [*_told(sensor, x, step), *check_wrench_log(job, some, x)]
     return Settled(
-        job.foretelling(chi),
+        _linearised(job, x, fit.chi),
         settled.experiment,
         {**settled.choices, "angles of the sensor": words},
         (*settled.notices, *told),
@@ -75,24 +74,25 @@ def _iterated(
     names = [parameter.name for parameter in job.parameters]
     places = [names.index(name) for name in sensor.angles]
     # The first fit knows no tool, so that the angles have no column: it finds the tool at the start.
-    fit = linear_fit(job.foretelling(_placed(job, np.zeros(len(names)), sensor, x)), experiment, base)
+    fit = linear_fit(_linearised(job, x, None), experiment, base)
     rounds, step = 1, np.inf
     while rounds < _ROUNDS and step > _STEP:
-        fit = linear_fit(job.foretelling(_placed(job, fit.chi, sensor, x)), experiment, base)
-        seen = np.isin(places, fit.data.indices)
-        move = np.where(seen, fit.chi[places] - x, 0.0)
+        fit = linear_fit(_linearised(job, x, fit.chi), experiment, base)
+        move = np.where(np.isin(places, fit.data.indices), fit.chi[places], 0.0)
         step = float(np.max(np.abs(move)))
         x = x + move * min(1.0, _LONGEST / max(step, _LONGEST))
         rounds += 1
     return fit, x, rounds, step
 
 
-def _placed(job: Job, chi: Float[Array, "p"], sensor: ForceSensor, x: Float[Array, "a"]) -> Float[Array, "p"]:
-    """Standard parameters with these angles."""
-    names = [parameter.name for parameter in job.parameters]
-    placed = np.array(chi)
-    placed[[names.index(name) for name in sensor.angles]] = x
-    return placed
+def _linearised(job: Job, x: Float[Array, "a"], chi: Float[Array, "p"] | None) -> Job:
+    """The job with its equations about other angles, turning bodies of these parameters."""
+    sensor = job.mechanism.force_sensor
+    if sensor is None:
+        raise TypeError("a robot without force sensor has no such angles")
+    turned = replace(job.mechanism, force_sensor=replace(sensor, at=tuple(x.tolist())))
+    placed = replace(job, mechanism=turned, foretold=chi)
+    return replace(placed, sources=tuple(placed.rows_along(source.motion) for source in job.sources))
 
 
 def first_angles(job: Job, sensor: ForceSensor, some: SensorSamples) -> Float[Array, "a"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -50,17 +51,24 @@ def simulate_sensor_log(
     t = np.arange(round(duration * rate) + 1) / rate
     q = motion.q(t)
     chi = _values(mechanism, truth)
-    parameters = parameter_table(mechanism)
-    columns = SensorColumns(mechanism, parameters, range(6), payloads, chi)
+    turned = _turned(mechanism, truth)
+    columns = SensorColumns(turned, parameter_table(mechanism), range(6), payloads)
     tree = coordinate_map(mechanism).states(q, motion.dq(t), motion.ddq(t))
     packed = columns.packed(frame_motion(mechanism)(*tree), np.zeros((len(t), 6)), np.full(len(t), -1))
-    # Angles stand on both sides of the linearised rows: what they add there is no part of the wrench.
-    slopes = packed[columns.layout.start[1:] - 1]
-    wrench = (columns.layout.sums(packed, columns.layout.coefficients(chi)) - slopes).T
+    wrench = columns.layout.sums(packed, columns.layout.coefficients(chi)).T
     rng = np.random.default_rng(seed)
     wrench = wrench + np.repeat(sigma, 3) * rng.standard_normal(wrench.shape)
     q = q + encoder_sigma * rng.standard_normal(q.shape)
     return log_from_arrays(mechanism, t, q, wrench, name=name, payloads=payloads)
+
+
+def _turned(mechanism: Mechanism, truth: Mapping[str, float]) -> Mechanism:
+    """The robot with its sensor at the true angles."""
+    sensor = mechanism.force_sensor
+    if sensor is None:
+        return mechanism
+    at = tuple(truth.get(name, start) for name, start in zip(sensor.angles, sensor.start(), strict=True))
+    return replace(mechanism, force_sensor=replace(sensor, at=at))
 
 
 def _values(mechanism: Mechanism, truth: Mapping[str, float]) -> Float[Array, "p"]:

@@ -72,6 +72,7 @@ class ForceSensor:
         known, prior: Of the tool, as of any body.
         limits: Largest force [N] and moment [N m] that the sensor can report; None: not told.
         runs: Segments with a bias of their own.
+        at: Values of `angles` about which the equations are linearised, in [rad]; None: the description's.
     """
 
     body: str = BASE
@@ -86,6 +87,7 @@ class ForceSensor:
     prior: Mapping[str, float] = field(default_factory=dict)
     limits: tuple[float, float] | None = None
     runs: tuple[Run, ...] = ()
+    at: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for what, value, valid in (
@@ -144,6 +146,10 @@ class ForceSensor:
             a, b = np.sin(x) / x, (1 - np.cos(x)) / square
         turned = gravity + a * np.cross(v, gravity) + b * np.cross(v, np.cross(v, gravity))
         return np.asarray(turned)
+
+    def place(self) -> Float[Array, "a"]:
+        """Values of `angles` about which the equations are linearised, in [rad]."""
+        return self.start() if self.at is None else np.array(self.at)
 
     def start(self) -> Float[Array, "a"]:
         """Values of `angles` as the description has them, in [rad]."""

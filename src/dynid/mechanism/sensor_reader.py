@@ -76,7 +76,7 @@ def _range(entry: Entry, scope: Scope) -> tuple[float, float]:
 
 def sensor_from(options: Mapping[str, Any]) -> ForceSensor:
     """A sensor from plain values, as a script gives them or a result recorded them."""
-    valid = (*_KEYS, "R", "runs")
+    valid = (*_KEYS, "R", "runs", "at")
     for name in options:
         if name not in valid:
             raise InputError(
@@ -104,6 +104,7 @@ def sensor_from(options: Mapping[str, Any]) -> ForceSensor:
         runs=tuple(
             Run(str(log), int(number), float(start)) for log, number, start in options.get("runs", ())
         ),
+        at=None if options.get("at") is None else tuple(float(x) for x in options["at"]),
         **chosen,
     )
 
@@ -120,6 +121,7 @@ def sensor_document(sensor: ForceSensor) -> dict[str, Any]:
         "tool": {"name": sensor.tool, "known": dict(sensor.known), "prior": dict(sensor.prior)},
         **{name: getattr(sensor, name) for name in _CHOICES},
         "imu": None if sensor.imu is None else placed(sensor.imu),
+        "at": None if sensor.at is None else list(sensor.at),
         "runs": [[run.log, run.number, run.start] for run in sensor.runs],
         "range": None if sensor.limits is None else dict(zip(_RANGE, sensor.limits, strict=True)),
     }

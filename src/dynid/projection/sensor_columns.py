@@ -2,9 +2,8 @@
 
     s W(omega, dV) chi_tool + bias + J (x - x0) = measured,        J = d(s W chi0)/dx at x0
 
-x are the unknown angles (mounting, direction of gravity), linearised at `foretold` values chi0, x0; the
-known part J x0 stands on the right, so that the column of an angle is multiplied by the angle itself.
-Without `foretold` values the tool is nothing and J is zero.
+x are the unknown angles (mounting, direction of gravity), linearised at x0 (`ForceSensor.place`); what is
+found in their columns are corrections x - x0. Without `foretold` values chi0 there is no tool and J is zero.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class SensorColumns:
         parameters: Standard parameters, one per column.
         rows: Which of the six components are wanted.
         mounted: Payloads on the tool.
-        foretold: Values about which angles are linearised, shape (p,), SI; None: no tool.
+        foretold: Values of the bodies that angles turn, shape (p,), SI; None: there is nothing to turn.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class SensorColumns:
         chi = np.zeros(len(parameters)) if foretold is None else np.asarray(foretold, float)
         self._ten = sum((T @ _picked(chi, columns) for columns, T in self._maps), np.zeros(10))
         self._angles = [index[name] for name in sensor.angles]
-        self.x = sensor.start() if foretold is None else chi[self._angles]
+        self.x = sensor.place()
         self._constant = [index.get(f"Off_{name}", ABSENT) for name in COMPONENTS]
         self._runs = [[index.get(run_bias(name, run), ABSENT) for name in COMPONENTS] for run in sensor.runs]
         self.layout = self._layout()
@@ -106,7 +105,6 @@ class SensorColumns:
         if self._runs:
             share[run < 0] = 1.0 / len(self._runs)
             share[np.flatnonzero(run >= 0), run[run >= 0]] = 1.0
-        Y = measured + J @ self.x
         width = self.layout.start[1]
         out = np.empty((len(self.rows), width, n))
         for k, row in enumerate(self.rows):
@@ -114,7 +112,7 @@ class SensorColumns:
             out[k, :s] = shared[:, row].T
             out[k, s] = 1.0
             out[k, s + 1 : -1] = share.T
-            out[k, -1] = Y[:, row]
+            out[k, -1] = measured[:, row]
         return out.reshape(-1, n)
 
 
