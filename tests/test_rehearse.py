@@ -253,3 +253,11 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
         done = runner.invoke(main, ["rehearse", "scara.yaml", *flags.split()])
         assert done.exit_code == 2, done.output
         assert message in " ".join(done.output.split())
+
+
+def test_a_robot_on_locked_cables_is_rehearsed() -> None:
+    plan = RehearsalPlan(Experiment(robot="cable4"), Simulation(rate=100.0, duration=2.0), seed=2)
+    found = rehearse(plan, 2)
+    assert found.runs == 2
+    assert any(one.name == "MZ/M_platform" for one in found.parameters)
+    assert "releases" in found.plan["log 1"]

@@ -457,3 +457,20 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
         done = runner.invoke(main, ["simulate", "scara", *flags.split()])
         assert done.exit_code == 2, done.output
         assert message in " ".join(done.output.split())
+
+
+def test_a_robot_on_locked_cables_is_let_go(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    done = runner.invoke(main, ["simulate", "cable4", "--duration", "1", "--rate", "50", "--seed", "1"])
+    assert done.exit_code == 0, done.output
+    assert "random releases" in done.output
+    robot = robot_of("cable4")
+    log = read_log(tmp_path / "cable4.csv", robot, need_effort=False)
+    assert len(log.segments) == 12
+    document = json.loads((tmp_path / "cable4.truth.json").read_text())
+    assert document["parameters"]["M_platform"] == 10.0
+    (tmp_path / "path.csv").write_text("t,q_1\n0,0\n1,1\n")
+    done = runner.invoke(main, ["simulate", "cable4", "--motion", "path.csv"])
+    assert done.exit_code == 2
+    assert "it follows no trajectory" in " ".join(done.output.split())

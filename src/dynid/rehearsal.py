@@ -24,6 +24,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
+from dynid.simulated_free import FreeSimulated, simulate_free, swings
 from dynid.simulated_motion import chosen_motion, file_motion, log_motion
 from dynid.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
@@ -68,16 +69,16 @@ class Rehearser:
             self._simulated(k, _entry(entry), int(seeds[k].generate_state(1)[0]))
             for k, entry in enumerate(entries)
         )
-        _refuse_silence(plan.simulation)
 
     def logs(self, number: int) -> list[Log]:
         """The logs of the run of that number: the same in every process, and in whatever order."""
         own = np.random.SeedSequence(self._noise.entropy, spawn_key=(*self._noise.spawn_key, number))
         pairs = zip(self.simulated, own.spawn(len(self.simulated)), strict=True)
+        name = f"run {number + 1}, log"
         return [
-            one.recording(seed, anywhere=True).log(
-                self.robot, one.settings.payloads, f"run {number + 1}, log {k + 1}"
-            )
+            one.log(seed, f"{name} {k + 1}", self.robot)
+            if isinstance(one, FreeSimulated)
+            else one.log(seed, f"{name} {k + 1}", self.robot, anywhere=True)
             for k, (one, seed) in enumerate(pairs)
         ]
 
@@ -90,8 +91,14 @@ class Rehearser:
                 return Draw(number, failed=str(error) or type(error).__name__)
         return self.draw(number, fit.parts.parameters, fit)
 
-    def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated:
+    def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
         """The course of one log, simulated once: only noise differs between runs."""
+        if swings(self.true_robot):
+            self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
+            mounted = tuple(entry.payloads) or self.plan.simulation.payloads
+            free = replace(self.plan.simulation, seed=seed, payloads=mounted)
+            return simulate_free(self.true_robot, free)
+        _refuse_silence(self.plan.simulation)
         motion, settings, words = self._motion(entry, seed)
         settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
         self.words[f"log {k + 1}"] = words
@@ -185,9 +192,9 @@ def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
         "engine": plan.simulation.engine,
         **here.words,
         "rate": ", ".join(dict.fromkeys(f"{one.settings.rate:g} Hz" for one in here.simulated)),
-        "length": ", ".join(dict.fromkeys(f"{one.course.t[-1]:g} s" for one in here.simulated)),
-        "effort noise": _range(sensing.effort_sigma),
-        "encoder steps": _range(sensing.resolution),
+        "length": ", ".join(dict.fromkeys(f"{one.length:g} s" for one in here.simulated)),
+        **({} if swings(here.robot) else {"effort noise": _range(sensing.effort_sigma)}),
+        **({} if swings(here.robot) else {"encoder steps": _range(sensing.resolution)}),
     }
     notices = tuple(dict.fromkeys(notice for one in here.simulated for notice in one.notices))
     return {

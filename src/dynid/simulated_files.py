@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,18 @@ def check_target(path: Path) -> Path:
 
 def write_simulated(simulated: Simulated, path: Path) -> tuple[Path, Path]:
     """Write the log and `NAME.truth.json` beside it, each whole or not at all."""
+    columns = simulated.recording().columns()
+    return write_both(path, lambda part: write_columns(columns, part), truth_document(simulated, path.name))
+
+
+def write_both(path: Path, write: Callable[[Path], object], document: Mapping[str, Any]) -> tuple[Path, Path]:
+    """A log that `write` writes, and the truth beside it, each whole or not at all."""
     truth = path.with_name(f"{path.stem}.truth.json")
     part = path.with_name(f".{path.name}.new{path.suffix}")
     try:
-        write_columns(simulated.recording().columns(), part)
+        write(part)
         part.replace(path)
-        write_file(truth, json_text(truth_document(simulated, path.name)))
+        write_file(truth, json_text(dict(document)))
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"

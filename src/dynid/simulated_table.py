@@ -14,8 +14,8 @@ from dynid.excitation.wrench_table import wrench_table, write_wrench_table
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import TableLog
 from dynid.notices import Notice
-from dynid.report.json_file import json_text, plain
-from dynid.report.output import write_file
+from dynid.report.json_file import plain
+from dynid.simulated_files import write_both
 from dynid.simulated_motion import chosen_motion
 from dynid.simulation import Simulation
 from dynid.truth import SCHEMA, true_values
@@ -75,7 +75,6 @@ def simulate_table(mechanism: Mechanism, settings: Simulation, instants: int, di
 
 def write_table(simulated: SimulatedTable, robot: str, path: Path) -> tuple[Path, Path]:
     """Write the table and `NAME.truth.json` beside it."""
-    truth = path.with_name(f"{path.stem}.truth.json")
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "robot": robot,
@@ -84,11 +83,4 @@ def write_table(simulated: SimulatedTable, robot: str, path: Path) -> tuple[Path
         "parameters": plain(dict(simulated.values)),
         "choices": dict(simulated.choices),
     }
-    try:
-        write_wrench_table(simulated.log, path, simulated.digits)
-        write_file(truth, json_text(document))
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
-        ) from error
-    return path, truth
+    return write_both(path, lambda part: write_wrench_table(simulated.log, part, simulated.digits), document)

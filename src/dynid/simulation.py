@@ -33,6 +33,7 @@ from dynid.truth import Truth, believed_values, true_values
 ENGINES = ("inverse", "dynid", "mujoco")
 BELIEFS = ("prior", "truth")
 STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short ones
+Seed = int | np.random.SeedSequence | None
 _FEWEST = 10  # samples of a log
 
 
@@ -111,20 +112,33 @@ class Simulated:
     run: PlantRun | None = None
     notices: tuple[Notice, ...] = ()
 
-    def recording(self, seed: int | np.random.SeedSequence | None = None, **changes: object) -> Recording:
+    @property
+    def length(self) -> float:
+        """Of the log, in [s]."""
+        return float(self.course.t[-1])
+
+    def recording(self, seed: Seed = None, *, anywhere: bool = False) -> Recording:
         """One recording; another seed gives other noise of the same course.
 
         Args:
             seed: Of the noise; default that of the settings.
-            changes: Fields of the sensing that differ.
+            anywhere: Whether the encoders' steps begin anywhere, as at another start of the robot.
         """
         own = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
-        sensing = replace(self.settings.sensing, **changes)  # type: ignore[arg-type]
+        sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
         return recorded(self.course, sensing, np.random.default_rng(own))
 
-    def log(self, seed: int | np.random.SeedSequence | None = None, name: str = "simulated") -> Log:
-        """The same as a log that was read."""
-        return self.recording(seed).log(self.mechanism, self.settings.payloads, name)
+    def log(
+        self,
+        seed: Seed = None,
+        name: str = "simulated",
+        mechanism: Mechanism | None = None,
+        *,
+        anywhere: bool = False,
+    ) -> Log:
+        """The same as a log that was read, for this robot or for what somebody takes it for."""
+        recording = self.recording(seed, anywhere=anywhere)
+        return recording.log(mechanism or self.mechanism, self.settings.payloads, name)
 
 
 def simulate(

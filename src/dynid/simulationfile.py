@@ -21,7 +21,7 @@ from dynid.plant.settings import CONTROLLERS, ControllerSettings, PlantSettings
 from dynid.simulated_motion import KINDS, MotionChoice
 from dynid.simulation import BELIEFS, ENGINES, STEPS, Simulation
 from dynid.strict_yaml import PathLike, read_yaml
-from dynid.truth import Truth, has_demo
+from dynid.truth import Truth, built_in_free, has_demo
 
 T = TypeVar("T")
 SCHEMA = "dynid.simulation/1"
@@ -60,6 +60,9 @@ def default_simulation(mechanism: Mechanism) -> Simulation:
     """A built-in robot's own experiment, else a random motion at 1 kHz without noise."""
     if not has_demo(mechanism):
         return Simulation()
+    free = built_in_free(mechanism)
+    if free is not None:
+        return Simulation(rate=free.rate, duration=free.duration)
     from dynid.mechanism.load import load_robot
     from dynid.robots.demo_file import demo_file, read_demo
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynid.entry import root_entry
 from dynid.errors import InputError, nearest
@@ -19,6 +19,9 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.scope import Scope
 from dynid.notices import Notice
 from dynid.strict_yaml import read_yaml
+
+if TYPE_CHECKING:
+    from dynid.robots.free_demo import FreeDemo
 
 SCHEMA = "dynid.truth/1"
 
@@ -106,7 +109,9 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
         return prior_values(mechanism)
     if source == "demo":
         # Of the robot as it is built in: an experiment may have given it other payloads or drive terms.
-        return dict(read_demo(demo_file(mechanism.name), load_robot(mechanism.name)).truth)
+        built_in = load_robot(mechanism.name)
+        free = built_in_free(built_in)
+        return dict((free or read_demo(demo_file(built_in.name), built_in)).truth)
     path = Path(source)
     if path.name.endswith(".demo.yaml"):
         return dict(read_demo(path, mechanism).truth)
@@ -118,6 +123,14 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
                 f"robot '{mechanism.name}' has no parameter '{name}'" + nearest(name, names), file=path
             )
     return values
+
+
+def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
+    """The experiment of a built-in robot that swings on locked cables; None for any other."""
+    from dynid.robots.demo_file import demo_file
+    from dynid.robots.free_demo import read_free_demo
+
+    return read_free_demo(demo_file(mechanism.name), mechanism) if has_demo(mechanism) else None
 
 
 def has_demo(mechanism: Mechanism) -> bool:

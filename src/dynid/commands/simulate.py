@@ -48,6 +48,7 @@ def simulate(
     from dynid.report.console import standard_console
     from dynid.report.tables import plain_table, print_warnings, verbatim
     from dynid.simulated_files import check_target, described, write_simulated
+    from dynid.simulated_free import simulate_free, swings, write_free
     from dynid.simulated_table import simulate_table, write_table
     from dynid.simulation import simulate as run
     from dynid.simulationfile import default_simulation, read_simulation, with_flags
@@ -71,8 +72,12 @@ def simulate(
     else:
         if instants or digits:
             raise click.UsageError("--instants and --digits belong to --table")
-        found = run(mechanism, settings)
-        files, told, words = write_simulated(found, target), found.notices, described(found)
+        if swings(mechanism):
+            free = simulate_free(mechanism, settings)
+            files, told, words = write_free(free, target), free.notices, free.described()
+        else:
+            found = run(mechanism, settings)
+            files, told, words = write_simulated(found, target), found.notices, described(found)
     console = standard_console()
     print_warnings(console, told)
     shown_table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))
