@@ -188,3 +188,12 @@ def test_lengths_have_columns_of_their_own(load) -> None:
     found = match(("t", "x", "y", "z", "qw", "qx", "qy", "qz", "l0_1", "l0_c2"), slots(robot), {}, "log")
     assert found["q_8"].name == "l0_1"
     assert found["q_9"].name == "l0_c2"
+
+
+def test_mujoco_plants_have_no_cables() -> None:
+    pytest.importorskip("mujoco")
+    from dynid.plant.mujoco_model import mujoco_model
+
+    robot = load_robot("cable8")
+    with pytest.raises(InputError, match="hangs on cables"):
+        mujoco_model(robot, {"M_platform": 8.0})

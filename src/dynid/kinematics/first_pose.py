@@ -68,10 +68,15 @@ def _not_assembled(mechanism: Mechanism, closure: Closure) -> InputError:
         else ""
     )
     return InputError(
-        f"the loops of robot '{mechanism.name}' cannot be assembled: '{name}' {how}{why}",
+        f"the {_closures(mechanism)} of robot '{mechanism.name}' cannot be assembled: '{name}' {how}{why}",
         file=mechanism.file,
         remedy="check frames and lengths, or give a nearer pose under `start:`",
     )
+
+
+def _closures(mechanism: Mechanism) -> str:
+    kinds = [name for name, own in (("loops", mechanism.loops), ("cables", mechanism.cables)) if own]
+    return " and ".join(kinds) or "closures"
 
 
 def contradicting(mechanism: Mechanism) -> tuple[str, ...]:

@@ -70,6 +70,12 @@ def mujoco_model(
         step: Of the integration, in [s]: the loops' stiffness follows it.
         softness: Of the loops.
     """
+    if mechanism.cables:
+        raise InputError(
+            f"robot '{mechanism.name}' hangs on cables, which this plant does not have",
+            file=mechanism.file,
+            remedy="simulate it by its equations: simulate_log, or simulate_free_motions with locked cables",
+        )
     mj = _mujoco()
     chi = parameter_vector(mechanism, truth)
     names = [parameter.name for parameter in parameter_table(mechanism)]
