@@ -91,7 +91,7 @@ def wrench_table(
     bodies = len(robot.bodies)
     R = moved.R[:, :bodies]
     signals = {
-        "quaternion": np.array([[quaternion_of(one) for one in row] for row in R]).reshape(len(t), bodies, 4),
+        "quaternion": quaternion_of(R),
         "position": moved.p[:, :bodies],
         "omega": moved.V[:, :bodies, 3:],
         "alpha": moved.dV[:, :bodies, 3:],
@@ -138,7 +138,11 @@ def rounded(x: Float[Array, "*n"], digits: int | None) -> Float[Array, "*n"]:
     """Numbers as printed with so many significant figures."""
     if digits is None:
         return np.asarray(x)
-    return np.array([float(f"{one:.{digits}g}") for one in np.ravel(x)]).reshape(np.shape(x))
+    size = np.floor(np.log10(np.where(x == 0.0, 1.0, np.abs(x))))
+    places = digits - 1.0 - size
+    # Dividing by a power of ten gives the float nearest to the printed number; its inverse is no float.
+    up, down = 10.0 ** np.maximum(places, 0.0), 10.0 ** np.maximum(-places, 0.0)
+    return np.asarray(np.rint(x / down * up) / up * down)
 
 
 def _figures(x: Float[Array, "*n"], digits: int | None) -> Float[Array, "*n"]:

@@ -20,18 +20,20 @@ def rotation_of(quaternion: Float[Array, "*n 4"]) -> Float[Array, "*n 3 3"]:
     return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
 
 
-def quaternion_of(R: Float[Array, "3 3"]) -> Float[Array, "4"]:
-    """Unit quaternion of a rotation, w not negative.
+def quaternion_of(R: Float[Array, "*n 3 3"]) -> Float[Array, "*n 4"]:
+    """Unit quaternions of rotations, w not negative.
 
     4 q q^T is known entry by entry; the row of its largest diagonal entry is q but for its length.
     """
-    wx, wy, wz = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
-    t = np.trace(R)
-    xx, yy, zz = 1.0 - t + 2.0 * np.diag(R)
+    wx, wy, wz = (R[..., j, i] - R[..., i, j] for i, j in ((1, 2), (2, 0), (0, 1)))
+    xy, xz, yz = (R[..., i, j] + R[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))
+    t = np.trace(R, axis1=-2, axis2=-1)
+    xx, yy, zz = (1.0 - t + 2.0 * R[..., i, i] for i in range(3))
     rows = np.array([[1.0 + t, wx, wy, wz], [wx, xx, xy, xz], [wy, xy, yy, yz], [wz, xz, yz, zz]])
-    q = rows[int(np.argmax(np.diag(rows)))]
-    return np.asarray(q / np.linalg.norm(q) * (1.0 if q[0] >= 0.0 else -1.0))
+    largest = np.argmax(np.diagonal(rows, axis1=0, axis2=1), axis=-1)
+    q = np.take_along_axis(np.moveaxis(rows, (0, 1), (-2, -1)), largest[..., None, None], axis=-2)[..., 0, :]
+    sign = np.where(q[..., :1] >= 0.0, 1.0, -1.0)
+    return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True) * sign)
 
 
 def angles_of(R: Float[Array, "*n 3 3"], angles: str) -> Float[Array, "*n 3"]:

@@ -157,7 +157,7 @@ def table_log(
         position_names=(),
         effort_names=tuple(f"{body} {column}" for body in table.bodies for column in columns),
         segments=((0, n),),
-        dt=INSTANT,
+        dt=INSTANT if n <= _MOST_BLOCKS else _BLOCK_SECONDS / -(-n // _MOST_BLOCKS),
         valid=np.ones(n, dtype=bool),
         payloads=payloads,
         table=table,
@@ -175,5 +175,7 @@ def _alike(x: Float[Array, "n *c"], rng: np.random.Generator, copies: int) -> Fl
     return found.reshape(-1, *x.shape[1:])
 
 
-# Stands in for a step where there is none: every instant is a block of its own.
+# Stands in for a step where there is none, so long that every instant is a block of its own when rows are
+# condensed; of longer tables several instants share one.
 INSTANT = 1.0
+_MOST_BLOCKS, _BLOCK_SECONDS = 384, 0.25

@@ -108,19 +108,20 @@ def _body_numbers(
     """Number (from 0) of the body of each row; names through `wrench: {names: ...}`."""
     bodies = list(mechanism.bodies)
     numbers = raw.columns.get(column)
-    cells = text_column(path, column) if numbers is None else [f"{x:g}" for x in numbers]
     _check_names(settings, mechanism)
-    place: dict[str, int] = {}
-    for row, cell in enumerate(cells):
-        if cell in place:
-            continue
+    cells, first, which = np.unique(
+        text_column(path, column) if numbers is None else numbers, return_index=True, return_inverse=True
+    )
+    place = []
+    for row, found in sorted(zip(first.tolist(), cells.tolist(), strict=True)):
+        cell = found if isinstance(found, str) else f"{found:g}"
         name = settings.names.get(cell, cell)
         if name in bodies:
-            place[cell] = bodies.index(name)
+            place.append((row, bodies.index(name)))
         elif name.isdigit() and 1 <= int(name) <= len(bodies):
-            place[cell] = int(name) - 1
+            place.append((row, int(name) - 1))
         elif name.lower() in (BASE, "ground", "0"):
-            place[cell] = -1  # printed by some programs; the base has no equations
+            place.append((row, -1))  # printed by some programs; the base has no equations
         else:
             raise InputError(
                 f"unknown body '{cell}'" + nearest(cell, bodies),
@@ -129,7 +130,8 @@ def _body_numbers(
                 remedy="name or number the bodies as the robot file does, or map them: wrench: {names:"
                 f" {{{cell}: {bodies[0]}}}}}",
             )
-    return np.array([place[cell] for cell in cells], dtype=np.int64)
+    number = dict(place)
+    return np.array([number[row] for row in first.tolist()], dtype=np.int64)[which.reshape(-1)]
 
 
 def _check_names(settings: WrenchSettings, mechanism: Mechanism) -> None:

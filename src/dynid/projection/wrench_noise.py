@@ -29,7 +29,7 @@ def column_noise(sources: Sequence[WrenchRows]) -> Float[Array, "p"]:
     rng = np.random.default_rng(_SEED)
     for source in sources:
         known = source.layout.columns != ABSENT
-        for _, change in changes(source, rng, _DRAWS):
+        for _, _, change in changes(source, rng, _DRAWS):
             moved = np.sum(change**2, axis=(1, 2)) / _DRAWS
             np.add.at(squares, source.layout.columns[known], moved[known])
     return np.sqrt(squares)
@@ -37,21 +37,24 @@ def column_noise(sources: Sequence[WrenchRows]) -> Float[Array, "p"]:
 
 def changes(
     source: WrenchRows, rng: np.random.Generator, draws: int
-) -> Iterator[tuple[Float[Array, "e n"], Float[Array, "e n d"]]]:
-    """Packed entries of some instants, and how disturbed tables change them, tile by tile.
+) -> Iterator[tuple[slice, Float[Array, "e n"], Float[Array, "e n d"]]]:
+    """Some draws, packed entries of some instants, and how these draws change them.
 
     Args:
         source: Equations of a table.
         rng: Source of the disturbances.
         draws: How many disturbed tables.
     """
-    other = source.like(source.table.disturbed(rng, draws))
-    n, tile = len(source.table.t), max(1, _TILE // draws)
-    for at in range(0, n, tile):
-        stop = min(at + tile, n)
-        ((_, own, _),) = source.rows(at, stop, tile)
-        ((_, moved, _),) = other.rows(at * draws, stop * draws, tile * draws)
-        yield own, moved.reshape(len(own), stop - at, draws) - own[:, :, None]
+    n = len(source.table.t)
+    copies = max(1, min(draws, _TILE // n))
+    for first in range(0, draws, copies):
+        d = min(copies, draws - first)
+        other, tile = source.like(source.table.disturbed(rng, d)), max(1, _TILE // d)
+        for at in range(0, n, tile):
+            stop = min(at + tile, n)
+            ((_, own, _),) = source.rows(at, stop, tile)
+            ((_, moved, _),) = other.rows(at * d, stop * d, tile * d)
+            yield slice(first, first + d), own, moved.reshape(len(own), stop - at, d) - own[:, :, None]
 
 
 def untold(sources: Sequence[WrenchRows]) -> dict[str, str]:

@@ -37,7 +37,8 @@ class Clusters:
         rows: Number of rows, shape (n,).
         runs: Number of the run (a log, or a segment of it) of each cluster, shape (n,).
         seconds: Mean length of a cluster in [s].
-        instants: Whether clusters are instants of a table, which have no length.
+        instants: Whether clusters are made of instants of a table, which have no length.
+        single: Whether each of them is one instant.
     """
 
     root: Float[Array, "k p"]
@@ -47,6 +48,7 @@ class Clusters:
     runs: Int[Array, "n"]
     seconds: float
     instants: bool = False
+    single: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -118,7 +120,8 @@ def clusters_of(
             M[c] += Z.T @ Z
             s[c] += Z.T @ (weight * (block.Y - block.W @ part))
             rows[c] += block.n_rows
-    return Clusters(root, M, s, rows, runs, length, all(group.instants for group in system.groups))
+    instants = all(group.instants for group in system.groups)
+    return Clusters(root, M, s, rows, runs, length, instants, instants and length >= 1.0)
 
 
 def duration(system: System) -> float:

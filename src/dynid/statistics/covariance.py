@@ -256,7 +256,7 @@ def _scaled(
 
 def _blocks(clusters: Clusters) -> str:
     if clusters.instants:
-        return f"{len(clusters)} instants"
+        return f"{len(clusters)} {'instants' if clusters.single else 'groups of instants'}"
     return f"{len(clusters)} blocks of {clusters.seconds:.2g} s"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -21,8 +22,8 @@ from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_noise import changes
 
 _SEED = 20200311
-_MOST_INSTANTS = 500  # above, some draws must do for a floor
-_FEW_DRAWS = 24
+# Draws for the covariance of a small table, and what a long one may cost: draws times instants.
+_SPARE_DRAWS, _MOST_WORK, _FEWEST = 48, 60_000, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,20 +63,21 @@ def rounding(
         weights: Of the groups, shape (g,).
     """
     rng = np.random.default_rng(_SEED)
-    long = max(len(source.table.t) for source in sources) > _MOST_INSTANTS
-    draws = _FEW_DRAWS if long else 3 * S.shape[1] + 2 * _FEW_DRAWS
-    scores = np.zeros((draws, S.shape[1]))
+    instants = sum(len(source.table.t) for source in sources)
+    draws = int(np.clip(_MOST_WORK // instants, _FEWEST, 3 * S.shape[1] + _SPARE_DRAWS))
+    scores = np.zeros((len(chi), draws))
     squares, counts = np.zeros(len(weights)), np.zeros(len(weights))
     for source, place in zip(sources, places, strict=True):
         layout = source.layout
         group = np.array([place[k] for k in range(len(layout.start) - 1)])
         factors = layout.coefficients(chi)
-        for own, change in changes(source, rng, draws):
-            e, n, _ = change.shape
-            moved = layout.sums(change.reshape(e, -1), factors).reshape(-1, n, draws)
+        for some, own, change in changes(source, rng, draws):
+            e, n, d = change.shape
+            moved = layout.sums(change.reshape(e, -1), factors).reshape(-1, n, d)
             rho = change[layout.start[1:] - 1] - moved
-            W = np.einsum("nkp,k->knp", layout.dense(own, len(chi)), np.square(weights[group]))
-            scores += np.einsum("knp,knd->dp", W, rho, optimize=True) @ S
+            for k, (start, end) in enumerate(pairwise(layout.start)):  # W^T rho, row by row
+                columns = layout.columns[start : end - 1]
+                scores[columns, some] += weights[group[k]] ** 2 * (own[start : end - 1] @ rho[k])
             np.add.at(squares, group, np.sum(rho**2, axis=(1, 2)))
-            np.add.at(counts, group, n * draws)
-    return Rounding(scores @ root @ root.T, np.sqrt(squares / np.maximum(counts, 1.0)))
+            np.add.at(counts, group, n * d)
+    return Rounding(scores.T @ S @ root @ root.T, np.sqrt(squares / np.maximum(counts, 1.0)))

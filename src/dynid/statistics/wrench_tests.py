@@ -20,6 +20,7 @@ from dynid.statistics.uncertainty import student_t95
 _AXES = ("x", "y", "z")
 _SEEN = 1e-6  # of the acceleration (gravity included): less along a direction says nothing of the mass
 _SURE, _MATTERS = 1e-3, 1e-3
+_TILE = 2048
 _BALANCED = 0.05  # what a balance may leave of the wrenches to be called one
 
 
@@ -69,15 +70,14 @@ def _forces(
     k = [block.body for block in source.blocks].index(body)
     others = chi.copy()
     others[mass] = 0.0
-    n, rows = len(source.table.t), slice(6 * k, 6 * k + 3)
-    factors = source.layout.coefficients(others)
-    for _, packed, weights in source.rows(0, n, n):
-        fine = weights[6 * k] > 0
+    rows, factors = slice(6 * k, 6 * k + 3), source.layout.coefficients(others)
+    accelerations, forces = [np.zeros((0, 3))], [np.zeros((0, 3))]
+    for at, packed, weights in source.rows(0, len(source.table.t), _TILE):
+        fine = at + np.flatnonzero(weights[6 * k] > 0)
         rest = (packed[source.layout.start[1:] - 1] - source.layout.sums(packed, factors))[rows]
-        R = source.moved.R[fine, body]
-        a = source.moved.a[fine, body] - source.mechanism.gravity
-        return a, np.asarray(np.einsum("nij,nj->ni", R, rest.T[fine]))
-    return np.zeros((0, 3)), np.zeros((0, 3))
+        accelerations.append(source.moved.a[fine, body] - source.mechanism.gravity)
+        forces.append(np.einsum("nij,nj->ni", source.moved.R[fine, body], rest.T[fine - at]))
+    return np.concatenate(accelerations), np.concatenate(forces)
 
 
 def _along_axes(name: str, a: Float[Array, "n 3"], force: Float[Array, "n 3"]) -> list[DirectionMass]:
@@ -136,8 +136,9 @@ def mass_words(masses: Sequence[DirectionMass]) -> str:
 def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None:
     """Refuse masses that are negative as a rule and balance all the same: the wrenches are the reactions."""
     negative = [name for name, value in masses.items() if value < 0.0]
-    left = max(balance_residual(source) or 0.0 for source in sources)
-    if 2 * len(negative) <= len(masses) or left > _BALANCED:
+    if 2 * len(negative) <= len(masses):
+        return
+    if max(balance_residual(source) or 0.0 for source in sources) > _BALANCED:
         return
     by = sources[0].settings.exerted_by
     other = BODY if by == PARENT else PARENT
