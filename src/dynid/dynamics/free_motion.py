@@ -115,13 +115,13 @@ def integrated(
     """
     n_q = start[0].shape[1]
 
-    def slope(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
+    def slope(state: Array) -> Array:
         pose, rates = unit_quaternions(robot.robot, state[:, :n_q]), state[:, n_q:]
         none = np.zeros((len(state), len(robot.robot.actuators)))
         ddq = dynamics.accelerations(pose, rates, none).ddq
         return np.concatenate([position_rates(robot.robot, pose, rates), ddq], axis=1)
 
-    def repair(state: Float[Array, "n s"]) -> Float[Array, "n s"]:
+    def repair(state: Array) -> Array:
         pose = unit_quaternions(robot.robot, state[:, :n_q])
         return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
 
