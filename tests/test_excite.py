@@ -200,6 +200,23 @@ def test_closed_robots_keep_their_loops_and_all_limits() -> None:
         assert q[:, j].max() <= high
 
 
+def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -> None:
+    found = excite("rrr3", replace(QUICK, starts=1, hops=0, along="platform"))
+    assert found.moved == ("platform_x", "platform_y", "platform_yaw")
+    assert found.names == ("motor1", "motor2", "motor3")
+    assert min(one.margin_percent for one in found.limits) >= 0.0
+    robot = load_robot("rrr3")
+    for j, name in enumerate(found.names):
+        low, high = robot.limits[name]["q"]
+        assert low <= found.q[:, j].min()
+        assert found.q[:, j].max() <= high
+        assert np.abs(found.dq[:, j]).max() <= robot.limits[name]["dq"]
+    with pytest.raises(InputError, match="'distal1' moves in x, y, yaw"):
+        excite("fivebar", replace(QUICK, along="distal1"))
+    with pytest.raises(InputError, match="is a tree"):
+        excite("scara", replace(QUICK, along="quill"))
+
+
 def test_the_same_seed_gives_the_same_motion_in_any_number_of_processes(tmp_path: Path) -> None:
     name = pair(tmp_path)
     settings = replace(QUICK, starts=3, hops=1)

@@ -40,7 +40,9 @@ def promised(plan: Plan, z: np.ndarray, noise: tuple[float, ...], weight: float)
     from dynid.excitation.optimal.predicted import promise
 
     t = np.arange(400) / 400 * plan.family.period
-    return promise(plan.path, plan.states(z, t), plan.base, np.array(noise), weight / 400, model=plan.mechanism.model)
+    return promise(
+        plan.path, plan.states(z, t), plan.base, np.array(noise), weight / 400, model=plan.mechanism.model
+    )
 
 
 def study(name: str, draws: int, settings: ExciteSettings) -> None:

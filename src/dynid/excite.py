@@ -44,6 +44,7 @@ from dynid.truth import Truth, has_demo, true_values
 Progress = Callable[[str, float], None]
 _PROMISED = 400  # samples by which sigma is foretold
 _NOISE_SHARE = 0.01
+_RANDOM = 10  # random motions, of which the best stands for what there was before
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ class Excitation:
         criterion: Value of the best start.
         starts: All starts; `best` is the number of the one taken.
         limits: Every limit with what is left of it.
-        before, after: What the random motion of the best start and the motion found promise.
+        before, after: What the best of ten random motions and the motion found promise.
         base_names, base_units: Of the parameters promised.
     """
 
@@ -221,9 +222,10 @@ def _finished(
     states = plan.states(z, t)
     if states is None:
         raise InputError("the motion found leaves what the loops allow", remedy="ask for a higher --rate")
-    q, dq, ddq = measured_motion(plan.mechanism, states.q, states.dq, states.ddq)
+    q, dq, ddq = measured_motion(plan.mechanism, *plan.own(states))
     moved = plan.family.motion(x)
-    motion = ClosedMotion(plan.mechanism, plan.path.names, moved) if plan.mechanism.loops else moved
+    led = plan.path.mechanism
+    motion = ClosedMotion(led, plan.path.names, moved) if led.loops else moved
     return Excitation(
         robot=plan.mechanism.name,
         settings=inputs.settings,
@@ -240,7 +242,7 @@ def _finished(
         starts=starts,
         best=best.number,
         limits=tuple(uses),
-        before=_promised(plan, inputs, plan.starter.begin(best.number)),
+        before=_promised(plan, inputs, plan.starter.best_random(_RANDOM)),
         after=_promised(plan, inputs, z),
         base_names=plan.base.names,
         base_units=plan.base.units,

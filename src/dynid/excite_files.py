@@ -196,7 +196,7 @@ def report_page(found: Excitation) -> str:
     plan = found.plan
     t = np.linspace(0.0, plan.family.period, 801)
     states = plan.states(np.array(found.starts[found.best].z), t)
-    q = states.q if states is not None else np.zeros((0, len(plan.mechanism.positions)))
+    q = plan.own(states)[0] if states is not None else np.zeros((0, len(plan.mechanism.positions)))
     tip = tip_of(plan.mechanism)
     rows = [
         {"name": name, "unit": unit, "before": before, "after": after, "gain": before / after}

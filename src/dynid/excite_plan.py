@@ -24,6 +24,7 @@ from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
 from dynid.excitation.optimal.soft_efforts import EffortLimits
 from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
+from dynid.excite_along import guided
 from dynid.info import structural_base, variant
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
@@ -54,6 +55,7 @@ class ExciteSettings:
         rate: Samples a second of the recording, in [Hz]; repeats: periods recorded.
         margin: Share of every limit that stays unused.
         payloads: Mounted on the robot. ties: of the robot file, applied.
+        along: Body whose pose the series moves, on a closed robot; empty: independent joints.
     """
 
     criterion: str = "logdet"
@@ -70,6 +72,7 @@ class ExciteSettings:
     margin: float = 0.02
     payloads: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
+    along: str = ""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -108,6 +111,7 @@ class Plan:
     """A problem that is ready to be solved, and what it is made of.
 
     Attributes:
+        mechanism: The robot; that of the path is led by a pose where the series moves one.
         box: Limits as given; the problem keeps a margin from them.
         exact: Limits that are not linear, without margin and with friction as it is.
         plain: Information with friction as it is.
@@ -125,9 +129,14 @@ class Plan:
     starter: Starter
 
     def states(self, z: Float[Array, "v"], t: Float[Array, "n"]) -> RobotStates | None:
-        """The robot at some times of a motion."""
+        """The robot of the path at some times of a motion."""
         x, B = self.problem.blocks.coefficients(z), self.family.matrices(t)
         return self.path.states((B[0] @ x, B[1] @ x, B[2] @ x))
+
+    def own(self, states: RobotStates) -> tuple[Array, Array, Array]:
+        """Positions and rates of the robot's own coordinates: those that lead it stand behind them."""
+        n_q, n_v = len(self.mechanism.positions), len(self.mechanism.coordinates)
+        return states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v]
 
 
 def planned_robot(name: str, payloads: tuple[str, ...] = ()) -> Mechanism:
@@ -151,7 +160,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
     robot = planned_robot(inputs.robot, settings.payloads)
     base = planned_base(robot, settings)
     noise = np.array(inputs.noise)
-    path: Path = ClosedPath(robot, noise) if robot.loops else TreePath(robot)
+    own, names = robot, None
+    if settings.along:
+        robot, names = guided(robot, settings.along)
+    path: Path = ClosedPath(robot, noise, names) if robot.loops else TreePath(robot)
     terms = settings.terms if settings.terms is not None else TERMS.get(settings.family, 5)
     family = family_of(settings.family, terms, settings.period)
     box, rest = _box(robot, path)
@@ -183,7 +195,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     plain = Information(path, base, noise, **common)
     efforts = None if chi is None else EffortLimits(path, chi, mounted=settings.payloads)
     starter = Starter(problem, plain, exact, settings.hops, settings.seed, settings.starts)
-    return Plan(robot, base, path, family, box, problem, exact, plain, efforts, starter)
+    return Plan(own, base, path, family, box, problem, exact, plain, efforts, starter)
 
 
 def make_starter(inputs: PlanInputs) -> Starter:

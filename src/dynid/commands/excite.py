@@ -47,6 +47,7 @@ from dynid.commands.shared import shown
     type=click.IntRange(min=1),
     help="Free motions of a cable robot.",
 )
+@click.option("--along", default="", metavar="BODY", help="Move the pose of this body of a closed robot.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes [default: 1 for few starts, else all cores]."
 )
@@ -73,6 +74,7 @@ def excite(
     payloads: tuple[str, ...],
     ties: tuple[str, ...],
     motions: int,
+    along: str,
     jobs: int | None,
     out: Path | None,
 ) -> None:
@@ -118,6 +120,7 @@ def excite(
         margin=margin,
         payloads=payloads,
         ties=ties,
+        along=along,
     )
     with _resumable(journal, starts), ProgressBar() as progress:
         found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)

@@ -153,9 +153,9 @@ def animation_of(
                 points.append(motion.p[:, i] + motion.R[:, i] @ place.p)
                 edges.append([index[body], len(points) - 1])
     for cable in mechanism.cables:
-        for body, place in ((cable.body_from, cable.D), (cable.body_to, cable.A)):
+        for body, end in ((cable.body_from, cable.D), (cable.body_to, cable.A)):
             i = index[body] - 1
-            at = np.tile(place, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place
+            at = np.tile(end, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ end
             points.append(at)
             edges += [[index[body], len(points) - 1]] if i >= 0 else []
         edges.append([len(points) - 2, len(points) - 1])

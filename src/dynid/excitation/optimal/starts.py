@@ -69,11 +69,16 @@ class Starter:
         starts: int,
     ) -> None:
         self.problem, self.plain, self.exact, self.hops = problem, plain, exact, hops
+        self._seed = seed
         self._streams = np.random.SeedSequence(seed).spawn(starts)
 
-    def begin(self, number: int) -> Float[Array, "v"]:
-        """The random motion with which a start begins."""
-        return feasible_start(self.problem, np.random.default_rng(self._streams[number]))
+    def best_random(self, draws: int) -> Float[Array, "v"]:
+        """The best of some random motions: what there was before anything is improved."""
+        rng = np.random.default_rng([self._seed, draws])
+        found = [feasible_start(self.problem, rng) for _ in range(draws)]
+        sign = -1.0 if self.problem.criterion.larger_is_better else 1.0
+        values = [sign * self.value(self.problem.evaluate(z)) for z in found]
+        return found[int(np.argmin(np.where(np.isnan(values), np.inf, values)))]
 
     def run(self, number: int, watch: Callable[[Point], bool] | None = None) -> Start:
         """The start of that number."""
@@ -100,7 +105,10 @@ class Starter:
         """The criterion as reported; NaN where the motion cannot be done."""
         if point.tape is None:
             return np.nan
-        return self.problem.criterion.value(self.plain.gram_of(point.tape.states)[0])
+        value = self.problem.criterion.value(self.plain.gram_of(point.tape.states)[0])
+        if self.problem.criterion.name == "logdet":  # told in SI, whatever the columns were divided by
+            value += 2.0 * float(np.log(self.plain.scale).sum())
+        return value
 
     def _mended(self, point: Point) -> Point:
         """The motion made to keep every limit between samples too: narrower limits, then a smaller motion."""
