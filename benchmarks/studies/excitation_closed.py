@@ -1,8 +1,8 @@
 """Optimal motions of closed robots beside the best of many random ones within the same limits.
 
 `python benchmarks/studies/excitation_closed.py [--random 1000] [--starts 4] [ROBOT ...]`. Every random motion
-is as large as the limits of all joints, loops closed, poses regular, allow. Value: log det of the information;
-condition: of the rows with unit columns; sigma: median over the parameters of random over optimal.
+is as large as the limits of all joints, loops closed, poses regular, allow. Value: log det of the
+information; condition: of the rows with unit columns; sigma: median over the parameters of random over optimal.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def study(name: str, draws: int, settings: ExciteSettings) -> None:
     reached = [start.value for start in found.starts]
     print(
         f"{name}: {len(plan.base.indices)} base parameters, {plan.problem.blocks.count} variables\n"
-        f"  log det: best of {len(values)} random {values.max():.1f} (median {np.median(values):.1f}, {drawn:.0f} s);"
-        f" optimal {found.criterion:.1f} (starts {min(reached):.1f} to {max(reached):.1f}, {spent:.0f} s CPU)\n"
+        f"  log det: best of {len(values)} random {values.max():.1f} (median {np.median(values):.1f},"
+        f" {drawn:.0f} s); optimal {found.criterion:.1f} (starts {min(reached):.1f} to {max(reached):.1f},"
+        f" {spent:.0f} s CPU)\n"
         f"  condition, unit columns: {random.condition_scaled:.4g} -> {found.after.condition_scaled:.4g};"
         f" median sigma {np.median(random.sigma / found.after.sigma):.3g} times smaller,"
         f" least margin {min(one.margin_percent for one in found.limits):.2f} %",

@@ -80,9 +80,9 @@ def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
     moving = [POSE[i] for i in range(len(POSE)) if np.linalg.norm(twists[:, i]) > _MOVES]
     if len(moving) > assembly.dof:
         raise InputError(
-            f"'{body}' moves in {', '.join(moving)}, which the {assembly.dof} freedoms of the robot tie together",
+            f"'{body}' moves in {', '.join(moving)}, which the {assembly.dof} freedoms of the robot tie",
             file=mechanism.file,
-            remedy="name a body that moves in as many coordinates as the robot has freedoms, e.g. its platform",
+            remedy="name a body that moves in as many coordinates as the robot has freedoms",
         )
     return tuple(POSE[i] for i in sorted(chosen))
 
