@@ -24,8 +24,9 @@ from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_sam
 
 from dynid import Experiment, load_robot
 from dynid.identification import identify_logs
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn, with_force_sensor
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import identity_frame, rpy_matrix
+from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.logs import log_from_arrays
 
 KINDS = ("arm", "imu", "angles")

@@ -18,8 +18,9 @@ from dynid import compensation, identify, load_robot
 from dynid.excitation.design import random_motion
 from dynid.excitation.simulate_sensor import simulate_sensor_log
 from dynid.excitation.write import log_columns, write_columns
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, with_force_sensor
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame
+from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.log import Log
 
 SENSOR = ForceSensor(

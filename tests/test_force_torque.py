@@ -14,10 +14,11 @@ from dynid.compensation_export import compensation_document, compensation_files
 from dynid.errors import InputError
 from dynid.experiment import Experiment, from_plain, read_experiment
 from dynid.identification import identify_logs, prepare, run_experiment, validate_result
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn, with_force_sensor
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
+from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.mechanism.sensor_reader import sensor_document, sensor_from
 from dynid.motion.logs import log_from_arrays
 from dynid.report.output import write_results

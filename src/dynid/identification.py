@@ -38,7 +38,7 @@ from dynid.provenance import provenance
 from dynid.residual_checks import residual_checks
 from dynid.scale_checks import check_scale
 from dynid.sensor_angles import settled_sensor, shown_entries
-from dynid.sensor_checks import check_rotation
+from dynid.sensor_rotation import check_rotation
 from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts, recorded
 from dynid.statistics.estimate import Estimate

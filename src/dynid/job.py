@@ -17,10 +17,11 @@ from dynid.conditioning.stream import grouped, stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
-from dynid.mechanism.force_sensor import Run, with_force_sensor, with_runs
+from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.mechanism.sensor_mechanism import with_force_sensor, with_runs
 from dynid.model_defaults import free_motion_filter
 from dynid.motion.internal_settings import internal_settings
 from dynid.motion.log import Log

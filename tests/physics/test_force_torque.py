@@ -13,11 +13,12 @@ from dynid.excitation.simulate_sensor import simulate_sensor_log
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn, with_force_sensor
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, unpack
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.sensor import sensor_directions
