@@ -2,7 +2,7 @@
 
 `python benchmarks/studies/excitation_closed.py [--random 1000] [--starts 4] [ROBOT ...]`. Every random motion
 is as large as the limits of all joints, loops closed, poses regular, allow. Value: log det of the
-information; condition: of the rows with unit columns; sigma: median over the parameters of random over optimal.
+information; condition: of the rows with unit columns; sigma: median over parameters, random over optimal.
 """
 
 from __future__ import annotations

@@ -184,10 +184,11 @@ def summary(found: Excitation) -> str:
     gain = float(np.median(found.before.sigma / found.after.sigma))
     return (
         f"{found.settings.criterion} {number(found.criterion, 6)}, from {number(random, 6)} of the random"
-        f" motion before; {len(values)} of {len(found.starts)} starts keep all limits, from"
-        f" {number(values.min(), 6)} to {number(values.max(), 6)}. The median parameter is told"
-        f" {number(gain, 3)} times as sharply; the condition number with unit columns falls from"
-        f" {number(found.before.condition_scaled, 3)} to {number(found.after.condition_scaled, 3)}."
+        f" motion that it began with; {len(values)} of {len(found.starts)} starts keep all limits, from"
+        f" {number(values.min(), 6)} to {number(values.max(), 6)}. Beside the best of ten"
+        f" random motions the median parameter is told {number(gain, 3)} times as sharply, and the condition"
+        f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
+        f" {number(found.after.condition_scaled, 3)}."
     )
 
 

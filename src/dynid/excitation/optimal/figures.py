@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.mechanism import BASE, Mechanism
-from dynid.report.figures.figure import BLUE, GREEN, GREY, ORANGE, axis, figure, packed, plot_text
+from dynid.report.figures.figure import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _FRAMES = 160
 _BAR, _FRAME = 18, 90  # pixels
 _POINTS = 800
+_PALETTE = (BLUE, ORANGE, GREEN, RED, GREY, "#cc79a7", "#56b4e9", INK)
 
 
 def spectrum_figure(
@@ -94,7 +95,7 @@ def joint_figure(
     data: list[dict[str, Any]] = []
     for k, signal in enumerate((q, dq, ddq)):
         for j, name in enumerate(names):
-            one = _line(name, t[rows], signal[rows, j], None)
+            one = _line(name, t[rows], signal[rows, j], _PALETTE[j % len(_PALETTE)])
             one |= {"yaxis": f"y{k + 1}" if k else "y", "showlegend": k == 0, "legendgroup": name}
             data.append(one)
     layout: dict[str, Any] = {"height": 620, "xaxis": axis("time [s]", anchor="y3")}
