@@ -46,7 +46,7 @@ def compare_targets(
         if path.suffix.lower() in READERS:
             raise InputError(
                 f"'{path}' is a log: a comparison is of experiments or of results",
-                remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml --friction),"
+                remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml),"
                 f" or results that all predict it: dynid compare results/a results/b --log {path}",
             )
     experiments = [path for path in targets if path.suffix.lower() in _EXPERIMENTS]

@@ -100,6 +100,7 @@ class Experiment:
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
+        places: Where names stand in the file, e.g. `tie legs` -> `line 12, ties[0]`.
     """
 
     robot: str | Mechanism

@@ -27,6 +27,7 @@ from dynid.experiment import (
     UnloadedModel,
     named_options,
 )
+from dynid.experiment_places import places
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.drive_reader import is_none
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS
@@ -99,7 +100,7 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
     options.setdefault("name", Path(file).stem)
     if isinstance(options.get("estimator"), Mapping):
         options["estimator"], options["estimator_options"] = named_options(options["estimator"])
-    return Experiment(**options, file=str(file))
+    return Experiment(**options, file=str(file), places=places(fields))
 
 
 class _Reader:

@@ -17,6 +17,7 @@ from dynid.conditioning.stream import grouped, stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
+from dynid.job_checks import not_logged, refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
@@ -173,6 +174,7 @@ def prepare(
     """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
+    refuse_unknown(mechanism, logs, experiment)
     model = model_for(mechanism, experiment.model, experiment.file)
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
     if model.homogeneous:
@@ -183,8 +185,8 @@ def prepare(
     parameters = parameter_table(robot)
     present = np.all([log.effort_present for log in logs], axis=0)
     directions = model.directions(robot)
-    _refuse_passive(robot, directions, experiment)
-    _refuse_single_motors(robot, directions, experiment)
+    refuse_passive(robot, directions, experiment)
+    refuse_single_motors(robot, directions, experiment)
     directions = choose_rows(directions, experiment.efforts, present)
     if not directions.names:
         raise InputError(
@@ -194,7 +196,8 @@ def prepare(
         )
     plans = plans_for(model, logs, robot, experiment) if plans is None else plans
     if not (model.homogeneous and is_homogeneous(directions)):
-        return join(robot, model, parameters, directions, plans, logs, experiment)
+        job = join(robot, model, parameters, directions, plans, logs, experiment)
+        return job if model.tabular else replace(job, notices=not_logged(robot, logs, experiment))
     unit = normalise(robot, parameters, [log.payloads for log in logs])
     job = join(unit.robot, model, parameters, directions, plans, logs, experiment, unit.reference)
     return replace(job, notices=unit.notices)
@@ -215,38 +218,6 @@ def runs_of(logs: Sequence[Log]) -> list[Run]:
     return [
         Run(log.name, i + 1, float(log.t[start])) for log in logs for i, (start, _) in enumerate(log.segments)
     ]
-
-
-def _refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
-    """An effort asked for at a joint that no motor drives does not exist; say so."""
-    for effort in experiment.efforts or ():
-        if effort in robot.coordinates and effort not in directions.names:
-            motors = [actuator.name for actuator in robot.actuators]
-            if effort not in motors:
-                raise InputError(
-                    f"effort '{effort}': joint '{effort}' is passive, it has no motor",
-                    file=experiment.file,
-                    place="efforts",
-                    remedy=f"the motors are {', '.join(motors)}; a motor on this joint belongs under"
-                    " `actuators:` of the robot",
-                )
-
-
-def _refuse_single_motors(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
-    """With more motors than freedoms there is no row for one motor; say why."""
-    motors = [actuator.name for actuator in robot.actuators]
-    spare = len(motors) - len(directions.names)
-    shared = np.all(np.count_nonzero(directions.effort_map, axis=1) != 1)
-    wanted = [one for one in experiment.efforts or () if isinstance(one, int) or one not in directions.names]
-    if wanted and shared and spare > 0:
-        raise InputError(
-            f"effort {wanted[0]}: one row per motor does not exist here. {len(motors)} motors drive"
-            f" {len(directions.names)} freedoms: the null space of J_a^T has dimension {spare}, and an"
-            " internal tension in it changes the efforts without any motion",
-            file=experiment.file,
-            remedy=f"leave `efforts:` out (the rows are J_a^T tau: {', '.join(directions.names)}), or use"
-            " model: power",
-        )
 
 
 def join(

@@ -101,11 +101,16 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
 
 
 def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
-    """The robot's own file; a built-in robot is told by the version of dynid."""
+    """The robot's own files, what it is described over included; a built-in one is told by the version."""
     file = reference(mechanism)
     if file in builtin_robots() or not Path(file).is_file():
         return []
-    return [{"file": file, "sha256": hashlib.sha256(Path(file).read_bytes()).hexdigest(), "use": ROBOT}]
+    found = dict.fromkeys([file, *(str(Path(one).resolve()) for one in mechanism.sources)])
+    return [
+        {"file": one, "sha256": hashlib.sha256(Path(one).read_bytes()).hexdigest(), "use": ROBOT}
+        for one in found
+        if Path(one).is_file()
+    ]
 
 
 def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
@@ -121,9 +126,9 @@ def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
     """Refuse a robot file that has changed since a result was made with it."""
     before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == ROBOT}
     now = {one["sha256"] for one in _robot_input(mechanism)}
-    if before and before != now:
+    if before - now:
         raise InputError(
-            "the robot file is not the one that the result was made with",
+            "the robot file (or the URDF or MJCF below it) is not the one that the result was made with",
             file=mechanism.file,
             remedy="identify again, or name the file with --robot to use it all the same",
         )

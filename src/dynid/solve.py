@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,7 +113,7 @@ def _reduced(
     experiment: Experiment, data: BaseSystem, solution: Solution, influence: float | None
 ) -> Reduced | None:
     if experiment.keep is not None:
-        return keep_parameters(data.system, solution, experiment.keep)
+        return keep_parameters(data.system, solution, experiment.keep, partial(experiment.where, "keep"))
     if experiment.essential is not None:
         rule = EssentialRule(**experiment.essential, influence_percent=influence)
         settings = experiment.uncertainty

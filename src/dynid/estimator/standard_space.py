@@ -167,8 +167,7 @@ class Variables:
             if symbol != "Fk":
                 continue
             dry = [place[f"{s}_{owner}"] for s in ("Fs", "Fs+", "Fs-") if f"{s}_{owner}" in place]
-            for i in dry or [None]:
-                both = [k] if i is None else [k, i]
+            for both in [[k, i] for i in dry] or [[k]]:
                 row = np.zeros(self.n)
                 row[: self.n_x] = self.space.T[both].sum(axis=0) * self.scale
                 size = float(np.abs(row).max(initial=0.0))

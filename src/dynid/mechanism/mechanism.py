@@ -124,6 +124,7 @@ class Mechanism:
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
         free: Coordinates that describe the free motion with locked cables; empty: chosen.
         nullspace: Directions of that motion: `orthonormal`, or per unit velocity of the `free` coordinates.
+        sources: Files of the URDF or MJCF below the description, included ones too.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
         force_sensor: The sensor whose equations are meant, see `with_force_sensor`; None: those of joints.
     """
@@ -150,6 +151,7 @@ class Mechanism:
     rebuild: Callable[[Mapping[str, float]], Mechanism] | None = field(default=None, repr=False)
     notices: tuple[Notice, ...] = ()
     file: str | None = None
+    sources: tuple[str, ...] = ()
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
     stribeck: Mapping[str, float] = field(default_factory=dict)

@@ -54,6 +54,13 @@ def effort_unit(mechanism: Mechanism, owner: str) -> str:
     return "N m" if _turns(mechanism, owner) else "N"
 
 
+def position_unit(mechanism: Mechanism, names: Sequence[str]) -> str:
+    """Unit of position coordinates: `rad`, `m`, or `rad or m` where they differ or are not known."""
+    known = mechanism.joint_of_coordinate
+    found = {"rad" if known[n].is_angle(n) else "m" for n in names if n in known}
+    return found.pop() if len(found) == 1 and all(n in known for n in names) else "rad or m"
+
+
 def _rows(mechanism: Mechanism) -> Iterator[Parameter]:
     shown: set[str] = set()
     for joint in mechanism.joints:

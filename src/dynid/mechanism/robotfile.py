@@ -38,7 +38,7 @@ from dynid.mechanism.rest_reader import (
     read_ties,
 )
 from dynid.mechanism.scope import Scope
-from dynid.mechanism.source import SUFFIXES, Source, read_source, source_parts
+from dynid.mechanism.source import SUFFIXES, Source, read_source, source_files, source_parts
 from dynid.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
 
 SCHEMA = "dynid.robot/1"
@@ -89,7 +89,8 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
         source = read_source(path, link_limit=link_limit, byte_limit=byte_limit)
     elif "joints" not in fields:
         raise root_entry(document).error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
-    return build(document, source, {})
+    robot = build(document, source, {})
+    return robot if source is None else replace(robot, sources=source_files(source))
 
 
 def build(document: Document, source: Source | None, values: Mapping[str, float]) -> Mechanism:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.mjcf import build_mjcf, mjcf_parts
 from dynid.mechanism.mjcf_tree import MjcfModel, mjcf_model
@@ -29,7 +31,14 @@ def source_parts(source: Source, scope: Scope) -> Parts:
     return mjcf_parts(source, scope) if isinstance(source, MjcfModel) else urdf_parts(source, scope)
 
 
+def source_files(source: Source) -> tuple[str, ...]:
+    """The file of a URDF or MJCF, and those that it includes."""
+    inside = (one.file for one in source.root.walk()) if isinstance(source, MjcfModel) else ()
+    return tuple(dict.fromkeys([source.file, *inside]))
+
+
 def load_source(file: PathLike) -> Mechanism:
     """The mechanism of a URDF or MJCF alone."""
     source = read_source(file)
-    return build_mjcf(source, {}) if isinstance(source, MjcfModel) else build_urdf(source, {})
+    robot = build_mjcf(source, {}) if isinstance(source, MjcfModel) else build_urdf(source, {})
+    return replace(robot, sources=source_files(source))

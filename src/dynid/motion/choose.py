@@ -26,7 +26,7 @@ def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:
 
 
 def choose_cutoff(
-    filter: FilterSettings, logs: Sequence[Log], spectra: Sequence[Spectrum]
+    filter: FilterSettings, logs: Sequence[Log], spectra: Sequence[Spectrum], unit: str = "rad or m"
 ) -> tuple[float, str]:
     """Cutoff in [Hz] and the reason in words; where kind is none it only sets the decimation."""
     shape = f"{filter.kind}, order {filter.order}, zero phase"
@@ -39,7 +39,7 @@ def choose_cutoff(
         return cutoff, "none"
     band = max((s.motion_bandwidth for s in spectra if s.moving.any()), default=float("nan"))
     sigma = np.median(np.concatenate([s.sigma for s in spectra]))
-    why = f"motion bandwidth {band:.3g} Hz, position noise {sigma:.1e} rad or m (median coordinate)"
+    why = f"motion bandwidth {band:.3g} Hz, position noise {sigma:.1e} {unit} (median coordinate)"
     return cutoff, f"{cutoff:g} Hz ({shape}), chosen: {why}"
 
 

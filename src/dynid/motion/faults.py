@@ -256,7 +256,8 @@ def _stuck(
 ) -> _Hanging:
     least = max(8, round(_STUCK_SECONDS / step))
     masks = [np.zeros(len(record.t), bool) for _ in range(2)]
-    masked, resting = [], []
+    masked: list[str] = []
+    resting: list[str] = []
     for which, names, values in ((0, positions, record.q), (1, efforts, record.tau)):
         for i, name in enumerate(names):
             x = values[:, i]

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import position_unit
 from dynid.motion.choose import (
     choose_cutoff,
     choose_velocity,
@@ -98,6 +99,7 @@ class _Common:
     scalar: tuple[bool, ...]
     words: Mapping[str, str]
     notices: tuple[Notice, ...]
+    unit: str  # of speeds
 
 
 def plan_motion(
@@ -134,7 +136,8 @@ def plan_motions(
     if not logs:
         raise InputError("no logs to plan for")
     spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
-    cutoff, why = choose_cutoff(filter, logs, spectra)
+    unit = position_unit(mechanism, logs[0].position_names)
+    cutoff, why = choose_cutoff(filter, logs, spectra, unit)
     derivative = filter.derivative or _DEFAULT_DERIVATIVE
     velocity, source, notices = choose_velocity(filter, logs, cutoff, derivative)
     if velocity == "measured":
@@ -148,7 +151,8 @@ def plan_motions(
         "derivative": derivative + ("" if filter.derivative else ", chosen"),
         "velocity": source,
     }
-    common = _Common(cutoff, derivative, velocity, noise, peak, _scalar(mechanism), words, notices)
+    speed = " or ".join(f"{one}/s" for one in unit.split(" or "))
+    common = _Common(cutoff, derivative, velocity, noise, peak, _scalar(mechanism), words, notices, speed)
     return tuple(_plan_one(log, filter, mask, common) for log in logs)
 
 
@@ -170,9 +174,9 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         "decimation": f"one row in {decimate} ({fs / decimate:.4g} Hz)"
         + ("" if filter.decimate else ", chosen: about 4 rows per period of the cutoff"),
         "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
-        "reversals": f"rows dropped below {_shown(reversal)} rad/s or m/s and {around} samples around"
+        "reversals": f"rows dropped below {_shown(reversal)} {common.unit} and {around} samples around"
         + (chosen if mask.speed is None else ""),
-        "rest": f"samples dropped where all coordinates stay below {_shown(rest)} rad/s or m/s"
+        "rest": f"samples dropped where all coordinates stay below {_shown(rest)} {common.unit}"
         + (f" for {_REST_SECONDS} s{chosen}" if mask.rest is None else ""),
     }
     return MotionPlan(

@@ -15,6 +15,7 @@ from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import position_unit
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.notices import Notice
@@ -84,6 +85,7 @@ class ClosedKinematics:
         )
         self.tracker = _tracker(self.assembly, self.sensors, mechanism)
         self._labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
+        self._units = {name: position_unit(mechanism, (name,)) for name in self._labels}
         self._has_origins = bool(motion.log.origins)
         found = survey(self, motion)
         self.notices = notices_of(found, motion.log.name)
@@ -94,6 +96,10 @@ class ClosedKinematics:
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *found.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
+
+    def unit(self, name: str) -> str:
+        """Of a measured coordinate: rad or m; loops leave open what may be either."""
+        return self._units.get(name, "m or rad")
 
     def states(self, start: int, measured: Measured) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..."""

@@ -148,7 +148,8 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
         first = int(np.flatnonzero(lost)[0])
         raise InputError(
             f"the measured joints do not close the loops: at sample {at[first]} (t ="
-            f" {log.t[at[first]]:.4g} s) '{names[first]}' is off by {gaps[first]:.3g} m or rad",
+            f" {log.t[at[first]]:.4g} s) '{names[first]}' is off by {gaps[first]:.3g}"
+            f" {kinematics.unit(names[first])}",
             file=log.file,
             remedy="check joint zeros, units and signs, the loops' frames, and `start:`",
         )

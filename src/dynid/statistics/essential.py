@@ -26,6 +26,7 @@ from dynid.statistics.clusters import Clusters
 from dynid.statistics.sandwich import jackknife
 from dynid.statistics.uncertainty import uncertainty
 
+Where = Callable[[str], dict[str, str | None]]
 # Residuals below this part of the measured norm are rounding: their growth says nothing.
 _EXACT_PART = 1e-9
 
@@ -116,8 +117,17 @@ def essential_parameters(
     return _reduced(system, solution, kept, removed, stopped)
 
 
-def keep_parameters(system: System, solution: Solution, keep: Sequence[str]) -> Reduced:
-    """Fit exactly the parameters named (or matched by globs), with the weights of the full model."""
+def keep_parameters(
+    system: System, solution: Solution, keep: Sequence[str], where: Where | None = None
+) -> Reduced:
+    """Fit exactly the parameters named (or matched by globs), with the weights of the full model.
+
+    Args:
+        system: What was solved.
+        solution: Over all its parameters.
+        keep: Names or globs.
+        where: File and place of an entry, for errors.
+    """
     names = [parameter.name for parameter in system.parameters]
     chosen: set[int] = set()
     for entry in keep:
@@ -126,6 +136,7 @@ def keep_parameters(system: System, solution: Solution, keep: Sequence[str]) -> 
             raise InputError(
                 f"keep: no base parameter of these data is called '{entry}'" + nearest(entry, names),
                 remedy="'dynid info' lists the base parameters",
+                **(where(entry) if where else {}),
             )
         chosen.update(found)
     kept = sorted(chosen)

@@ -55,7 +55,8 @@ def _refuse_unreachable(kinematics: ClosedKinematics, motion: Motion, start: int
     i = start + int(lost[0])
     gaps, names = kinematics.gaps(motion.log.q[i : i + 1])
     if gaps[0] > OPEN and names[0] in motion.log.position_names:
-        text = f"'{names[0]}' is {gaps[0]:.3g} m or rad away from where the other coordinates put it"
+        unit = kinematics.unit(names[0])
+        text = f"'{names[0]}' is {gaps[0]:.3g} {unit} away from where the other coordinates put it"
     elif gaps[0] > OPEN:
         text = f"'{names[0]}' stays open by {gaps[0]:.3g} m or rad"
     else:
