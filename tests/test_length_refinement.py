@@ -13,13 +13,14 @@ from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment import Experiment
 from dynid.job import prepare
 from dynid.kinematics.assembly import assembly_of
-from dynid.length_refinement import LengthRows, refined_lengths
+from dynid.length_refinement import refined_lengths
 from dynid.mechanism.load import load_robot
 from dynid.model_defaults import with_model_defaults
 from dynid.motion.internal_settings import internal_settings
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.projection.internal_log import free_motion_log, given_lengths, with_lengths
+from dynid.projection.length_rows import STEP, LengthRows
 from dynid.projection.model import MODELS
 
 TRUTH = {"M_platform": 10.0, "MX_platform": 0.04, "MY_platform": -0.06, "MZ_platform": 1.9}
@@ -54,7 +55,7 @@ def test_columns_are_the_slopes_of_the_rows(swing) -> None:
         moved = with_lengths(log, robot, lengths + step)
         return job.rows_along(Motion(moved, job.plans[0]), like=source)
 
-    changed = [along(length_refinement._STEP * step) for step in np.eye(4)]
+    changed = [along(STEP * step) for step in np.eye(4)]
     rows = LengthRows(source, changed, chi)
     start, stop = source.pieces()[0]
     _, packed, _ = next(rows.rows(start, stop, 64))

@@ -8,7 +8,7 @@ with the number of runs. D comes from differences of the rows along the same log
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,11 +27,10 @@ from dynid.motion.plan import MotionPlan
 from dynid.notices import Notice
 from dynid.projection.factor import merge, triangle
 from dynid.projection.internal_log import given_lengths, with_lengths
-from dynid.projection.model import RowSource, model_for
+from dynid.projection.length_rows import STEP, LengthRows
+from dynid.projection.model import model_for
 from dynid.projection.projection import Group
-from dynid.regressor.layout import ABSENT, Layout
 
-_STEP = 1e-5  # m: the rows are smooth over far more, and rounding stays at 1e-10 of them
 _BELIEF = 1e-3  # of a length: how well it is believed beforehand
 _ROUNDS = 15
 _TRIES = 8
@@ -42,56 +41,6 @@ _ROUNDING = 1e-9
 
 
 Lengths = Sequence[Float[Array, "s c"]]  # of every log
-
-
-class LengthRows:
-    """Rows of one log with one more column for each cable: what a change of its length does (a `PackedRows`).
-
-    Args:
-        source: Rows with the lengths at hand.
-        changed: The same with each length longer by `_STEP`.
-        chi: Parameters at hand, shape (p,), SI.
-    """
-
-    def __init__(self, source: RowSource, changed: Sequence[RowSource], chi: Float[Array, "p"]) -> None:
-        self.source, self.changed = source, changed
-        self.dt = source.dt
-        inner, c = source.layout, len(changed)
-        weights = np.where(inner.columns == ABSENT, 0.0, chi[np.maximum(inner.columns, 0)])
-        weights[inner.start[1:] - 1] = -1.0
-        self._weights = weights
-        columns: list[int] = []
-        starts = [0]
-        for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
-            columns += [*inner.columns[start : stop - 1].tolist(), *range(len(chi), len(chi) + c), ABSENT]
-            starts.append(len(columns))
-        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(columns, dtype=np.int64))
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries with the columns of the lengths before the measured side."""
-        inner = self.source.layout
-        ends = inner.start[1:] - 1
-        others = [one.rows(start, stop, tile) for one in self.changed]
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            error = inner.sums(packed, self._weights)
-            out = np.empty((self.layout.n_entries, packed.shape[1]))
-            slopes = []
-            for other in others:
-                _, moved, fine = next(other)
-                weights = weights * fine
-                slopes.append((inner.sums(moved, self._weights) - error) / _STEP)
-            for k, end in enumerate(ends):
-                first, last = int(self.layout.start[k]), int(self.layout.start[k + 1]) - 1
-                own = end - int(inner.start[k])
-                out[first : first + own] = packed[inner.start[k] : end]
-                for j, slope in enumerate(slopes):
-                    out[first + own + j] = slope[k]
-                out[last] = packed[end]
-            yield at, out, weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +208,7 @@ def _runs_of(
     source, plan = job.sources[i], job.plans[i]
     log, c = source.motion.log, lengths.shape[1]
     changed = []
-    for step in _STEP * np.eye(c):
+    for step in STEP * np.eye(c):
         motion = Motion(with_lengths(log, job.mechanism, lengths + step), plan)
         changed.append(job.rows_along(motion, like=source))
     alone = replace(job, sources=(source,), filters=(job.filters[i],))
