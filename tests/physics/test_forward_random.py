@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dynid.dynamics.forward import ForwardDynamics, named_values
 from dynid.dynamics.integrate import advance
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.loop import FIXED_BY
 from dynid.plant.forward_plant import ForwardPlant, recorded_run
@@ -82,18 +83,21 @@ def test_inverse_dynamics_inverts_forward_dynamics_through_loops(seed: int, bodi
 
 
 class Springs:
-    """Motors that pull back to where they began: efforts with a potential, so that energy stays."""
+    """Motors that hold the robot and pull it back: efforts with a potential, so that energy stays."""
 
     def __init__(self, robot, plant: ForwardPlant, omega: float) -> None:
         self.Q = position_map(robot)
         self.start = self.Q @ plant.q[0]
         self.stiffness = omega**2 * plant.felt(robot.actuator_map)
+        still, N = np.zeros_like(plant.dq), plant.dynamics.freedoms.tangent(plant.q)
+        weight = np.einsum("nvd,nv->nd", N, plant.dynamics.inverse(plant.q, still, still))
+        self.hold = least_norm(motor_jacobian(robot, N), weight)[0]
 
     def load(self, times) -> None:
         pass
 
     def efforts(self, stage: int, q, dq):
-        return self.stiffness * (self.start - self.Q @ q)
+        return self.hold + self.stiffness * (self.start - self.Q @ q)
 
 
 def swinging(name: str, speed: float) -> ForwardPlant:
