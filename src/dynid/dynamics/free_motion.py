@@ -73,7 +73,7 @@ def free_motions(
     rate: float,
     velocities: Float[Array, "k v"] | None = None,
     mounted: Sequence[str] = (),
-    phase: float = 0.1,
+    phase: float = 0.08,
 ) -> FreeMotions:
     """Motions that follow when a robot on locked cables is let go, side by side.
 
@@ -89,7 +89,7 @@ def free_motions(
         velocities: Of the start, shape (k, v), world x y z in [m/s] and body axes in [rad/s] for a free
             platform; the part that the cables allow counts. Default: at rest.
         mounted: Payloads on the robot.
-        phase: Of the fastest small oscillation, at most so much a step, in [rad]: with 0.1 the energy of
+        phase: Of the fastest small oscillation, at most so much a step, in [rad]: with 0.08 the energy of
             10 s drifts by some 1e-9; 0.2 takes half the time and leaves 1e-6.
     """
     robot = mechanism if isinstance(mechanism, LockedCables) else LockedCables(mechanism, chi, mounted)
@@ -106,7 +106,7 @@ def integrated(
     lengths: Float[Array, "k c"],
     n: int,
     rate: float,
-    phase: float = 0.1,
+    phase: float = 0.08,
 ) -> Float[Array, "n k s"]:
     """States (q, dq) of motions from feasible states at n times, without tensions; see `free_motions`.
 
