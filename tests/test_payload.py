@@ -10,6 +10,7 @@ import pytest
 
 from dynid import payload_from_torques
 from dynid.errors import InputError
+from dynid.estimator.standard_space import DataTerm
 from dynid.excitation.design import random_motion
 from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment, UnloadedModel, read_experiment
@@ -226,3 +227,12 @@ def test_a_closed_robot_weighs_what_its_platform_carries(robot: str, tmp_path) -
     assert [one.name for one in found.parameters] == ["M_box"]
     assert abs(found["M_box"].value - 2.6) < 5 * found["M_box"].sigma < 0.05
     assert prior_values(closed.loaded) == {} or found.standard
+
+
+def test_a_data_term_less_sure_has_both_covariances() -> None:
+    rng = np.random.default_rng(8)
+    U, root = np.triu(rng.normal(size=(5, 5))) + 3 * np.eye(5), rng.normal(size=(5, 9))
+    term = DataTerm(U, np.eye(5), np.zeros(5)).less_sure(root)
+    expected = np.linalg.inv(U.T @ U) + root @ root.T
+    # Rounding of two inversions of well-conditioned matrices.
+    np.testing.assert_allclose(np.linalg.inv(term.U.T @ term.U), expected, rtol=1e-9)
