@@ -306,7 +306,7 @@ def estimators_wls():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "wrench"}, "model 'wrench' is not in this version"),
+        ({"model": "wrench"}, "model 'wrench' needs a table"),
         ({"efforts": (7,)}, "effort number 7 does not exist"),
         ({"efforts": ("joint0x",)}, "did you mean 'joint0'"),
         ({"keep": ("nothing",)}, "no base parameter"),

@@ -40,8 +40,8 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
         logs: Tables; anything else is refused.
     """
     settings = wrench_settings(experiment.wrench)
-    refuse_options(experiment)
     tables = [_as_table(log) for log in logs]
+    refuse_options(experiment)
     told: list[Notice] = []
     chosen = _chosen(mechanism, settings, tables, told)
     asked = PRINCIPAL if settings.parameters == "principal" else None

@@ -142,10 +142,10 @@ def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None
         return
     by = sources[0].settings.exerted_by
     other = BODY if by == PARENT else PARENT
+    who = "the body exerts on its parent" if by == PARENT else "the parent exerts on the body"
     raise InputError(
         f"the masses of {', '.join(negative[:4])} come out negative, e.g. {masses[negative[0]]:.4g} kg: the"
-        " wrenches seem to be those that the body exerts on its parent"
-        + ("" if by == PARENT else " no more than those the parent exerts"),
+        f" wrenches seem to be those that {who}",
         file=sources[0].table.file,
         place="wrench",
         remedy=f"if the table is so, say so: wrench: {{exerted_by: {other}}}; else check the sign of gravity",
