@@ -268,3 +268,28 @@ def test_kinds_of_the_random_mechanisms_are_all_met() -> None:
         robot, _ = closed_mechanism(np.random.default_rng(seed), 4, ["rod"])
         kinds |= {joint.kind for joint in robot.joints}
     assert {JointKind.SPHERICAL, JointKind.FREE, JointKind.PRISMATIC} <= kinds
+
+
+def test_coordinates_that_move_at_every_pose_are_chosen_beside_those_that_are_held() -> None:
+    """Against brute force: no other choice of the next coordinate moves more at its worst pose."""
+    from dynid.kinematics.elimination import best_coordinates
+
+    rng = np.random.default_rng(5)
+    N = np.linalg.qr(rng.standard_normal((6, 7, 3)))[0]
+    held = rng.standard_normal((1, 7))
+    chosen = best_coordinates(N, range(7), held=held)
+    assert len(chosen) == 2
+    assert len(best_coordinates(N, range(7))) == 3
+
+    def moves(coordinate: int, still: np.ndarray) -> float:
+        """The least that a coordinate moves, over the poses, while rows of `still` stand."""
+        sizes = []
+        for one in N:
+            free = np.linalg.svd(still @ one)[2][len(still) :].T
+            sizes.append(np.linalg.norm((one @ free)[coordinate]))
+        return min(sizes)
+
+    first = [moves(i, held) for i in range(7)]
+    assert chosen[0] == int(np.argmax(first))
+    both = np.vstack([held, np.eye(7)[chosen[0]]])
+    assert chosen[1] == int(np.argmax([moves(i, both) for i in range(7)]))

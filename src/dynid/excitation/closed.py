@@ -16,6 +16,7 @@ from dynid.excitation.measured import measured_motion
 from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
 from dynid.excitation.series import Series
 from dynid.kinematics.assembly import Assembly, Measured, assembly_of
+from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.measured_pose import virtual_coordinates
 from dynid.mechanism.mechanism import Mechanism
@@ -186,12 +187,7 @@ def independent_joints(mechanism: Mechanism) -> tuple[str, ...]:
             return tuple(enough)
     q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
     N = assembly.tangent(assembly.closure.values(q).A)
-    chosen: list[int] = []
-    candidates = places(mechanism, scalar)
-    while len(chosen) < assembly.dof:
-        still = np.swapaxes(np.linalg.svd(N[:, chosen])[2][:, len(chosen) :], 1, 2)
-        moves = np.linalg.norm((N @ still)[:, candidates], axis=(0, 2))
-        chosen.append(int(candidates[np.argmax(moves)]))
+    chosen = best_coordinates(N, places(mechanism, scalar).tolist())
     return tuple(mechanism.coordinates[i] for i in chosen)
 
 

@@ -159,19 +159,27 @@ def _operations(
     return factor, forward + backward
 
 
-def best_coordinates(N: Float[Array, "n v d"], allowed: Sequence[int]) -> list[int]:
+def best_coordinates(
+    N: Float[Array, "n v d"], allowed: Sequence[int], held: Float[Array, "k v"] | None = None
+) -> list[int]:
     """As many coordinates as freedoms that keep moving at every pose while those before them stand.
 
     Args:
         N: Orthonormal tangent directions at sample poses.
         allowed: Velocity indices to choose from.
+        held: Combinations of velocities that stand first (motors, for instance): so many fewer are chosen.
     """
-    chosen: list[int] = []
-    rest = N
-    for _ in range(N.shape[2]):
+    rest, chosen = N, list[int]()
+    for row in () if held is None else held:
+        rest = _standing(rest, np.einsum("v,nvd->nd", row, rest))
+    for _ in range(N.shape[2] - (0 if held is None else len(held))):
         size = np.linalg.norm(rest[:, list(allowed)], axis=2)
-        best = int(allowed[int(np.argmax(size.min(axis=0)))])
-        chosen.append(best)
-        axis = rest[:, best] / np.maximum(np.linalg.norm(rest[:, best], axis=1, keepdims=True), 1e-300)
-        rest = rest - np.einsum("nvd,nd,ne->nve", rest, axis, axis)
+        chosen.append(int(allowed[int(np.argmax(size.min(axis=0)))]))
+        rest = _standing(rest, rest[:, chosen[-1]])
     return chosen
+
+
+def _standing(rest: Float[Array, "n v d"], moves: Float[Array, "n d"]) -> Float[Array, "n v d"]:
+    """Tangent directions along which something that moves by `moves` stands still."""
+    axis = moves / np.maximum(np.linalg.norm(moves, axis=1, keepdims=True), 1e-300)
+    return np.asarray(rest - np.einsum("nvd,nd,ne->nve", rest, axis, axis))

@@ -19,6 +19,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.elimination import best_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.projection.projection import Directions
@@ -61,9 +62,7 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
     y = C
     if len(C) > dof:
         y, names, effort_map = np.zeros((0, C.shape[1])), (), np.zeros((0, len(C)))
-    while len(y) < dof:
-        # The coordinate that moves most while all rows so far stand still.
-        best = int(np.argmax(np.linalg.norm(_moves(basis, y), axis=1)))
+    for best in best_coordinates(basis, range(C.shape[1]), held=y):
         y = np.vstack([y, np.eye(C.shape[1])[best]])
         names = (*names, mechanism.coordinates[best])
         effort_map = np.vstack([effort_map, np.full(len(C), float(len(C) > dof))])
@@ -96,15 +95,6 @@ def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
             place="actuators",
             remedy="name motors that move on their own; two motors on one joint are one actuator",
         )
-
-
-def _moves(basis: Float[Array, "s v d"], y: Float[Array, "k v"]) -> Float[Array, "v m"]:
-    """How the coordinates move, over sample poses, while y stands still."""
-    parts = []
-    for N in basis:
-        still = np.linalg.svd(y @ N)[2][len(y) :].T
-        parts.append(N @ still)
-    return np.concatenate(parts, axis=1)
 
 
 def _passive(CG: Float[Array, "a u"], names: Sequence[str]) -> tuple[tuple[str, ...], Float[Array, "u n"]]:
