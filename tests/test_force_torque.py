@@ -218,6 +218,16 @@ def test_the_other_sign_is_refused_though_the_mounting_is_open(mounting: str) ->
         identified(*wrist_log(rate=RATE, asked=replace(SENSOR, sign="reaction", mounting=mounting)))
 
 
+@pytest.mark.parametrize("mounting", ["known", "angle", "rpy"])
+def test_a_sensor_that_carries_nothing_is_not_accused_of_its_sign(mounting: str) -> None:
+    """Noise alone, with a pull of cables: its fit may be negative, and that is no sign."""
+    robot, log = wrist_log(rate=RATE, asked=replace(SENSOR, mounting=mounting))
+    rng = np.random.default_rng(3)
+    cables = 0.02 * log.q[:, [6]] * np.array([1.0, -1.0, 1.0, 0.0, 0.0, 0.0])
+    idle = replace(log, tau=NOISE * rng.standard_normal(log.tau.shape) + cables + BIAS)
+    assert abs(identified(robot, idle)["M_tool"].value) < 0.1
+
+
 def test_a_sensor_of_three_forces_tells_mass_and_centre() -> None:
     robot, log = wrist_log()
     forces = np.column_stack([log.tau[:, :3], np.full((len(log.t), 3), np.nan)])

@@ -27,6 +27,7 @@ _QUIET = 20.0  # percentile of the turning below which a sample is quiet
 _WEAK_MASS, _WEAK_COM, _WEAK_INERTIA = 5.0, 5e-3, 30.0  # %, m, %
 _TURNED = 30.0  # degrees
 _FAST = 2.0, 5.0  # rad/s, rad/s^2
+HEAVY = 2.0  # times what is left over: weights below may be anything
 _TOOL_MASS = 9  # among the ten
 
 
@@ -116,7 +117,9 @@ def _check_sign(job: Job, some: SensorSamples, fit: DenseFit) -> None:
     masses = fit.x[_TOOL_MASS : 10 * some.n_loads : 10]
     sigmas = fit.sigma[_TOOL_MASS : 10 * some.n_loads : 10]
     worst = int(np.argmin(masses / np.where(sigmas > 0, sigmas, 1.0)))
-    if masses[worst] < -_SURE * sigmas[worst]:
+    weight = -masses[worst] * float(np.linalg.norm(some.motion.dV[:, :3], axis=1).mean())
+    # A sensor that carries next to nothing may well show a few grams less than that.
+    if masses[worst] < -_SURE * sigmas[worst] and weight > HEAVY * _left(fit)[0]:
         raise wrong_sign(job, sensor, f"{masses[worst]:.4g} +- {sigmas[worst]:.1g} kg")
 
 

@@ -19,7 +19,7 @@ from dynid.job import Job
 from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.notices import Notice
-from dynid.sensor_checks import check_wrench_log, wrong_sign
+from dynid.sensor_checks import HEAVY, check_wrench_log, wrong_sign
 from dynid.sensor_samples import SensorSamples, sensor_samples
 from dynid.settle import Settled
 
@@ -103,9 +103,10 @@ def first_angles(job: Job, sensor: ForceSensor, some: SensorSamples) -> Float[Ar
     x = sensor.start()
     if sensor.mounting == "known":
         return _first_tilt(job, sensor, some, x)
-    A = _turned_forces(some)
+    A, left = _turned_forces(some)
     M = sensor.factor * A.T
-    _check_turned_sign(job, sensor, M)
+    if np.linalg.norm(A, 2) * np.linalg.norm(some.motion.dV[:, :3], axis=1).mean() > HEAVY * left:
+        _check_turned_sign(job, sensor, M)
     if sensor.mounting == "angle":
         x[0] = np.arctan2(M[1, 0] - M[0, 1], M[0, 0] + M[1, 1])
         return x
@@ -127,15 +128,18 @@ def _check_turned_sign(job: Job, sensor: ForceSensor, M: Float[Array, "3 3"]) ->
         raise wrong_sign(job, sensor, f"{-sizes[0]:.4g} kg")
 
 
-def _turned_forces(some: SensorSamples) -> Float[Array, "3 3"]:
-    """A of f = A a + bias, summed over the loads."""
-    total = np.zeros((3, 3))
+def _turned_forces(some: SensorSamples) -> tuple[Float[Array, "3 3"], float]:
+    """A of f = A a + bias, summed over the loads, and the rms of what is left over, in [N]."""
+    total, left = np.zeros((3, 3)), []
     for k in range(some.n_loads):
         own = some.load == k
         a, f = some.motion.dV[own, :3], some.measured[own, :3]
         if len(a) > 4:
-            total += np.linalg.lstsq(a - a.mean(axis=0), f - f.mean(axis=0), rcond=1e-6)[0].T
-    return total
+            a, f = a - a.mean(axis=0), f - f.mean(axis=0)
+            A = np.linalg.lstsq(a, f, rcond=1e-6)[0].T
+            total += A
+            left.append(np.mean((f - a @ A.T) ** 2))
+    return total, float(np.sqrt(np.mean(left))) if left else 0.0
 
 
 def _first_tilt(
