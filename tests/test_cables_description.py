@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_refused_with_its_value(load, old: str, new: str, s
         ("[{swivel: c9}]", "unknown cable 'c9'"),
         ("[{swivel: c1}]", "no pulley that swivels"),
         ("[{swivel: c2, name: pose}]", "is taken"),
-        ("[{swivel: c2, pose: platform}]", "is a joint, the pose of a body or the swivel"),
+        ("[{swivel: c2, pose: platform}]", "or the swivel of a cable's pulley"),
     ],
 )
 def test_swivel_encoders_that_cannot_be_are_refused(load, measured: str, said: str) -> None:

@@ -101,7 +101,7 @@ def _fields(item: Entry) -> Mapping[str, Entry]:
     named = [kind for kind in kinds if kind in given]
     if len(named) != 1:
         raise item.error(
-            "an item of 'measured' is a joint, the pose of a body or the swivel of a cable's pulley",
+            "an item of 'measured' is a joint or the pose of a body, or the swivel of a cable's pulley",
             "write a joint's name, {joint: motor1, sigma: 1e-4}, {pose: platform} or {swivel: cable1}",
         )
     return item.fields(kinds[named[0]])
