@@ -20,6 +20,7 @@ _SURE = 4.0  # deviations: with a hundred parameters, chance alone reaches 3
 _WRONG_RATIO = 1.3
 _BIASED = 0.5  # of sigma: less is lost in the noise of a single run
 _FEWEST = 20  # runs from which a scatter of errors is worth judging
+_ZERO = 1e-6  # of sigma: a truth that only rounding keeps from zero
 _NAMED = 6
 
 
@@ -54,7 +55,8 @@ class RehearsedParameter:
         truth: True value, SI.
         bias: Mean error, SI; bias_sigmas: over its own uncertainty.
         rms: Of the errors, SI.
-        sigma: Promised, root of the mean square, SI; sigma_rel_percent: of the true value.
+        sigma: Promised, root of the mean square, SI; sigma_rel_percent: of the true value,
+            None where that is zero.
         ratio: rms / sigma; 1: the promise holds.
         coverage: Share of 95 % intervals that hold the truth.
         runs: In which it was identified.
@@ -169,6 +171,11 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     if off:
         text = f"estimates are biased for {_listed(off)}, by more than {_BIASED:g} sigma"
         found.append(Notice("bias", text, "look for what the model lacks: friction, delays, filter settings"))
+    middle = float(np.median([one.ratio for one in many])) if many else 1.0
+    if middle < 1.0 / _WRONG_RATIO:
+        text = f"printed sigma is on the safe side: errors are {middle:.2f} of it in the middle"
+        remedy = "longer logs give the jackknife more blocks; `uncertainty: classical` where noise is white"
+        found.append(Notice("sigma-too-large", text, remedy))
     weak = [one for one in parameters if one.sigma_rel_percent is not None and one.sigma_rel_percent > 100.0]
     if weak:
         text = f"sigma exceeds the value itself for {_listed(weak)}"
@@ -193,7 +200,7 @@ def _rehearsed(name: str, unit: str, rows: Sequence[tuple[float, ...]]) -> Rehea
         bias_sigmas=bias / scatter if scatter > 0.0 else 0.0,
         rms=rms,
         sigma=promised,
-        sigma_rel_percent=100.0 * promised / abs(true) if true else None,
+        sigma_rel_percent=100.0 * promised / abs(true) if abs(true) > _ZERO * promised else None,
         ratio=rms / promised if promised > 0.0 else float("inf"),
         coverage=float(np.mean((low <= truth) & (truth <= high))),
         runs=n,

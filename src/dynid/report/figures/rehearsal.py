@@ -13,18 +13,19 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _NEAR = 1.2
+_WIDEST = 1000.0  # percent: a sigma beyond it says no more
 
 
 def promise_figure(found: Rehearsal) -> Markup | None:
-    """Rms error over expected sigma, both relative to the true value where it is not zero."""
-    shown = [one for one in found.parameters if one.truth and one.sigma > 0.0 and one.rms > 0.0]
+    """Errors found over sigma promised, against how well the parameter is told at all."""
+    shown = [one for one in found.parameters if one.sigma > 0.0 and one.rms > 0.0]
     if not shown:
         return None
     inside = [one for one in shown if 1.0 / _NEAR <= one.ratio <= _NEAR]
     outside = [one for one in shown if one not in inside]
-    sizes = [_percent(one, size) for one in shown for size in (one.sigma, one.rms)]
-    low, high = math.log10(min(sizes)) - 0.15, math.log10(max(sizes)) + 0.15
-    ends = [10.0**low, 10.0**high]
+    low = math.log10(min(_percent(one) for one in shown)) - 0.2
+    ends = [10.0**low, _WIDEST * 1.5]
+    reach = max(0.4, *(abs(math.log10(one.ratio)) + 0.05 for one in shown))
     traces = [
         _line(ends, 1.0, "found = promised", "solid"),
         _line(ends, _NEAR, f"{_NEAR:g} times more or less", "dot"),
@@ -33,32 +34,39 @@ def promise_figure(found: Rehearsal) -> Markup | None:
         _marks(outside, "further away", RED, "diamond"),
     ]
     layout = {
-        "height": 460,
-        "xaxis": axis("expected sigma [% of the value]", type="log", range=[low, high]),
-        "yaxis": axis("rms error found [% of the value]", type="log", range=[low, high]),
+        "height": 420,
+        "xaxis": axis("expected sigma [% of the value]", type="log", range=[low, math.log10(ends[1])]),
+        "yaxis": axis(
+            "rms error found / sigma promised",
+            type="log",
+            range=[-reach, reach],
+            tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10],
+            ticktext=["0.1", "0.2", "0.5", "1", "2", "5", "10"],
+        ),
         "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
     }
     return figure(
         "promise",
         [trace for trace in traces if trace.get("x")],
         layout,
-        "rms error of the runs against expected sigma of every parameter, both axes logarithmic",
-        f"Each mark is one parameter: what sigma promises against the rms error of {found.runs} runs. With "
-        f"as many, chance alone moves a mark by {100.0 / math.sqrt(2.0 * found.runs):.0f} % up or down.",
+        "ratio of the rms error found to the sigma promised, for every parameter by its relative sigma",
+        f"Each mark is one parameter: the rms error of {found.runs} runs over what sigma promises. With as "
+        f"many runs, chance alone moves a mark by {100.0 / math.sqrt(2.0 * found.runs):.0f} % up or down. "
+        f"Those with a sigma beyond {_WIDEST:g} % of the value, or with a value of zero, sit at the edge.",
     )
 
 
-def _percent(one: RehearsedParameter, size: float) -> float:
-    return 100.0 * size / abs(one.truth)
+def _percent(one: RehearsedParameter) -> float:
+    return _WIDEST if one.sigma_rel_percent is None else min(_WIDEST, one.sigma_rel_percent)
 
 
-def _line(ends: list[float], factor: float, name: str, dash: str) -> dict[str, Any]:
+def _line(ends: list[float], ratio: float, name: str, dash: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
         "x": ends,
-        "y": [factor * end for end in ends],
+        "y": [ratio, ratio],
         "line": {"color": GREY, "width": 1, "dash": dash},
         "hoverinfo": "skip",
     }
@@ -69,8 +77,8 @@ def _marks(shown: list[RehearsedParameter], name: str, colour: str, symbol: str)
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "x": [_percent(one, one.sigma) for one in shown],
-        "y": [_percent(one, one.rms) for one in shown],
+        "x": [_percent(one) for one in shown],
+        "y": [one.ratio for one in shown],
         "marker": {"color": colour, "symbol": symbol, "size": 8, "line": {"color": "white", "width": 1}},
         "hovertext": [
             f"<b>{plot_text(one.name)}</b><br>sigma {number(one.sigma, 2)}, rms {number(one.rms, 2)}"
