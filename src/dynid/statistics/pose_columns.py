@@ -209,4 +209,4 @@ def _means(rule: Quadrature, columns: Float[Array, "k m n"]) -> Float[Array, "k 
     """Means over the spans of the rows."""
     k, m, n = columns.shape
     found = rule.means(columns.reshape(k * m, n).T)
-    return np.asarray(found.T.reshape(k, m, -1))
+    return np.asarray(found.T.reshape(k, m, len(found)))
