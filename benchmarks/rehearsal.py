@@ -35,6 +35,8 @@ from dynid.threads import single_threaded_blas
 ROBOTS = ("ur5", "dualv", "orthoglide", "stewart", "evra")
 # Rate [Hz] and length [s]: enough to identify, and short enough for hundreds of runs.
 RECORDED = {"dualv": (1000.0, 4.0), "evra": (500.0, 10.0)}
+# A plan promises sigma of `power` or `inverse`; the windows of `energy`, evra's own model, tell less.
+MODELS = {"evra": "inverse"}
 
 
 def planned(name: str, folder: Path) -> tuple[Path, dict[str, float], float, float]:
@@ -53,7 +55,10 @@ def rehearsed(name: str, runs: int, folder: Path) -> dict[str, object]:
     planning = time.perf_counter() - began
     robot = load_robot(name)
     experiment = Experiment(
-        robot=name, logs=(LogEntry(str(file)),), uncertainty=UncertaintySettings("classical")
+        robot=name,
+        model=MODELS.get(name),
+        logs=(LogEntry(str(file)),),
+        uncertainty=UncertaintySettings("classical"),
     )
     settings = replace(default_simulation(robot), rate=rate, duration=period)
     crew = Rehearser(RehearsalPlan(experiment, settings, seed=20261))
