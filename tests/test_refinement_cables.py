@@ -129,6 +129,16 @@ def test_nothing_is_gained_where_nothing_is_wrong() -> None:
     assert [notice.code for notice in found.notices] == ["refinement-adds-nothing"]
 
 
+def test_an_estimate_that_cannot_be_simulated_stays() -> None:
+    robot, log, truth = free_log()
+    job, own, S, c = job_and_map(robot, log)
+    wrong = -np.array([truth[name] for name in own])
+    found = refine_free(job, S, c, wrong, np.eye(len(own)), RefineSettings(window=0.6, damping="none"))
+    assert not found.accepted
+    np.testing.assert_array_equal(found.chi, wrong)
+    assert found.notices
+
+
 def test_simulated_runs_tell_good_parameters_from_bad_ones() -> None:
     robot, log, truth = free_log(damping=DAMPING, runs=2, duration=1.0)
     prior = {name.removesuffix("_platform"): 1.1 * value for name, value in truth.items() if name[0] != "M"}

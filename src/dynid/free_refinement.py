@@ -10,11 +10,13 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.dynamics.locked import LockedCables
+from dynid.errors import NoResultError
 from dynid.free_runs import free_windows
 from dynid.job import Job
 from dynid.mechanism.cable import locked
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.notices import Notice
 from dynid.refinement import Refinement, judged
 from dynid.statistics.free_output_error import FreeOutputError, FreeWindows
 from dynid.statistics.output_error import minimise, started
@@ -112,6 +114,24 @@ def refine_free(
         job, S, c, chi, covariance: As for `refinement.refine`.
         settings: How windows are cut, and what else is unknown.
     """
+    try:
+        with np.errstate(all="ignore"):
+            return _refined(job, S, c, chi, covariance, settings)
+    except (NoResultError, np.linalg.LinAlgError) as error:
+        text = f"the free motion cannot be simulated with the linear estimate ({error}): it stays as it is"
+        remedy = "ask for shorter windows, or mend the linear estimate first: more runs, other equilibria"
+        told = Notice("refinement-failed", text, remedy)
+        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (told,))
+
+
+def _refined(
+    job: Job,
+    S: Float[Array, "p b"],
+    c: Float[Array, "p"],
+    chi: Float[Array, "b"],
+    covariance: Float[Array, "b b"],
+    settings: RefineSettings,
+) -> Refinement:
     damped = damped_robot(job, S, c, chi, settings.damping)
     b, extra = len(chi), len(damped.kinds)
     start = np.concatenate([chi, np.zeros(extra)])
