@@ -482,6 +482,13 @@ def test_other_body_frames_than_the_robot_has_are_told():
     assert "11 degrees" in notice.text
 
 
+def test_bodies_that_balance_in_no_reading_are_told():
+    log = table()
+    force = log.rows.signals["force"][..., [1, 0, 2]]
+    found = fit(changed(log, force=force))
+    assert "no-balance" in codes(found)
+
+
 def test_one_instant_is_too_few(tmp_path):
     with pytest.raises(InputError, match="1 instant: too few") as error:
         fit(write_wrench_table(table(1), tmp_path / "a.csv", 7))

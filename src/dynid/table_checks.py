@@ -13,6 +13,8 @@ from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.readings import check_reading
 from dynid.statistics.wrench_tests import check_signs, direction_masses, mass_tests, mass_words
 
+_BALANCED = 0.05  # of the wrenches, that measured data may leave too
+
 Checked = tuple[tuple[ResidualTest, ...], tuple[Notice, ...], dict[str, str]]
 
 
@@ -24,8 +26,7 @@ def table_checks(job: Job, chi: Float[Array, "p"]) -> Checked:
         chi: Standard parameters that give the same wrenches, shape (p,), SI.
     """
     sources = [source for source in job.sources if isinstance(source, WrenchRows)]
-    for source in sources:
-        check_reading(source)
+    left = [check_reading(source) for source in sources]
     index = {parameter.name: i for i, parameter in enumerate(job.parameters)}
     directions = direction_masses(sources, chi)
     masses = {one.body: float(chi[index[f"M_{one.body}"]]) for one in directions}
@@ -34,4 +35,15 @@ def table_checks(job: Job, chi: Float[Array, "p"]) -> Checked:
     tests, notices = mass_tests(directions, masses)
     words = {"mass by direction": mass_words(directions)} if directions else {}
     told = [notice for source in sources for notice in motion_notices(source)]
+    if max(left) > _BALANCED:
+        told.insert(0, _unbalanced(max(left)))
     return tests, (*notices, *told), words
+
+
+def _unbalanced(left: float) -> Notice:
+    return Notice(
+        "no-balance",
+        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is left, however they are read",
+        "check that wrenches act at the origins of the joint frames of the robot file, their columns, signs and"
+        " units, and what else touches the bodies",
+    )

@@ -26,7 +26,7 @@ from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.tables import table_plans
 from tests.oracle import pinocchio_model, pinocchio_velocity
-from tests.random_mechanisms import random_inertias, random_states, random_tree
+from tests.random_mechanisms import MOVING, random_inertias, random_states, random_tree
 
 SERIAL6 = load_robot("serial6")
 TRUTH = read_demo(demo_file("serial6"), SERIAL6).truth
@@ -93,7 +93,7 @@ def test_wrenches_at_inner_joints_are_those_of_pinocchio(seed):
 def test_rows_balance_bodies_of_random_trees(seed):
     """Hinges anywhere, several children, sliding joints: W chi is what the joints' wrenches leave."""
     rng = np.random.default_rng(100 + seed)
-    robot, truth = tree_with_truth(rng, 7)
+    robot, truth = tree_with_truth(rng, 7, (*MOVING[:3], JointKind.FIXED))
     states = random_states(rng, robot, 5)
     log = wrench_table(robot, truth, Given(states), np.arange(5.0), positions=True)
     source = rows_of(robot, log)

@@ -41,21 +41,19 @@ class Reading:
     residual: float
 
 
-def check_reading(source: WrenchRows) -> None:
-    """Refuse a table that another reading balances far better.
+def check_reading(source: WrenchRows) -> float:
+    """What the balance of the bodies leaves of their wrenches, as a part of them.
 
     Raises:
-        InputError: With the residuals of both readings, and the option that reads the table so.
+        InputError: Another reading balances them far better; with both residuals and the option for it.
     """
     own = balance_residual(source.like(_thinned(source)))
     if own is None or own < _NEGLIGIBLE:
-        return
+        return 0.0
     found = [one for one in readings(source) if one.changes]
-    if not found:
-        return
-    least = min(one.residual for one in found)
+    least = min((one.residual for one in found), default=np.inf)
     if least * _BETTER > own:
-        return
+        return own
     # Of readings that do about as well the one that changes least is meant.
     best = min(
         (one for one in found if one.residual < 2.0 * least + _NEGLIGIBLE), key=lambda o: len(o.changes)
