@@ -136,3 +136,39 @@ def test_spikes_and_lost_efforts_no_longer_ruin_an_arm():
     # As good as without any spoilt sample (2.5 % of the samples are gone), where wls is ruined.
     assert errors["robust"] < 1.1 * errors["clean"]
     assert errors["wls"] > 20 * errors["clean"]
+
+
+def test_acceleration_finds_a_fixed_point_that_plain_steps_creep_to() -> None:
+    """A linear map with rates up to 0.99: a thousand plain steps, eight freedoms, some twenty here."""
+    from dynid.estimator.acceleration import Acceleration
+
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    A = Q @ np.diag(np.linspace(0.0, 0.99, 8)) @ Q.T
+    goal = rng.standard_normal(8)
+    x, steps, acceleration = np.zeros(8), 0, Acceleration()
+    while np.linalg.norm(x - goal) > 1e-9 and steps < 100:
+        g = goal + A @ (x - goal)
+        x = acceleration.next(x, g, np.ones(8))
+        steps += 1
+    assert steps <= 20
+
+
+def test_a_column_that_few_bad_samples_tell_does_not_keep_it_from_converging() -> None:
+    """Like Stribeck friction: told at low speed only, where a third of the samples are wrong."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        n = 3000
+        v = np.sin(np.linspace(0.0, 40.0, n))
+        slow = np.exp(-((v / 0.05) ** 2))
+        W = np.column_stack([np.sign(v), v, np.sqrt(np.abs(v)) * np.sign(v), slow * np.sign(v)])
+        Y = W @ np.array([1.0, 2.0, 0.5, 0.3]) + 0.05 * rng.standard_normal(n)
+        bad = (slow > 0.3) & (rng.random(n) < 0.33)
+        Y[bad] += 0.4 * rng.choice([-1.0, 1.0], bad.sum())
+        again = DensePass([W], [Y], blocks=20)
+        solution = ESTIMATORS["robust"](again.blocked(), again)
+        assert solution.status == "converged"
+        # The first three are told by clean samples.
+        assert np.all(
+            np.abs(solution.chi - [1.0, 2.0, 0.5, 0.3])[:3] < 5 * np.sqrt(np.diag(solution.covariance))[:3]
+        )

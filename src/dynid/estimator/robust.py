@@ -11,12 +11,13 @@ limited before the row filter could smear it over its neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
+from dynid.estimator.acceleration import Acceleration
 from dynid.estimator.rework import Reworked
 from dynid.estimator.second_pass import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
@@ -32,6 +33,7 @@ _PER_OCTAVE = 128
 _OCTAVES = 40
 _BELOW = 12.0  # octaves below the smallest deviation
 _REPORTED = 0.001
+_SETTLED = 10  # passes after which the scale stays as it is
 
 Function = Callable[[Float[Array, "n"]], Float[Array, "n"]]
 
@@ -102,16 +104,21 @@ class Winsorised:
         functions: tuple[Function, Function],
     ) -> tuple[System, Fitted, _Limits, int, str]:
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)), smallest_part(system))
+        acceleration, scale = Acceleration(), None
         for iteration in range(1, self.max_iterations + 1):
-            limits = _limits(rows, state, floors, functions)
+            limits = _limits(rows, state, floors, functions, scale)
+            # A median moves by jumps, one sample at a time: near the end the parameters would follow it for
+            # ever. It has settled by then, and stays (as the scale of MM-estimates does).
+            scale = limits.scale if iteration >= _SETTLED else None
             changed = rows.replaced(state.chi, limits.change)
             new = fitted(changed, *how)
             step = np.abs(new.chi - state.chi)
-            still = bool(np.all(step <= self.rtol * new.sigma + 1e-13 * np.abs(new.chi)))
-            state = new
-            if still:
-                return changed, state, limits, iteration, CONVERGED
-        return changed, state, limits, self.max_iterations, NOT_CONVERGED
+            if np.all(step <= self.rtol * new.sigma + 1e-13 * np.abs(new.chi)):
+                return changed, new, limits, iteration, CONVERGED
+            size = np.where(new.sigma > 0, new.sigma, np.maximum(np.abs(new.chi), 1.0))
+            chi = acceleration.next(state.chi, new.chi, size)
+            state = replace(new, fit=replace(new.fit, chi=chi))
+        return changed, new, limits, self.max_iterations, NOT_CONVERGED
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +161,13 @@ class _Limits:
 
 
 def _limits(
-    rows: SecondPass, state: Fitted, floors: Float[Array, "g"], functions: tuple[Function, Function]
+    rows: SecondPass,
+    state: Fitted,
+    floors: Float[Array, "g"],
+    functions: tuple[Function, Function],
+    held: Float[Array, "g"] | None = None,
 ) -> _Limits:
-    """Scales and gains at the present residuals, from one pass over the rows."""
+    """Scales (unless `held`) and gains at the present residuals, from one pass over the rows."""
     psi, slope = functions
     counts = np.zeros((len(floors), _PER_OCTAVE * _OCTAVES))
     for part in rows.residuals(state.chi, _histogram(floors)):
@@ -166,6 +177,7 @@ def _limits(
     # Raw samples may outnumber the rows of the factor; the parameters take their part of either.
     paid = np.minimum(state.shares() / np.array([one.n_rows for one in state.factors]), 0.5)
     scale = np.maximum(_NORMAL_MAD * _medians(counts, used, floors) / np.sqrt(1.0 - paid), floors)
+    scale = scale if held is None else held
     centres = _edges(floors[:, None], used + 0.5)
     u = centres / scale[:, None]
     mean = np.maximum(np.sum(counts * slope(u.ravel()).reshape(u.shape), axis=1) / np.maximum(n, 1.0), 0.2)
