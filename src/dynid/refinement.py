@@ -105,8 +105,9 @@ def judged(
     before, after = (_foretold(problem, one, held) for one in (chi, minimum.chi))
     gain = np.log(before / after)  # window by window: some are harder than others
     error = float(np.std(gain, ddof=1) / np.sqrt(len(gain)))
-    accepted = bool(np.mean(gain) > 2.0 * error)
     rms = [float(np.sqrt(np.mean(one))) for one in (before, after)]
+    # Better window by window, and not bought with one window that is much worse.
+    accepted = bool(np.mean(gain) > 2.0 * error and rms[1] <= rms[0])
     return Refinement(
         minimum.chi if accepted else chi,
         window_covariance(problem, minimum, covariance) if accepted else None,
