@@ -21,7 +21,7 @@ from dynid.estimator.acceleration import Acceleration
 from dynid.estimator.rework import Reworked
 from dynid.estimator.second_pass import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
-from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_part, smallest_sigmas
+from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas
 from dynid.notices import Notice
 from dynid.projection.projection import System
 
@@ -103,7 +103,7 @@ class Winsorised:
         how: tuple[Weighting, Solver],
         functions: tuple[Function, Function],
     ) -> tuple[System, Fitted, _Limits, int, str]:
-        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)), smallest_part(system))
+        floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         acceleration, scale = Acceleration(), None
         for iteration in range(1, self.max_iterations + 1):
             limits = _limits(rows, state, floors, functions, scale)
