@@ -117,7 +117,7 @@ class Job:
         return replace(told, sources=tuple(told.rows_along(source.motion) for source in self.sources))
 
     def rows_along(self, motion: Motion, like: RowSource | None = None) -> RowSource:
-        """The equations along a motion; `like`: rows along nearly the same one, whose directions they take."""
+        """The equations along a motion; `like`: rows along nearly the same one, whose directions serve."""
         rows = self.model.rows(
             self.mechanism,
             self.parameters,
