@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40  # more parameters than this are summed up by owner, with the worst ones
 _MOST_GROUPS = 16
 _WORST_ROWS = 10
-_WIDE = 100  # columns from which sigma and the prior find room too
+_WIDE = 100  # columns from which sigma finds room too
+_WIDER = 112  # the same for the prior beside the truth
 _COLOURS = {
     Quality.GOOD: "",
     Quality.FAIR: "",
@@ -180,7 +181,7 @@ def _columns(estimate: Estimate, width: int) -> dict[str, Callable[[ParameterEst
     columns["sigma %"] = lambda p: percent(p.sigma_rel_percent) if p.essential else "removed"
     columns["95 % interval"] = interval_text
     columns["unit"] = lambda p: p.unit
-    if has_prior and (width >= _WIDE or not truth):
+    if has_prior and (width >= _WIDER or not truth):
         columns["prior"] = lambda p: "-" if p.prior is None else value_text(p.prior, p.sigma)
     if truth:
         columns["truth"] = lambda p: _truth_cell(p, truth.get(p.name))
