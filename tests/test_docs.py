@@ -105,7 +105,7 @@ def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
         load_robot(tmp_path / "robot.xml")
     for i, (mark, text) in enumerate(blocks(page, "yaml")):
         kind, _, part = mark.partition(" ")
-        assert kind in ("robot", "experiment", "simulation"), f"a YAML block of {relative(page)} is not marked"
+        assert kind in ("robot", "experiment", "simulation"), f"unmarked YAML in {relative(page)}"
         assert part in ("", "part")
         start = (ROBOT if kind == "robot" else EXPERIMENT) if part else ""
         file = tmp_path / f"example{i}.yaml"
