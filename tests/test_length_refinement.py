@@ -81,7 +81,7 @@ def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPat
     log = free_motion_log(wrong, robot, internal_settings(asked.internal))
     search = length_refinement._Search(robot, [log], asked, [lengths + WRONG])
     before = search.point([lengths + WRONG], None)
-    found = refined_lengths(robot, [log], asked)[0]
+    found = refined_lengths(robot, [log], asked).logs[0]
     after = search.point([given_lengths(found, CABLES)], before.job.plans)
     sizes = before.sizes()
     assert after.cost(sizes, search.first) < 0.1 * before.cost(sizes, search.first)
@@ -93,4 +93,4 @@ def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPat
 def test_nothing_is_refined_unasked(swing) -> None:
     robot, (log, _) = load_robot("cable4"), swing
     log = free_motion_log(log, robot, internal_settings({}))
-    assert refined_lengths(robot, [log], Experiment(robot=robot))[0] is log
+    assert refined_lengths(robot, [log], Experiment(robot=robot)).logs[0] is log

@@ -22,7 +22,7 @@ from dynid.excitation.measured import measured_motion
 from dynid.excitation.optimal.checked import LimitUse, fine_states, linear_uses, soft_uses
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.multistart import run_starts
-from dynid.excitation.optimal.predicted import Promise, promise
+from dynid.excitation.optimal.predicted import PROMISED_MODELS, Promise, promise
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.series import Series
 from dynid.excite_after import known_information
@@ -136,6 +136,9 @@ def plan_inputs(
         base = planned_base(mechanism, settings)
         known, measured_noise = known_information(robot, mechanism, base, after)
     noise = noise_of(mechanism, settings, measured_noise)
+    if mechanism.model not in PROMISED_MODELS:
+        text = f"sigma is foretold for model 'inverse', not for '{mechanism.model}' of the robot file"
+        notices = (*notices, Notice("promised-by-inverse", text, "rehearse the experiment: dynid rehearse"))
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     return PlanInputs(robot, settings, noise, chi, rows), notices
 

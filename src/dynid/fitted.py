@@ -97,7 +97,8 @@ def fit_logs(
         unloaded = unloaded_model(mechanism, experiment)
         mechanism, logs, held_out = unloaded.robot, unloaded.logs(logs), unloaded.logs(held_out)
     stage = gain_stage(mechanism, logs, held_out, experiment, progress)
-    logs = refined_lengths(mechanism, stage.logs, experiment, progress)
+    lengths = refined_lengths(mechanism, stage.logs, experiment, progress)
+    logs = lengths.logs
     solved = solve_logs(mechanism, logs, experiment, progress, unloaded=unloaded)
     job, data, experiment = solved.job, solved.data, solved.settled.experiment
     parts = estimate_parameters(
@@ -108,7 +109,8 @@ def fit_logs(
         symbols={} if symbols is None else symbols(job, experiment),
         settings=experiment.uncertainty,
     )
-    parts = with_mass(with_rounding(parts, solved, experiment), job.reference, solved.seen.system)
+    parts = lengths.widened(with_rounding(parts, solved, experiment), data.S)
+    parts = with_mass(parts, job.reference, solved.seen.system)
     parts = shown_parts(job, parts if unloaded is None else unloaded.widened(parts, solved))
     refined = _refined(solved, experiment, parts)
     chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)

@@ -30,6 +30,8 @@ from dynid.projection.internal_log import given_lengths, with_lengths
 from dynid.projection.length_rows import STEP, LengthRows
 from dynid.projection.model import model_for
 from dynid.projection.projection import Group
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.widen import MANY, widened
 
 _BELIEF = 1e-3  # of a length: how well it is believed beforehand
 _ROUNDS = 15
@@ -77,9 +79,44 @@ class _Run:
         return np.asarray(np.linalg.norm(inverse, axis=1))
 
 
+@dataclass(frozen=True, eq=False)
+class RefinedLengths:
+    """Logs with refined lengths, and what the doubt about the lengths means for the parameters.
+
+    Attributes:
+        logs: With the lengths found, or as they were.
+        runs: Equations of all runs; none where nothing was refined.
+    """
+
+    logs: tuple[Log, ...]
+    runs: tuple[_Run, ...] = ()
+
+    def widened(self, parts: EstimateParts, S: Float[Array, "p v"]) -> EstimateParts:
+        """The parameters with the part of their covariance that unknown lengths add.
+
+        Args:
+            parts: With the covariance for lengths that are known.
+            S: Standard column combination of each parameter.
+        """
+        if not self.runs:
+            return parts
+        c = len(self.runs[0].own)
+        free = np.concatenate([run.rest[:, :-1] for run in self.runs]) @ S
+        fixed = np.concatenate([free, np.concatenate([run.own[:, c:-1] for run in self.runs]) @ S])
+        added = _covariance(free) - _covariance(fixed)
+        return widened(parts, 0.5 * (added + added.T), MANY, "locked lengths as unknowns")
+
+
+def _covariance(rows: Float[Array, "r v"]) -> Float[Array, "v v"]:
+    """(W^T W)^-1 of rows of unit noise, columns scaled first."""
+    size = np.linalg.norm(rows, axis=0)
+    root = np.linalg.pinv(np.linalg.qr(rows / size, mode="r"))
+    return np.asarray(root @ root.T / np.outer(size, size))
+
+
 def refined_lengths(
     mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, progress: Progress | None = None
-) -> tuple[Log, ...]:
+) -> RefinedLengths:
     """The logs with refined lengths where `lengths: refine` asks for them; else as they are.
 
     Args:
@@ -90,7 +127,7 @@ def refined_lengths(
     """
     model = model_for(mechanism, experiment.model, experiment.file)
     if not model.homogeneous or internal_settings(experiment.internal).lengths != REFINE:
-        return tuple(logs)
+        return RefinedLengths(tuple(logs))
     cables = [cable.name for cable in driven_cables(mechanism)]
     first = [given_lengths(log, cables) for log in logs]
     search = _Search(mechanism, logs, experiment, first)
@@ -104,10 +141,11 @@ def refined_lengths(
             progress("locked lengths", (k + 1) / _ROUNDS)
         if gain < _ARRIVED:
             break
-    return tuple(
+    told = (
         _told(with_lengths(log, mechanism, own), own - given, found, gain)
         for log, own, given, found in zip(logs, at.lengths, first, runs, strict=True)
     )
+    return RefinedLengths(tuple(told), tuple(run for found in runs for run in found.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +288,7 @@ def _told(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: 
     """The log with what was done to its lengths, and how sure it is."""
     sigma = 1e3 * max((float(run.sigma.max()) for run in runs.values()), default=0.0)
     words = f"refined with the parameters, by up to {1e3 * np.abs(shift).max():.2g} mm; sigma up to"
-    words += f" {sigma:.2g} mm with the parameters known, which their own sigma does not hold"
+    words += f" {sigma:.2g} mm with the parameters known"
     notices = log.notices
     if gain > _LOOSE:
         text = f"the locked lengths of log '{log.name}' have not settled: the last step still gained"

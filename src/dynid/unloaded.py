@@ -30,9 +30,8 @@ from dynid.result_values import saved, standard_root, standard_values
 from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.widen import MANY, widened
 
-_MANY = 1e9  # degrees of freedom of what is known exactly
 _NO_EFFORTS = ("internal", "wrench")
 
 
@@ -80,31 +79,7 @@ class Unloaded:
     def widened(self, parts: EstimateParts, solved: Solved) -> EstimateParts:
         """The parameters with what the result without load is not sure of."""
         root = self.carried(solved.system, solved.data.S, solved.solution.weights)
-        added = root @ root.T
-        keep = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
-        added = added[np.ix_(keep, keep)]
-        before = parts.covariance
-        own, more = np.diag(before), np.diag(added)
-        # Welch and Satterthwaite: two deviations that are each known only so well.
-        slack = own**2 / parts.spread.dof + more**2 / self.dof
-        dof = np.divide((own + more) ** 2, slack, out=np.full(len(own), _MANY), where=slack > 0)
-        total = before + added
-        values = np.array([parts.parameters[k].value for k in keep])
-        found = uncertainty(values, total, np.maximum(dof, 1.0))
-        listed = list(parts.parameters)
-        for i, k in enumerate(keep):
-            relative = float(found.sigma_rel_percent[i])
-            listed[k] = replace(
-                listed[k],
-                sigma=float(found.sigma[i]),
-                sigma_rel_percent=relative if np.isfinite(relative) else None,
-                ci95=(float(found.ci95[i, 0]), float(found.ci95[i, 1])),
-                dof=float(dof[i]),
-            )
-        share = float(np.median(np.divide(more, own + more, out=np.zeros(len(own)), where=own + more > 0)))
-        words = f"{parts.spread.words}; with the covariance of the result without load, {100 * share:.0f} %"
-        spread = replace(parts.spread, covariance=total, dof=dof, words=f"{words} of the variance (median)")
-        return replace(parts, parameters=tuple(listed), spread=spread)
+        return widened(parts, root @ root.T, self.dof, "the covariance of the result without load")
 
 
 def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
@@ -152,7 +127,7 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
         robot=loaded,
         names=names,
         root=standard_root(estimate, values)[kept],
-        dof=float(np.median(dofs)) if dofs else _MANY,
+        dof=float(np.median(dofs)) if dofs else MANY,
         words=f"{len(names)} parameters of the robot from {settings.result}"
         + (f"; found afresh: {', '.join(free)}" if free else ""),
         estimate=estimate,

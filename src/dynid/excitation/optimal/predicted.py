@@ -19,6 +19,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.model import MODELS
 from dynid.regressor.regressor import tree_matrix
 
+PROMISED_MODELS = ("inverse", "power")
+
 
 @dataclass(frozen=True, eq=False)
 class Promise:
@@ -53,11 +55,11 @@ def promise(
         states: Of the motion at evenly spaced samples.
         sigma: Noise of every motor, shape (a,), in [N m] or [N].
         weight: Recorded samples per sample given.
-        model: `inverse` or `power`; others are judged as `inverse`.
+        model: One of PROMISED_MODELS; others are judged as `inverse`.
         known: Information of data already recorded, shape (b, b).
     """
     robot = path.mechanism
-    D = _directions(path, states, model if model == "power" else "inverse")
+    D = _directions(path, states, model if model in PROMISED_MODELS else "inverse")
     W = tree_matrix(robot, states.q, states.dq, states.ddq, mounted=mounted) @ base.S
     rows = np.einsum("nvk,nvb->nkb", D, W)
     J = np.einsum("av,nvk->nak", robot.actuator_map, D) * sigma[:, None]
