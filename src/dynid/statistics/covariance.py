@@ -289,7 +289,8 @@ def _few(solution: Solution, spread: Spread, parts: str) -> tuple[Notice, ...]:
     names those), whatever their sigma is wrong by.
     """
     sigma = np.sqrt(np.diag(spread.covariance))
-    relative = 100.0 * sigma / np.maximum(np.abs(solution.chi), np.finfo(float).tiny)
+    size = np.abs(solution.chi)
+    relative = 100.0 * np.divide(sigma, size, out=np.full(len(size), np.inf), where=size > 1e-200)
     few = (spread.dof < _FEW_FREEDOMS) & (relative > _SURE_PERCENT) & (relative < _WEAK_PERCENT)
     if not np.any(few):
         return ()
