@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid import identify
 from dynid.experiment import Experiment, from_plain
 from dynid.identification import identify_logs
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
+from dynid.robots.demo import built_in_experiment
 from dynid.statistics.free_motion import agreement, payload_mass
 from dynid.validation import validate_result
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
@@ -220,3 +222,14 @@ def test_two_cables_do_not_mind_poor_free_coordinates(tmp_path) -> None:
     worse = identified([as_log(robot, q, MARKER_NOISE)], robot, estimator="tls", internal=poor)
     assert "free-singular" in [w.code for w in worse.warnings]
     assert abs(worse["MZ/M_platform"].value - 0.2) > 10.0 * abs(estimate["MZ/M_platform"].value - 0.2)
+
+
+def test_little_data_settle_though_noise_and_parameters_chase_each_other() -> None:
+    """Four runs of 4 s: plain iteration jumps between two answers for ever."""
+    demo = built_in_experiment("cable4", seed=13)
+    log = demo.logs[0]
+    short = replace(log, segments=tuple((a, min(b, a + 400)) for a, b in log.segments[:4]))
+    estimate = identify(demo.mechanism, short)
+    for parameter in estimate.parameters:
+        assert parameter.sigma is not None
+        assert np.isfinite(parameter.sigma)

@@ -28,6 +28,7 @@ from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import System
 
 _EXACT = 1e-5  # of the measured norm: a residual below is that of a simulation without noise
+_HARDLY_LESS, _LEAST_SHARE = 0.8, 0.3
 _TOO_MUCH = 1.5  # of the residual variance: beyond chance even for the few slow rows of a short log
 
 
@@ -65,16 +66,21 @@ class GeneralisedTotal:
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
         weights, chi, status = state.weights.values, state.chi, NOT_CONVERGED
+        share, before = 1.0, np.inf
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
             whole = self._with_efforts(state.factors, noise, chi, paid, floors)
             found = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
-            step = np.abs(found.chi - chi)
-            chi, used = found.chi, weights
-            weights = self._weights(state, chi, paid, floors)
-            if np.all(step <= self.rtol * state.sigma + 1e-14 * np.abs(chi)):
+            step, used = found.chi - chi, weights
+            if np.all(np.abs(step) <= self.rtol * state.sigma + 1e-14 * np.abs(chi)):
                 status = CONVERGED
                 break
-        notices = state.weights.notices + _excess(state.factors, noise, chi, system)
+            # On little data noise and parameters can chase each other: then only part of the way is gone.
+            size = float(np.abs(step / state.sigma).max())
+            share = max(0.5 * share, _LEAST_SHARE) if size > _HARDLY_LESS * before else share
+            before = size
+            chi = chi + share * step
+            weights = self._weights(state, chi, paid, floors)
+        notices = state.weights.notices + _excess(state.factors, noise, found.chi, system)
         return Reworked(
             _equations(rows, state.factors, whole, used, found),
             Weights(used, iteration, status, notices + (() if status == CONVERGED else (_unsettled(),))),
