@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from dynid.cli import main
 from dynid.errors import InputError
 from dynid.excitation.free_set import FreeSetSettings
 from dynid.excite_free import FreeExcitation, FreeExciteSettings, FreeStart, FreeStarter, excite_free
@@ -98,3 +100,29 @@ def test_a_robot_of_unknown_mass_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="mass of 'platform'"):
         excite_free(str(file), SETTINGS)
+
+
+def test_recorded_motions_count_with_the_set(found: FreeExcitation, folder: Path) -> None:
+    """What was recorded is the information of these motions, so that the same set doubles it."""
+    starter = FreeStarter("cable4", replace(SETTINGS, starts=1, after=(str(folder / "motions.csv"),)))
+    known, own = starter.known, found.found.information
+    size = np.sqrt(np.diag(own))
+    # The log's rows are filtered, thinned to other instants, and lose the ends of runs of half a second.
+    angle = np.sum(known * own / np.outer(size, size) ** 2)
+    angle /= np.linalg.norm(known / np.outer(size, size)) * np.linalg.norm(own / np.outer(size, size))
+    assert angle > 0.8
+    assert starter.run(0).value < min(start.value for start in found.starts)
+
+
+def test_a_result_holds_no_rows(folder: Path) -> None:
+    with pytest.raises(InputError, match="is a result"):
+        FreeStarter("cable4", replace(SETTINGS, after=(str(folder),)))
+
+
+def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
+    run = CliRunner()
+    wrong = run.invoke(main, ["excite", "cable4", "--harmonics", "3", "--out", str(tmp_path / "a")])
+    assert wrong.exit_code == 2
+    assert "--harmonics does not apply to free motions" in wrong.output
+    wrong = run.invoke(main, ["excite", "scara", "--motions", "3", "--out", str(tmp_path / "b")])
+    assert "--motions does not apply" in wrong.output

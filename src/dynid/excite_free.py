@@ -25,6 +25,7 @@ from dynid.excitation.optimal.criteria import criterion_of
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.multistart import run_starts
 from dynid.excitation.releases import Releases, Releasing
+from dynid.excite_free_after import recorded_information
 from dynid.linear import prior_values
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -43,6 +44,7 @@ class FreeExciteSettings:
         sigma: Parameters of the criterion `sigma`, e.g. ZZ_platform.
         starts: Searches with random numbers of their own; seed: of all of them.
         payloads: Mounted on the robot.
+        after: Logs of free motions recorded already: what they tell need not be told again.
         search: Of each start.
     """
 
@@ -51,6 +53,7 @@ class FreeExciteSettings:
     starts: int = 8
     seed: int = 0
     payloads: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     search: FreeSetSettings = field(default_factory=FreeSetSettings)
 
 
@@ -140,6 +143,11 @@ class FreeStarter:
         )
         self.names = tuple(one.name for one in parameter_table(self.releasing.robot.robot))
         self.criterion = criterion_of(settings.criterion, settings.sigma, self.told())
+        self.known = np.zeros((len(self.names),) * 2)
+        if settings.after:
+            self.known = recorded_information(
+                self.mechanism, settings.after, self.names, self.releasing.reference, search
+            )
         self._streams = np.random.SeedSequence(settings.seed).generate_state(settings.starts, np.uint64)
 
     def told(self) -> list[str]:
@@ -150,7 +158,11 @@ class FreeStarter:
         """The start of that number."""
         with single_threaded_blas():
             found = best_free_set(
-                self.releasing, self.criterion, self.settings.search, int(self._streams[number])
+                self.releasing,
+                self.criterion,
+                self.settings.search,
+                int(self._streams[number]),
+                known=self.known,
             )
         releases = (getattr(found.releases, one.name).tolist() for one in fields(Releases))
         return FreeStart(number, found.value, found.first, float(found.use.max()), *releases)
@@ -213,7 +225,7 @@ def _prior(mechanism: Mechanism) -> dict[str, float]:
 
 def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
     file = starter.mechanism.file
-    text = repr((file and Path(file).read_bytes(), starter.releasing.robot.values))
+    text = repr((file and Path(file).read_bytes(), starter.releasing.robot.values, starter.known.tolist()))
     digest = hashlib.sha256(text.encode()).hexdigest()
     return {"robot": robot, "inputs": digest, **asdict(starter.settings), "dynid": version("dynid")}
 
@@ -221,7 +233,7 @@ def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
 def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeStart) -> FreeExcitation:
     """The best set simulated again, its frequencies, and what it gains on a random set."""
     releasing, settings = starter.releasing, starter.settings
-    judging = Judging(releasing, starter.criterion, settings.search)
+    judging = Judging(releasing, starter.criterion, settings.search, starter.known)
     found = judging.proved(best.releases(), best.first)
     if found.use.max() > 1.0:
         raise InputError(

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from dynid.commands.shared import shown
+
+_OF_SERIES = ("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along")
 
 
 @click.command(short_help="Find the motion that tells most about a robot.")
@@ -94,8 +97,10 @@ def excite(
     count = jobs or (1 if starts <= few else os.cpu_count() or 1)
     asked = criterion or ("sigma" if sigma else None)
     if is_free_motion(load_robot(robot)):
-        _free(robot, folder, asked or "c003", sigma, starts, seed, motions, payloads, count)
+        _refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
+        _free(robot, folder, asked or "c003", sigma, starts, seed, motions, payloads, after, count)
         return
+    _refuse_given(("motions",), "a robot that is driven; --starts and --period do")
     from dynid.excite import excite as run
     from dynid.excite_files import check_folder, summary, write_excitation
     from dynid.excite_plan import ExciteSettings
@@ -144,6 +149,7 @@ def _free(
     seed: int,
     motions: int,
     payloads: tuple[str, ...],
+    after: tuple[str, ...],
     jobs: int,
 ) -> None:
     """A set of free motions on locked cables."""
@@ -155,13 +161,23 @@ def _free(
 
     folder = check_folder(folder, FREE_FILES)
     journal = _journal(folder)
-    settings = FreeExciteSettings(criterion, sigma, starts, seed, payloads, FreeSetSettings(count=motions))
+    settings = FreeExciteSettings(
+        criterion, sigma, starts, seed, payloads, after, FreeSetSettings(count=motions)
+    )
     with _resumable(journal, starts), ProgressBar() as progress:
         found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
     write_free_excitation(found, folder)
     journal.unlink(missing_ok=True)
     click.echo(free_summary(found))
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(FREE_FILES)})")
+
+
+def _refuse_given(names: tuple[str, ...], robot: str) -> None:
+    """Refuse options that would be ignored."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} does not apply to {robot}")
 
 
 def _journal(folder: Path) -> Path:

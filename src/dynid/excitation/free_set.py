@@ -82,10 +82,15 @@ def best_free_set(
     settings: FreeSetSettings,
     seed: int,
     progress: Progress | None = None,
+    known: Float[Array, "p p"] | None = None,
 ) -> FreeSet:
-    """One start of the search: library, exchange, perturbed exchange, and the proof by simulation."""
+    """One start of the search: library, exchange, perturbed exchange, and the proof by simulation.
+
+    Args:
+        known: W^T W of motions recorded already, which count with every set.
+    """
     rng = np.random.default_rng(seed)
-    judge = Judging(releasing, criterion, settings)
+    judge = Judging(releasing, criterion, settings, known)
     tell = progress or (lambda stage, share: None)
     releases, grams = judge.library(rng, tell)
     chosen, first = judge.exchanged_best(rng, grams)
@@ -103,7 +108,13 @@ def best_free_set(
 class Judging:
     """Information of motions, and exchanges that improve the criterion of their sum."""
 
-    def __init__(self, releasing: Releasing, criterion: Criterion, settings: FreeSetSettings) -> None:
+    def __init__(
+        self,
+        releasing: Releasing,
+        criterion: Criterion,
+        settings: FreeSetSettings,
+        known: Float[Array, "p p"] | None = None,
+    ) -> None:
         self.releasing, self.criterion, self.settings = releasing, criterion, settings
         robot = releasing.robot
         truth = np.array([robot.values.get(one.name, 0.0) for one in parameter_table(robot.robot)])
@@ -113,6 +124,7 @@ class Judging:
         names = [one.name for one in parameter_table(robot.robot)]
         others = np.delete(np.eye(len(truth)), names.index(releasing.reference), axis=1)
         self._seen = others if criterion.name == "sigma" else across
+        self._known = np.zeros((len(truth),) * 2) if known is None else known
 
     def information(self, motions: FreeMotions, which: Int[Array, "m"]) -> Float[Array, "m p p"]:
         """W^T W of some of the motions over the samples that count."""
@@ -132,7 +144,7 @@ class Judging:
 
     def values(self, grams: Float[Array, "m p p"]) -> Float[Array, "m"]:
         """What is made small, for many sums at once."""
-        return self.criterion.costs(self._seen.T @ grams @ self._seen)
+        return self.criterion.costs(self._seen.T @ (grams + self._known) @ self._seen)
 
     def library(self, rng: np.random.Generator, tell: Progress) -> tuple[Releases, Float[Array, "k p p"]]:
         """Feasible motions with their information."""
