@@ -17,6 +17,8 @@ from dynid.statistics.free_motion import agreement, payload_mass
 from dynid.validation import validate_result
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
 
+pytestmark = pytest.mark.repeated
+
 ROBOT = load_robot("cable4")
 MARKER_NOISE = 2e-4
 

@@ -94,6 +94,7 @@ def test_least_squares_with_the_mass_on_the_right_shrinks_the_gains_and_this_doe
     assert np.allclose(found.g, GAINS, rtol=0.03)
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize("colour", [None, 0.8])
 def test_intervals_cover_the_truth(colour) -> None:
     """150 draws, default intervals (jackknife over blocks of eight times the noise's memory)."""

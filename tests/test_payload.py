@@ -137,6 +137,7 @@ def test_sigma_counts_what_the_result_without_load_does_not_know(panda, folder) 
     np.testing.assert_allclose(moved / 1e-3, -root @ expected, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.repeated
 def test_intervals_cover_the_payload_though_the_robot_is_uncertain(panda, tmp_path) -> None:
     """Both logs drawn anew each time, five times."""
     inside, alone = [], []

@@ -26,6 +26,8 @@ from dynid.statistics.refine_settings import RefineSettings
 from tests.cable_oracle import platform10
 from tests.cable_robots import parameters
 
+pytestmark = pytest.mark.repeated
+
 DAMPING = 0.004  # N m s/rad per kg
 
 

@@ -255,6 +255,7 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
         assert message in " ".join(done.output.split())
 
 
+@pytest.mark.repeated
 def test_a_robot_on_locked_cables_is_rehearsed() -> None:
     plan = RehearsalPlan(Experiment(robot="cable4"), Simulation(rate=100.0, duration=2.0), seed=2)
     found = rehearse(plan, 2)

@@ -77,6 +77,7 @@ def test_clean_rows_lose_little():
     assert robust / plain == pytest.approx(1 / np.sqrt(0.95), abs=0.04)  # 95 % efficiency; 120 errors
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize(("function", "draws"), [("tukey", 2000), ("huber", 400)])
 def test_intervals_cover(function, draws):
     tuning = {"huber": 1.345, "tukey": 4.685}[function]
