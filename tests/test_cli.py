@@ -184,12 +184,28 @@ def test_no_result_saves_what_was_found(library):
     assert "saved all the same: results/arm" in done.output
 
 
-def test_interrupt_is_exit_130(library):
-    library.outcome = KeyboardInterrupt()
+def _out_of_compiled_code() -> SystemError:
+    """What an interrupt becomes when it lands where compiled code hands its result to Python."""
+    outer, inner = SystemError("dispatcher"), SystemError("unpickle")
+    outer.__cause__, inner.__cause__ = inner, KeyboardInterrupt()
+    return outer
+
+
+@pytest.mark.parametrize(
+    "interrupt", [KeyboardInterrupt(), _out_of_compiled_code()], ids=["plain", "compiled"]
+)
+def test_interrupt_is_exit_130(library, interrupt):
+    library.outcome = interrupt
     done = _run("identify", "arm.yaml")
     assert done.exit_code == 130
     assert "interrupted" in done.stderr
     assert not Path("results").exists()
+
+
+def test_a_defect_is_not_taken_for_an_interrupt(library):
+    library.outcome = SystemError("a defect")
+    with pytest.raises(SystemError, match="a defect"):
+        _run("identify", "arm.yaml")
 
 
 def test_file_system_errors_are_exit_2(library):

@@ -14,7 +14,7 @@ import click
 
 from dynid.commands.excite import excite
 from dynid.commands.rehearse import rehearse
-from dynid.commands.shared import shown
+from dynid.commands.shared import interruptible, shown
 from dynid.commands.simulate import simulate
 from dynid.errors import DynidError, InputError, NoResultError
 
@@ -32,7 +32,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command chosen; exit 2 for refused input, 3 for no result, 130 for Ctrl-C."""
         try:
-            return super().invoke(ctx)
+            with interruptible():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             _complain("interrupted: nothing was changed; run the same command again")
             ctx.exit(_INTERRUPTED)

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from dynid.commands.shared import shown
+from dynid.commands.shared import interruptible, shown
 
 _OF_SERIES = ("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along")
 
@@ -190,7 +190,8 @@ def _resumable(journal: Path, starts: int) -> Iterator[None]:
     from dynid.errors import InterruptedRun
 
     try:
-        yield
+        with interruptible():
+            yield
     except KeyboardInterrupt:
         done = max(0, len(journal.read_text(encoding="utf-8").splitlines()) - 1) if journal.exists() else 0
         raise InterruptedRun(
