@@ -80,6 +80,44 @@ def test_the_guard_of_fourier_series_holds_between_grid_points() -> None:
             assert np.abs(dense[order] @ x).max() * share <= np.abs(on_grid[order] @ x).max() * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(("name", "terms", "order"), [("spline", 3, 2), ("spline", 6, 1), ("points", 8, 2)])
+def test_no_motion_within_the_grid_of_its_limits_leaves_them_between(
+    name: str, terms: int, order: int
+) -> None:
+    """The motion that leaves them most, by linear programs: not a sample of motions but the worst one."""
+    from scipy.optimize import linprog
+
+    family = family_of(name, terms, float(terms))
+    t, share = family.grid()
+    on_grid = family.matrices(t)[order]
+    dense = family.matrices(np.linspace(0.0, 1.5, 31))[order]
+    for row in dense:
+        sides, bounds = np.vstack([on_grid, -on_grid]), np.full(2 * len(t), share)
+        found = linprog(-row, A_ub=sides, b_ub=bounds, bounds=(None, None), method="highs")
+        assert -found.fun <= 1.0 + 1e-9  # rounding of the program
+
+
+def test_every_move_is_held_to_its_jerk_whatever_its_times_round_to() -> None:
+    """A move is fastest at its ends, where rounding of the time may name the neighbour instead."""
+    for points in range(3, 30):
+        family = family_of("points", points, 10.0)
+        t, _ = family.grid()
+        jerk = family.matrices(t)[3]
+        peak = 60.0 / (10.0 / (points - 1)) ** 3
+        for move in range(points - 1):
+            step = np.zeros(points)
+            step[move + 1 :] = 1.0  # only this move goes anywhere
+            assert np.abs(jerk @ step).max() == pytest.approx(peak, rel=1e-6)  # rounding of the time
+
+
+@pytest.mark.parametrize("family", ("spline", "points"))
+def test_splines_and_moves_are_improved_too(family: str, tmp_path: Path) -> None:
+    """Rates at the ends are zero whatever the coefficients are, and one joint has no limit of jerk."""
+    found = excite(pair(tmp_path), replace(QUICK, family=family, hops=0))
+    for start in found.starts:
+        assert start.value > start.random + 5.0
+
+
 def test_random_and_drawn_in_motions_keep_the_box() -> None:
     robot = load_robot("ur5")
     blocks = Blocks(FourierFamily(5, 10.0), box_of(robot, robot.measured_positions))

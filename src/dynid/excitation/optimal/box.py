@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
@@ -15,6 +15,7 @@ from dynid.excitation.ranking import speed_bound, symmetric_range
 from dynid.mechanism.mechanism import Mechanism
 
 RATES = ("q", "dq", "ddq", "jerk")
+_STILL = 1e-9  # of the largest row of the same rate: rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +90,14 @@ class Blocks:
         self.size = np.exp(np.mean(np.log(np.where(np.isfinite(ratios), ratios, 1.0)), axis=0))
         self.family, self.box = family, box
         # A constant moves positions only: the position range is used about its middle.
-        self.C = np.concatenate([B[o] * self.spread for o in orders])
+        C = np.concatenate([B[o] * self.spread for o in orders])
         reach = np.concatenate([np.repeat(share * half[o][:, None], len(t), axis=1) for o in orders], axis=1)
         middle = np.zeros_like(reach)
         middle[:, : len(t)] = centre[:, None]
-        self.lower = (middle - reach) / self.size[:, None]
-        self.upper = (middle + reach) / self.size[:, None]
+        kept = _acting(C, len(t))
+        self.C = np.ascontiguousarray(C[kept])
+        self.lower = (middle - reach)[:, kept] / self.size[:, None]
+        self.upper = (middle + reach)[:, kept] / self.size[:, None]
         self.rest = self._constant(centre if rest is None else rest)
 
     @property
@@ -148,3 +151,10 @@ class Blocks:
         B = self.family.matrices(t)[0]
         ones = np.linalg.lstsq(B, np.ones(len(t)), rcond=None)[0]
         return self.variables(np.outer(ones, pose))
+
+
+def _acting(C: Float[Array, "r m"], n: int) -> Bool[Array, "r"]:
+    """Rows that some coefficient moves: rates at the ends of a motion at rest are zero whatever it does."""
+    sizes = np.linalg.norm(C, axis=1)
+    largest = np.repeat(sizes.reshape(-1, n).max(axis=1), n)  # of each rate
+    return np.asarray(sizes > _STILL * largest)

@@ -41,7 +41,7 @@ class LimitUse:
 def dense_times(family: Family) -> Float[Array, "n"]:
     """Times at which a motion is judged: many times as dense as the grid of its limits."""
     t, _ = family.grid()
-    return np.linspace(0.0, family.period, DENSER * len(t) + 1)
+    return np.union1d(np.linspace(0.0, family.period, DENSER * len(t) + 1), t)
 
 
 def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitUse]:

@@ -55,7 +55,8 @@ def solve_quadratic(
     from dynid.excitation.optimal.quadratic_kernels import solve_blocks
 
     n = len(g)
-    wide = _WIDEST * np.maximum(np.linalg.norm(C, axis=1), 1e-300)
+    sizes = np.linalg.norm(C, axis=1)
+    wide = _WIDEST * np.where(sizes > 0.0, sizes, 1.0)
     bounded = np.isfinite(lower) & np.isfinite(upper)
     mean = float((upper - lower)[bounded].mean()) if bounded.any() else 1.0
     lower, upper = np.maximum(lower, -wide), np.minimum(upper, wide)

@@ -79,8 +79,8 @@ def descend(
         promised = -(slope @ p + 0.5 * p @ B @ p)
         left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
         promised += price * here.violation - left
-        if promised < tolerance:
-            return Descent(here, iteration, True)
+        if not promised >= tolerance:
+            return Descent(here, iteration, bool(promised < tolerance))
         tried, step = _search(problem, here, p, promised, price)
         reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
         if tried is None:
