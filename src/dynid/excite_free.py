@@ -27,10 +27,12 @@ from dynid.excitation.optimal.multistart import run_starts
 from dynid.excitation.releases import Releases, Releasing
 from dynid.excite_free_after import recorded_information
 from dynid.linear import prior_values
+from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.threads import single_threaded_blas
+from dynid.unit_mass import shown_name
 
 Progress = Callable[[str, float], None]
 
@@ -154,6 +156,12 @@ class FreeStarter:
         """Parameters that free motion can tell: all but the mass to which they are referred."""
         return [name for name in self.names if name != self.releasing.reference]
 
+    def shown(self) -> tuple[str, ...]:
+        """Names of those, per unit mass."""
+        body = held_body(self.mechanism)
+        table = {one.name: one for one in parameter_table(self.releasing.robot.robot)}
+        return tuple(shown_name(table[name], body) for name in self.told())
+
     def run(self, number: int) -> FreeStart:
         """The start of that number."""
         with single_threaded_blas():
@@ -201,11 +209,6 @@ def excite_free(
     best = min(starts, key=lambda start: start.value)
     with single_threaded_blas():
         return _finished(starter, starts, best)
-
-
-def is_free_motion(mechanism: Mechanism) -> bool:
-    """Whether a robot is identified from free motions on locked cables."""
-    return bool(mechanism.cables) and mechanism.model == "internal"
 
 
 def _prior(mechanism: Mechanism) -> dict[str, float]:
@@ -256,17 +259,12 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
         starts=starts,
         best=best.number,
         frequencies=np.sqrt(np.maximum(squares, 0.0)) / (2.0 * np.pi),
-        names=tuple(_per_mass(name, releasing.reference) for name in starter.told()),
+        names=starter.shown(),
         gain=before / after,
         before=_singular(judging.information(sets[0], at).sum(axis=0)),
         after=_singular(found.information),
         limits=_uses(releasing, found),
     )
-
-
-def _per_mass(name: str, reference: str) -> str:
-    symbol, _, owner = name.partition("_")
-    return f"{symbol}/M_{owner}" if reference == f"M_{owner}" else f"{name}/{reference}"
 
 
 def _sigmas(G: Float[Array, "p p"], told: list[int]) -> Float[Array, "t"]:

@@ -144,7 +144,7 @@ def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) 
             return BaseParameter(name, unit, grouping)
         if parameters.index(own) == reference.scale:
             return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
-        return BaseParameter(shown_name(replace(own, name=name), reference), shown_unit(unit), grouping)
+        return BaseParameter(shown_name(replace(own, name=name), reference.body), shown_unit(unit), grouping)
 
     told: tuple[Notice, ...] = ()
     if reference is not None and not reference.given and reference.scale is None:

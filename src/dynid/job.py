@@ -41,7 +41,7 @@ from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_noise import column_noise, untold
 from dynid.regressor.layout import ABSENT
-from dynid.tables import table_plans, table_robot
+from dynid.tables import table_robot
 from dynid.unit_mass import normalise
 
 _WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
@@ -208,7 +208,7 @@ def plans_for(
 ) -> tuple[MotionPlan, ...]:
     """Filters and masks of logs, chosen from the data; tables stay as they are."""
     if model.tabular:
-        return table_plans(logs)
+        return tuple(MotionPlan.as_it_is(log) for log in logs)
     settings = free_motion_filter(logs, experiment.filter) if model.homogeneous else experiment.filter
     return plan_motions(logs, robot, settings, experiment.mask)
 

@@ -20,11 +20,12 @@ from dynid.experiment import Experiment, LogEntry
 from dynid.fitted import Fitted, fit_logs
 from dynid.gains import GAIN
 from dynid.job import Progress, as_asked
+from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
-from dynid.simulated_free import FreeSimulated, simulate_free, swings
+from dynid.simulated_free import FreeSimulated, simulate_free
 from dynid.simulated_motion import chosen_motion, file_motion, log_motion
 from dynid.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
@@ -93,7 +94,7 @@ class Rehearser:
 
     def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
         """The course of one log, simulated once: only noise differs between runs."""
-        if swings(self.true_robot):
+        if swings_freely(self.true_robot):
             self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
             mounted = tuple(entry.payloads) or self.plan.simulation.payloads
             free = replace(self.plan.simulation, seed=seed, payloads=mounted)
@@ -193,8 +194,8 @@ def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
         **here.words,
         "rate": ", ".join(dict.fromkeys(f"{one.settings.rate:g} Hz" for one in here.simulated)),
         "length": ", ".join(dict.fromkeys(f"{one.length:g} s" for one in here.simulated)),
-        **({} if swings(here.robot) else {"effort noise": _range(sensing.effort_sigma)}),
-        **({} if swings(here.robot) else {"encoder steps": _range(sensing.resolution)}),
+        **({} if swings_freely(here.robot) else {"effort noise": _range(sensing.effort_sigma)}),
+        **({} if swings_freely(here.robot) else {"encoder steps": _range(sensing.resolution)}),
     }
     notices = tuple(dict.fromkeys(notice for one in here.simulated for notice in one.notices))
     return {

@@ -26,7 +26,6 @@ from dynid.simulation import Seed, Simulation
 from dynid.threads import single_threaded_blas
 from dynid.truth import SCHEMA, built_in_free, true_values
 
-MODEL = "internal"
 _MOTIONS = 12
 _LENGTH = 10.0  # s of each motion
 
@@ -93,11 +92,6 @@ class FreeSimulated:
             "parameters": plain(dict(self.demo.truth)),
             "choices": self.described(),
         }
-
-
-def swings(mechanism: Mechanism) -> bool:
-    """Whether a robot is let go rather than driven."""
-    return mechanism.model == MODEL
 
 
 def simulate_free(mechanism: Mechanism, settings: Simulation) -> FreeSimulated:

@@ -10,7 +10,6 @@ from dynid.experiment import Experiment, MaskSettings
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
 from dynid.motion.log import Log
-from dynid.motion.plan import MotionPlan
 from dynid.motion.wrench_settings import WrenchSettings, wrench_settings
 from dynid.notices import Notice
 from dynid.projection.wrench import children
@@ -59,29 +58,6 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
         terms=(),
         rebuild=None,
         notices=(*mechanism.notices, *told),
-    )
-
-
-def table_plans(logs: Sequence[Log]) -> tuple[MotionPlan, ...]:
-    """Plans that leave every instant as it is."""
-    return tuple(
-        MotionPlan(
-            cutoff=None,
-            kind="none",
-            order=1,
-            derivative="central7",
-            velocity="derived",
-            edge=0,
-            dt=log.dt,
-            decimate=1,
-            rows_cutoff=1.0 / log.dt,
-            rest_speed=(),
-            rest_window=1,
-            reversal_speed=(),
-            reversal_around=0,
-            scalar=(),
-        )
-        for log in logs
     )
 
 

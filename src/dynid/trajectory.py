@@ -84,7 +84,7 @@ def desired_motion(
         mechanism, source = _of_pose(source, mechanism)
     _refuse_spoiled(source)
     log = replace(_with_rates(source), payloads=tuple(payloads) or source.payloads)
-    return mechanism, Motion(log, _as_it_is(log))
+    return mechanism, Motion(log, MotionPlan.as_it_is(log))
 
 
 def _read(
@@ -184,24 +184,3 @@ def _fitting(
             remedy="check its unit and sign, or leave the column out",
         )
     return own
-
-
-def _as_it_is(log: Log) -> MotionPlan:
-    """No filter, no mask, no edges: the trajectory is meant as it stands."""
-    none = (0.0,) * log.q.shape[1]
-    return MotionPlan(
-        cutoff=None,
-        kind="none",
-        order=1,
-        derivative="spline",
-        velocity="measured",
-        edge=0,
-        dt=log.dt,
-        decimate=1,
-        rows_cutoff=0.5 / log.dt,
-        rest_speed=none,
-        rest_window=1,
-        reversal_speed=none,
-        reversal_around=0,
-        scalar=(True,) * log.q.shape[1],
-    )

@@ -15,6 +15,7 @@ from dynid.base.system import BaseSystem
 from dynid.errors import InputError
 from dynid.estimator.tls import homogeneous_fit
 from dynid.info import known_columns
+from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
@@ -51,7 +52,7 @@ def normalise(
         parameters: Its table.
         loads: Payloads mounted in each log.
     """
-    body = _held_body(robot)
+    body = held_body(robot)
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     column = index.get(f"M_{body}")
     if column is None:
@@ -76,13 +77,6 @@ def normalise(
     return Normalisation(
         replace(cleared, bodies=bodies), Reference(body, column, scale=scale, loads=known), told
     )
-
-
-def _held_body(robot: Mechanism) -> str:
-    """The body that most cables hold (the first of equals); without cables the last of the tree."""
-    held = [name for cable in robot.cables for name in (cable.body_to, cable.body_from)]
-    counts = {name: held.count(name) for name in held if name in robot.bodies}
-    return max(counts, key=lambda name: counts[name]) if counts else robot.joints[-1].child
 
 
 def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple[Notice, ...]]:
@@ -120,12 +114,11 @@ def _cleared(robot: Mechanism, names: set[str], scale: str) -> Mechanism:
     )
 
 
-def shown_name(parameter: Parameter, reference: Reference) -> str:
-    """Name of a parameter per unit mass; `parameter.name` may carry the `_R` of grouped ones."""
-    mass = f"M_{reference.body}"
-    if parameter.owner == reference.body and parameter.kind == "inertial":
+def shown_name(parameter: Parameter, body: str) -> str:
+    """Name of a parameter per unit mass of a body; `parameter.name` may carry the `_R` of grouped ones."""
+    if parameter.owner == body and parameter.kind == "inertial":
         return f"{parameter.symbol}/M" + parameter.name.removeprefix(parameter.symbol)
-    return f"{parameter.name}/{mass}"
+    return f"{parameter.name}/M_{body}"
 
 
 def shown_unit(unit: str) -> str:
@@ -142,7 +135,7 @@ def named(data: BaseSystem, reference: Reference | None) -> BaseSystem:
         if i == reference.scale:
             name, unit = f"1/M_{reference.body}", "1/kg"
         else:
-            name, unit = shown_name(parameter, reference), shown_unit(parameter.unit)
+            name, unit = shown_name(parameter, reference.body), shown_unit(parameter.unit)
         shown.append(replace(parameter, name=name, unit=unit))
     return replace(data, system=replace(data.system, parameters=tuple(shown)))
 

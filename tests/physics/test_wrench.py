@@ -21,10 +21,10 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan
 from dynid.projection.wrench import WrenchRows, wrench_directions
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.tables import table_plans
 from tests.oracle import pinocchio_model, pinocchio_velocity
 from tests.random_mechanisms import MOVING, random_inertias, random_states, random_tree
 
@@ -59,7 +59,7 @@ def tree_with_truth(rng, bodies, kinds=(JointKind.REVOLUTE, JointKind.PRISMATIC,
 
 def rows_of(robot, log):
     parameters = parameter_table(robot)
-    return WrenchRows(robot, parameters, wrench_directions(robot), Motion(log, table_plans([log])[0]))
+    return WrenchRows(robot, parameters, wrench_directions(robot), Motion(log, MotionPlan.as_it_is(log)))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -88,7 +88,7 @@ def excite(
     and from where to let the platform go.
     Every finished start is kept in a journal beside the folder: an interrupted run goes on from there.
     """
-    from dynid.excite_free import is_free_motion
+    from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
 
     name = Path(robot).stem
@@ -96,7 +96,7 @@ def excite(
     few = 4
     count = jobs or (1 if starts <= few else os.cpu_count() or 1)
     asked = criterion or ("sigma" if sigma else None)
-    if is_free_motion(load_robot(robot)):
+    if swings_freely(load_robot(robot)):
         _refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
         _free(robot, folder, asked or "c003", sigma, starts, seed, motions, payloads, after, count)
         return

@@ -44,11 +44,12 @@ def simulate(
 
     Beside the log, NAME.truth.json keeps the true parameters and what was simulated.
     """
+    from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
     from dynid.report.console import standard_console
     from dynid.report.tables import plain_table, print_warnings, verbatim
     from dynid.simulated_files import check_target, described, write_simulated
-    from dynid.simulated_free import simulate_free, swings, write_free
+    from dynid.simulated_free import simulate_free, write_free
     from dynid.simulated_table import simulate_table, write_table
     from dynid.simulation import simulate as run
     from dynid.simulationfile import default_simulation, read_simulation, with_flags
@@ -72,7 +73,7 @@ def simulate(
     else:
         if instants or digits:
             raise click.UsageError("--instants and --digits belong to --table")
-        if swings(mechanism):
+        if swings_freely(mechanism):
             free = simulate_free(mechanism, settings)
             files, told, words = write_free(free, target), free.notices, free.described()
         else:

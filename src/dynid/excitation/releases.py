@@ -24,6 +24,7 @@ from dynid.errors import NoResultError
 from dynid.excitation.free_limits import FreeLimits
 from dynid.kinematics.closure import moved
 from dynid.kinematics.locked_motion import AUTO, locked_motion_of
+from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Mechanism
 
 Judge = Callable[[FreeMotions, Int[Array, "m"]], Float[Array, "m p p"]]
@@ -99,8 +100,7 @@ class Releasing:
         self.limits, self.duration, self.rate = limits, duration, rate
         self.motion = locked_motion_of(self.robot.robot)
         self.free = self.motion.free_indices(mechanism.free or AUTO, self.motion.samples)
-        held = [cable.body_to for cable in mechanism.cables]
-        self.reference = f"M_{max(held, key=held.count)}"
+        self.reference = f"M_{held_body(mechanism)}"
         names = self.robot.assembly.closure.names
         self._cables = np.array([names.index(name) for name in self.robot.cables])
         joints = self.robot.robot.joints

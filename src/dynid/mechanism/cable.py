@@ -111,6 +111,21 @@ def cable_coordinates(mechanism: Mechanism) -> set[str]:
     return driven | {swivel.name for swivel in mechanism.swivels}
 
 
+def held_body(mechanism: Mechanism) -> str:
+    """The body that most cables hold (the first of equals); without cables the last of the tree.
+
+    Parameters that are known only per unit mass refer to its mass.
+    """
+    ends = [name for cable in mechanism.cables for name in (cable.body_to, cable.body_from)]
+    held = [name for name in ends if name in mechanism.bodies]
+    return max(held, key=held.count) if held else mechanism.joints[-1].child
+
+
+def swings_freely(mechanism: Mechanism) -> bool:
+    """Whether a robot is let go on locked cables, rather than driven, to be identified."""
+    return bool(mechanism.cables) and mechanism.model == "internal"
+
+
 def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] | None = None) -> Mechanism:
     """The robot with winches that stand still: cables are closures without coordinates.
 

@@ -81,6 +81,27 @@ class MotionPlan:
     noise: tuple[float, ...] = ()
     mask_speed: float | None = None
 
+    @classmethod
+    def as_it_is(cls, log: Log) -> MotionPlan:
+        """No filter, no mask, no edges: every instant is meant as it stands, with its rates where it has them."""
+        none = (0.0,) * log.q.shape[1]
+        return cls(
+            cutoff=None,
+            kind="none",
+            order=1,
+            derivative="spline",
+            velocity="derived" if log.dq is None else "measured",
+            edge=0,
+            dt=log.dt,
+            decimate=1,
+            rows_cutoff=0.5 / log.dt,
+            rest_speed=none,
+            rest_window=1,
+            reversal_speed=none,
+            reversal_around=0,
+            scalar=(True,) * log.q.shape[1],
+        )
+
     @property
     def look(self) -> int:
         """Samples on either side that decide whether a sample is masked."""
