@@ -10,6 +10,8 @@ import pytest
 from dynid import identify
 from dynid.experiment import Experiment, from_plain
 from dynid.identification import identify_logs
+from dynid.job import as_log as prepared
+from dynid.job import build_system, prepare
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.robots.demo import built_in_experiment
@@ -65,46 +67,31 @@ def test_the_measured_side_is_the_mass_column(exact) -> None:
     assert total == pytest.approx(left, rel=1e-6)
 
 
-@pytest.mark.parametrize("column", ["gtls", "tls"])
-def test_plain_total_least_squares_is_the_smallest_singular_vector(column: str) -> None:
+def test_plain_total_least_squares_is_the_smallest_singular_vector() -> None:
     """Eqs (28)-(33) by a dense SVD of all ten columns."""
-    estimate = identified(
-        [as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE)],
-        estimator=column,
-        filter={"decimate": 10},
-        internal={"nullspace": "free", "free": ("x", "y")},
-        **({"uncertainty": "classical"} if column == "gtls" else {}),
-    )
-    if column == "gtls":
-        assert estimate.uncertainty["method"] == "classical"
-        return
-    from dynid.job import as_log as prepared
-    from dynid.job import build_system, prepare
-
-    experiment = Experiment(
-        robot=ROBOT,
-        **from_plain({"filter": {"decimate": 10}, "internal": {"nullspace": "free", "free": ("x", "y")}}),
-    )
-    log = prepared(as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE), ROBOT, experiment)
-    job = prepare(ROBOT, [log], experiment)
+    options = {"filter": {"decimate": 10}, "internal": {"nullspace": "free", "free": ("x", "y")}}
+    measured = as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE)
+    estimate = identified([measured], estimator="tls", **options)
+    experiment = Experiment(robot=ROBOT, **from_plain(options))
+    job = prepare(ROBOT, [prepared(measured, ROBOT, experiment)], experiment)
     system = build_system(job)
     rows = [(group.factor(len(job.parameters)).R, group.n_rows) for group in system.groups]
-    names = [parameter.name for parameter in job.parameters]
+    assert job.parameters[9].name == "M_platform"
     # The mass column is the negative measured side.
     A = np.concatenate([np.column_stack([R[:, :9], -R[:, -1]]) for R, _ in rows])
-    assert names[9] == "M_platform"
-    _, s, Vt = np.linalg.svd(A)
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
     chi = Vt[-1] / Vt[-1][9]
     n = sum(count for _, count in rows)
-    W_hat = A - s[-1] * np.outer(np.linalg.svd(A)[0][:, 9], Vt[-1])
-    C = s[-1] ** 2 / (n - 10) * (1 + chi[:9] @ chi[:9]) * np.linalg.inv(W_hat[:, :9].T @ W_hat[:, :9])
+    W_hat = A - s[-1] * np.outer(U[:, 9], Vt[-1])
+    sigma_W = s[-1] / np.sqrt(n - 10)
+    C = sigma_W**2 * (1 + chi[:9] @ chi[:9]) * np.linalg.inv(W_hat[:, :9].T @ W_hat[:, :9])
     assert [p.value for p in estimate.parameters] == pytest.approx(chi[:9], rel=1e-8, abs=1e-10)
-    assert estimate.fit.sigma_W == pytest.approx(s[-1] / np.sqrt(n - 10), rel=1e-8)
+    assert estimate.fit.sigma_W == pytest.approx(sigma_W, rel=1e-8)
     assert estimate.fit.cost_C == pytest.approx((s[0] + 1) / s[8], rel=1e-8)
-    # Freedoms: n - 9 in the code, n - 10 in (31); the row filter's correlation is counted on top.
-    inflation = max(group.inflation for group in system.groups) * (n - 10) / (n - 9)
+    # The row filter correlates rows: that is counted on top of (32).
+    inflation = max(group.inflation for group in system.groups)
     sigma = np.array([p.sigma for p in estimate.parameters])
-    assert sigma == pytest.approx(np.sqrt(np.diag(C) * inflation), rel=1e-6)
+    assert sigma == pytest.approx(np.sqrt(np.diag(C) * inflation), rel=1e-8)
 
 
 def test_intervals_hold_the_truth_under_marker_noise() -> None:

@@ -45,9 +45,10 @@ def test_plain_is_the_svd_of_the_paper():
     chi = -Vt[-1, :-1] / Vt[-1, -1]
     np.testing.assert_allclose(solution.chi, chi, rtol=1e-11)  # rounding of a small triangle
     W_hat = W - s[-1] * np.outer(U[:, -1], Vt[-1, :-1])
-    sigma_W = s[-1] / np.sqrt(400 - 3)
+    sigma_W = s[-1] / np.sqrt(400 - 4)  # (31): a freedom for every column, Y among them
     expected = sigma_W**2 * (1 + chi @ chi) * np.linalg.inv(W_hat.T @ W_hat)
     np.testing.assert_allclose(solution.covariance, expected, rtol=1e-9, atol=1e-16)
+    assert solution.dof == 396
 
 
 def test_homogeneous_system_is_the_same_problem():

@@ -86,7 +86,7 @@ class Estimator:
             weights = self.weighting(system, group_factors(system), self.solver)
             return solve_weighted(system, weights, self.solver)
         found = self.rework(system, self.weighting, self.solver, again)
-        solution = solve_weighted(found.system, found.weights, self.solver)
+        solution = solve_weighted(found.system, found.weights, self.solver, found.spent)
         chi = solution.chi if found.chi is None else found.chi
         return replace(
             solution,
@@ -97,13 +97,22 @@ class Estimator:
         )
 
 
-def solve_weighted(system: System, weights: Weights, solver: Solver = least_squares) -> Solution:
-    """The solution for given weights, with everything needed to judge it."""
+def solve_weighted(
+    system: System, weights: Weights, solver: Solver = least_squares, spent: int = 0
+) -> Solution:
+    """The solution for given weights, with everything needed to judge it.
+
+    Args:
+        system: Equations of full column rank.
+        weights: Of its groups.
+        solver: Of the weighted rows.
+        spent: Degrees of freedom paid beside one for each parameter.
+    """
     factors = group_factors(system)
     factor = weighted(factors, weights.values)
     fit = solver(factor)
     condition, condition_scaled = conditions(factor.W)
-    dof = factor.n_rows - len(fit.chi)
+    dof = max(1, factor.n_rows - len(fit.chi) - spent)
     sigma_rho = fit.residual_norm / float(np.sqrt(dof))
     return Solution(
         names=tuple(parameter.name for parameter in system.parameters),

@@ -30,12 +30,14 @@ class Reworked:
         system: Same parameters and groups as the system given, with blocks.
         chi: The estimate, where it is known better than solving `system` would tell.
         history: How it came about, of recursive estimators.
+        spent: Degrees of freedom that the rows pay beside one for each parameter.
     """
 
     system: System
     weights: Weights
     chi: Float[Array, "p"] | None = None
     history: History | None = None
+    spent: int = 0
 
 
 Rework = Callable[[System, Weighting, Solver, SecondPass | None], Reworked]

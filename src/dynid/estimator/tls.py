@@ -1,6 +1,6 @@
 """Plain total least squares: noise of one deviation in every column and in Y [paper 003, (25)-(34)].
 
-W_hat = W - s U V^T,  chi = V / V_Y,   C_chi = s^2 / (n - p) (1 + |chi|^2) (W_hat^T W_hat)^-1
+W_hat = W - s U V^T,  chi = V / V_Y,   C_chi = s^2 / (n - p - 1) (1 + |chi|^2) (W_hat^T W_hat)^-1
 
 The answer depends on the units of the columns, as the assumption does. A homogeneous system
 W chi = 0 is the same problem with the column of the parameter set to one as -Y (`normalised`).
@@ -44,7 +44,8 @@ class PlainTotal:
         rho = float(np.sum((A @ found.v) ** 2))
         d = found.ratio * noise[:-1] / rho if rho > 0 else np.zeros(len(found.chi))
         rows = system if again is None else again.blocked()
-        return Reworked(mapped_columns(rows, corrected(found.chi, d)), state.weights, found.chi)
+        equations = mapped_columns(rows, corrected(found.chi, d))
+        return Reworked(equations, state.weights, found.chi, spent=1)  # (31): Y is one of the columns
 
 
 @dataclass(frozen=True)
