@@ -20,8 +20,10 @@ from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
+from dynid.predict import predict_efforts
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import write_results
+from dynid.result_values import standard_root
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.solve import solve_logs
 from dynid.statistics.estimate import Estimate
@@ -31,6 +33,7 @@ from tests.wrist import TOOL, tool_values
 FRAME = Frame(np.eye(3), np.array([0.0, 0.0, 0.05]))
 BOX = 2.0 * TOOL
 RATE = 200.0
+_DRAWS = 12
 
 
 @dataclass(frozen=True)
@@ -237,3 +240,84 @@ def test_a_data_term_less_sure_has_both_covariances() -> None:
     expected = np.linalg.inv(U.T @ U) + root @ root.T
     # Rounding of two inversions of well-conditioned matrices.
     np.testing.assert_allclose(np.linalg.inv(term.U.T @ term.U), expected, rtol=1e-9)
+
+
+SMALL = """
+name: small
+joints:
+  - {name: joint_1, kind: revolute, parent: base, child: link_1, axis: [0, 1, 0]}
+  - {name: joint_2, kind: revolute, parent: link_1, child: link_2, axis: [0, 1, 0], xyz: [0.4, 0, 0]}
+drive: {"joint_*": [Fv, Off]}
+limits: {joint_1: {q: [-2, 2], dq: 3, ddq: 15}, joint_2: {q: [-2, 2], dq: 3, ddq: 15}}
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Case:
+    """Two horizontal axes: identified a hundred times in seconds."""
+    file = tmp_path_factory.mktemp("small") / "small.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    arm = load_robot(file)
+    truth = {**tool_values(3.0 * TOOL, "link_1"), **tool_values(2.0 * TOOL, "link_2")}
+    truth |= {"Fv_joint_1": 0.4, "Off_joint_1": 0.2, "Fv_joint_2": 0.2, "Off_joint_2": -0.1}
+    loaded = replace(arm, payloads={"box": Payload("box", "link_2", FRAME)})
+    motions = tuple(random_motion(arm, k, frequency=0.1, draws=2) for k in (11, 12, 13))
+    return Case(arm, loaded, truth | tool_values(BOX, "box"), np.array([0.5, 0.5]), motions)
+
+
+@pytest.mark.repeated
+def test_a_prediction_counts_robot_and_payload(small, tmp_path, monkeypatch) -> None:
+    """Both logs drawn anew; efforts along a motion of neither log against the exact ones."""
+    trajectory = small.log(2, 7, loaded=True, noise=0.0)
+    together, alone = [], []
+    for seed in range(_DRAWS):
+        written(identify_logs(small.arm, [small.log(0, 100 + seed, loaded=False)]), tmp_path / "arm")
+        log = small.log(1, 500 + seed, loaded=True)
+        found = loaded_estimate(small, tmp_path / "arm", log, estimator="wls")
+        made = predict_efforts(found, trajectory, robot=small.loaded, payloads=["box"])
+        error = made.tau - trajectory.tau[np.isin(trajectory.t, made.t)]
+        together.append(error / made.sigma)
+        with monkeypatch.context() as patch:
+            patch.setattr("dynid.predict._root", lambda *given: standard_root(given[0], given[3]))
+            payload = predict_efforts(found, trajectory, robot=small.loaded, payloads=["box"])
+        alone.append(error / payload.sigma)
+    # Forty draws gave 0.96 and 95.2 %; twelve, with some ten independent errors each, scatter by 0.1 and 4 %.
+    assert 0.7 < np.sqrt(np.mean(np.square(together))) < 1.3
+    assert np.mean(np.abs(together) < 1.96) > 0.85
+    # The payload's own doubt promises more than it keeps.
+    assert np.mean(np.square(alone)) > 1.2 * np.mean(np.square(together))
+
+
+def test_robot_and_payload_err_together(small, tmp_path) -> None:
+    """The joint covariance against brute force: another robot below the payload, everything solved again."""
+    written(identify_logs(small.arm, [small.log(0, 1, loaded=False)]), tmp_path / "arm")
+    log = small.log(1, 2, loaded=True)
+    found = loaded_estimate(small, tmp_path / "arm", log, estimator="ols")
+    before = read_result(tmp_path / "arm")
+    step = 0.1 * before.covariance[:, 1] / np.sqrt(before.covariance[1, 1])
+    moved = [replace(one, value=one.value + d) for one, d in zip(before.parameters, step, strict=True)]
+    written(replace(before, parameters=tuple(moved)), tmp_path / "arm")
+    again = loaded_estimate(small, tmp_path / "arm", log, estimator="ols")
+    change = np.array([a.value - b.value for a, b in zip(again.parameters, found.parameters, strict=True)])
+    # Where one parameter of the robot moves, those of the payload follow: a column of their covariance.
+    expected = 0.1 * found.shared[:, 1] / np.sqrt(before.covariance[1, 1])
+    # All is linear: what is left is rounding of a difference a thousandth of the values.
+    np.testing.assert_allclose(change, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+
+
+def test_a_result_without_load_that_has_changed_is_refused(small, tmp_path) -> None:
+    """The payload is a difference to one result and means nothing beside another."""
+    written(identify_logs(small.arm, [small.log(0, 1, loaded=False)]), tmp_path / "arm")
+    found = loaded_estimate(small, tmp_path / "arm", small.log(1, 2, loaded=True))
+    written(found, tmp_path / "box")
+    assert read_result(tmp_path / "box").shared == pytest.approx(found.shared, rel=1e-12)  # decimal text
+    trajectory = small.log(2, 7, loaded=True, noise=0.0)
+    made = predict_efforts(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])
+    assert not [one for one in made.notices if one.code == "sigma-of-payload"]
+    written(identify_logs(small.arm, [small.log(0, 3, loaded=False)]), tmp_path / "arm")
+    for use in (predict_efforts, lambda *given, **_: validate_result(given[0], [given[1]], small.loaded)):
+        with pytest.raises(InputError, match="not the one that the payload was found with"):
+            use(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])
+    (tmp_path / "arm" / "result.json").unlink()
+    with pytest.raises(InputError, match="is not there"):
+        predict_efforts(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])

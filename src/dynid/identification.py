@@ -131,6 +131,7 @@ def identify_logs(
         not_identifiable=parts.not_identifiable,
         fit=parts.fit,
         covariance=parts.covariance,
+        shared=parts.shared,
         validation=validation,
         warnings=(
             *check_options(experiment, job.model.name),

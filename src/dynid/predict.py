@@ -23,11 +23,12 @@ from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
 from dynid.notices import Notice
 from dynid.projection.model import model_named
 from dynid.projection.projection import choose_rows
-from dynid.result_values import saved, standard_root, standard_values
+from dynid.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.statistics.effort_prediction import Efforts, efforts_along
 from dynid.statistics.estimate import Estimate
 from dynid.threads import single_threaded_blas
 from dynid.trajectory import PoseTrajectory, TrajectorySource, desired_motion
+from dynid.unloaded import unloaded_model
 
 __all__ = ["EffortPrediction", "PoseTrajectory", "predict_efforts"]
 
@@ -104,7 +105,7 @@ def predict_efforts(
             parameters,
             motion,
             values.chi,
-            standard_root(estimate, values),
+            _root(estimate, experiment, mechanism, values, parameters),
             _tension(mounted, tension, len(motion.log.t)),
         )
     names = tuple(actuator.name for actuator in mounted.actuators)
@@ -123,9 +124,21 @@ def predict_efforts(
             *motion.log.notices,
             *_unknown(estimate, parameters, found),
             *_standing(found),
-            *_known_robot(experiment),
         ),
     )
+
+
+def _root(
+    estimate: Estimate,
+    experiment: Experiment,
+    mechanism: Mechanism,
+    values: StandardValues,
+    parameters: Sequence[Parameter],
+) -> Float[Array, "p r"]:
+    """A root of the covariance of all that is predicted with: of a payload by difference, the robot's too."""
+    if experiment.unloaded is None:
+        return standard_root(estimate, values)
+    return unloaded_model(mechanism, experiment).loaded_root(estimate, values, parameters)
 
 
 def _tension(
@@ -171,14 +184,6 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
         text = f"the result has set to zero {shown}; sigma does not cover the bias of that"
         told.append(Notice("essential-bias", text, "compare with a result of all parameters"))
     return told
-
-
-def _known_robot(experiment: Experiment) -> list[Notice]:
-    """A payload's result does not carry the covariance of the robot that it was found with."""
-    if experiment.unloaded is None:
-        return []
-    text = "sigma counts what is not known of the payload, not what the result without load leaves open"
-    return [Notice("sigma-of-payload", text, "predict the unloaded motion with that result to see its part")]
 
 
 def _standing(found: Efforts) -> list[Notice]:

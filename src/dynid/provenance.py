@@ -94,7 +94,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
         "wrench": {name: list(x) if name == "bodies" else x for name, x in experiment.wrench.items()},
-        "unloaded": None if experiment.unloaded is None else asdict(experiment.unloaded),
+        "unloaded": None if experiment.unloaded is None else _unloaded_document(experiment.unloaded),
         "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
         "drop_bad_rows": experiment.drop_bad_rows,
     }
@@ -119,6 +119,12 @@ def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
         return []
     file = Path(experiment.unloaded.result)
     file = file / "result.json" if file.is_dir() else file
+    if not file.is_file():
+        raise InputError(
+            "the result without load, of which a payload is the difference, is not there",
+            file=file,
+            remedy="bring it back to this place, or identify the payload again",
+        )
     return [{"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "use": UNLOADED}]
 
 
@@ -132,6 +138,18 @@ def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
             file=mechanism.file,
             remedy="identify again, or name the file with --robot to use it all the same",
         )
+
+
+def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
+    """Refuse a result without load that has changed since a payload was found with it."""
+    before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == UNLOADED}
+    for now in _unloaded_input(experiment):
+        if before and now["sha256"] not in before:
+            raise InputError(
+                "the result without load is not the one that the payload was found with",
+                file=now["file"],
+                remedy="identify the payload again",
+            )
 
 
 def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -148,6 +166,11 @@ def _payload_document(payload: Payload) -> dict[str, Any]:
 def _payload(name: str, document: dict[str, Any]) -> Payload:
     frame = Frame(np.array(document["R"], float), np.array(document["p"], float))
     return Payload(name, document["body"], frame, document["known"], document["prior"])
+
+
+def _unloaded_document(unloaded: UnloadedModel) -> dict[str, Any]:
+    """With a path that is found from any folder, as that of the robot is."""
+    return {"result": str(Path(unloaded.result).resolve()), "free": list(unloaded.free)}
 
 
 def _unloaded(document: dict[str, Any]) -> UnloadedModel:

@@ -28,7 +28,7 @@ from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.model import Model
 from dynid.projection.projection import Directions
-from dynid.provenance import check_robot, experiment_of, recorded_loads
+from dynid.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
@@ -71,6 +71,7 @@ def saved(
     if experiment.unloaded is not None:
         from dynid.unloaded import unloaded_model
 
+        check_unloaded(estimate.provenance, experiment)
         mechanism = unloaded_model(mechanism, experiment).robot
     if robot is None:
         check_robot(estimate.provenance, mechanism)
@@ -122,6 +123,11 @@ def standard_values(
 
 def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p r"]:
     """A root of the covariance of the standard parameters; removed parameters have none."""
+    return np.asarray(values.M[:, fitted_places(estimate)] @ covariance_root(estimate.covariance))
+
+
+def fitted_places(estimate: Estimate) -> list[int]:
+    """Where the parameters of its covariance stand in a result."""
     fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
     if estimate.covariance.shape != (len(fitted), len(fitted)):
         raise InputError(
@@ -129,7 +135,7 @@ def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p
             f" {estimate.covariance.shape}",
             remedy="identify again to write it anew",
         )
-    return np.asarray(values.M[:, fitted] @ covariance_root(estimate.covariance))
+    return fitted
 
 
 def _constant(

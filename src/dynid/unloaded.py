@@ -3,7 +3,9 @@
     W_l chi_l = Y - W_0 chi_0            C_l = C(rows) + K C_0 K^T,    K = W_l^+ W_0
 
 chi_0 are the standard values of the result without load, C_0 their covariance. They are known columns of
-the same equations, on any robot; what they are not sure of makes the payload less sure, through K.
+the same equations, on any robot; what they are not sure of makes the payload less sure, through K. Robot and
+payload then err together, Cov(chi_l, chi_0) = -K C_0, and a prediction of both must know that: where the
+loaded log moved, the payload makes up for what the robot's values miss.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ from dynid.experiment import Experiment, UnloadedModel
 from dynid.gain_stage import with_result_gains
 from dynid.info import variant
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.projection.model import model_for
 from dynid.projection.projection import System, choose_rows
-from dynid.result_values import saved, standard_root, standard_values
+from dynid.result_values import StandardValues, fitted_places, saved, standard_values
 from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.widen import MANY, widened
 
@@ -42,19 +45,24 @@ class Unloaded:
     Attributes:
         robot: Its standard parameters known, but those to be found afresh; with all payloads.
         names: Known parameters.
-        root: A root of their covariance, shape (p, r), SI.
+        M: Ones where they take a value of the result that has a sigma, shape (p, u), dimensionless.
         dof: Degrees of freedom of their deviations.
         words: Where it comes from.
     """
 
     robot: Mechanism
     names: tuple[str, ...]
-    root: Float[Array, "p r"]
+    M: Float[Array, "p u"]
     dof: float
     words: str
     estimate: Estimate
     experiment: Experiment
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def root(self) -> Float[Array, "p u"]:
+        """A root of the covariance of the known parameters, SI."""
+        return np.asarray(self.M @ covariance_root(self.estimate.covariance))
 
     def logs(self, logs: Sequence[Log]) -> list[Log]:
         """Efforts with the gains of the result, where it has found some."""
@@ -79,7 +87,32 @@ class Unloaded:
     def widened(self, parts: EstimateParts, solved: Solved) -> EstimateParts:
         """The parameters with what the result without load is not sure of."""
         root = self.carried(solved.system, solved.data.S, solved.solution.weights)
-        return widened(parts, root @ root.T, self.dof, "the covariance of the result without load")
+        wider = widened(parts, root @ root.T, self.dof, "the covariance of the result without load")
+        fitted = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
+        return replace(wider, shared=-root[fitted] @ covariance_root(self.estimate.covariance).T)
+
+    def loaded_root(
+        self, estimate: Estimate, values: StandardValues, parameters: Sequence[Parameter]
+    ) -> Float[Array, "p r"]:
+        """A root of the covariance of robot and payload together, over standard parameters, SI.
+
+        Args:
+            estimate: The payload.
+            values: Where its values stand among the parameters.
+            parameters: Of the robot with what is mounted.
+        """
+        own, other, shared = estimate.covariance, self.estimate.covariance, estimate.shared
+        if shared is None or shared.shape != (len(own), len(other)):
+            raise InputError(
+                "the result does not tell how errors of the payload and of the result without load belong"
+                " together",
+                remedy="identify the payload again to write it anew",
+            )
+        place = {parameter.name: i for i, parameter in enumerate(parameters)}
+        known = np.zeros((len(parameters), len(other)))
+        known[[place[name] for name in self.names]] = self.M
+        together = covariance_root(np.block([[own, shared], [shared.T, other]]))
+        return np.asarray(np.hstack([values.M[:, fitted_places(estimate)], known]) @ together)
 
 
 def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
@@ -126,7 +159,7 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     return Unloaded(
         robot=loaded,
         names=names,
-        root=standard_root(estimate, values)[kept],
+        M=values.M[np.ix_(kept, fitted_places(estimate))],
         dof=float(np.median(dofs)) if dofs else MANY,
         words=f"{len(names)} parameters of the robot from {settings.result}"
         + (f"; found afresh: {', '.join(free)}" if free else ""),

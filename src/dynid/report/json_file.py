@@ -58,7 +58,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "uncertainty": dict(estimate.uncertainty),
         "correlations": [asdict(pair) for pair in estimate.correlations],
         "residual_tests": [asdict(test) for test in estimate.residual_tests],
-        "covariance": {"names": _with_sigma(estimate), "matrix": estimate.covariance},
+        "covariance": _covariance_document(estimate),
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
     if estimate.history is not None:
@@ -108,15 +108,18 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _with_sigma(estimate: Estimate) -> list[str]:
-    return [p.name for p in estimate.parameters if p.sigma is not None]
+def _covariance_document(estimate: Estimate) -> dict[str, Any]:
+    names = [p.name for p in estimate.parameters if p.sigma is not None]
+    shared = {} if estimate.shared is None else {"unloaded": estimate.shared}
+    return {"names": names, "matrix": estimate.covariance, **shared}
 
 
 def _check_finite(estimate: Estimate) -> None:
     for p in estimate.parameters:
         if not math.isfinite(p.value) or (p.sigma is not None and math.isnan(p.sigma)):
             raise NoResultError(f"parameter '{p.name}' is {p.value} with sigma {p.sigma}: no result to write")
-    if not np.all(np.isfinite(estimate.covariance)):
+    shared = np.zeros(0) if estimate.shared is None else estimate.shared
+    if not (np.all(np.isfinite(estimate.covariance)) and np.all(np.isfinite(shared))):
         raise NoResultError("the covariance of the parameters is not finite: no result to write")
 
 
@@ -175,6 +178,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
         invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
+        shared=_shared(document),
     )
 
 
@@ -203,3 +207,13 @@ def _covariance(document: Mapping[str, Any]) -> Float[Array, "p p"]:
     if matrix.size != n * n:
         raise ValueError(f"covariance has {matrix.size} entries for {n} parameters")
     return matrix.reshape(n, n)
+
+
+def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
+    """Covariance with the parameters of a result without load, where there is one."""
+    stored = document.get("covariance") or {}
+    if "unloaded" not in stored:
+        return None
+    n = len(stored["names"])
+    matrix = np.array(_shaped(stored["unloaded"], list[list[float]]), dtype=float)
+    return matrix.reshape(n, matrix.size // n if n else 0)

@@ -200,6 +200,8 @@ class Estimate:
 
     Attributes:
         covariance: Of the parameters with a sigma, in the order listed, SI units.
+        shared: Of payloads by difference, covariance of the same parameters with those of the result without
+            load, in the order of its own covariance, SI units.
         uncertainty: How sigma was found: method, blocks and their length, runs.
         invisible: Standard parameters that no motion can show on their own, and what acts instead.
         correlations: The most correlated pairs of parameters, strongest first.
@@ -230,6 +232,7 @@ class Estimate:
     residual_tests: tuple[ResidualTest, ...] = ()
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    shared: Float[Array, "p u"] | None = None
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""
