@@ -1,21 +1,24 @@
-"""Accelerations of closed mechanisms without drive terms but viscous ones, by one compiled pass."""
+"""Accelerations by one compiled pass: bodies, rotors and viscous friction, trees and closed mechanisms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.arrays import Array
-from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, OrthonormalFreedoms
+from dynid.dynamics.freedoms import Freedoms, OrthonormalFreedoms
+from dynid.kinematics.closure import Tables
 from dynid.kinematics.tree import tree_of
+from dynid.mechanism.friction import owners_of, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 
-_SINGULAR = 1e4  # size of N beyond which independent coordinates are given up at a pose
+SINGULAR = 1e4  # size of N beyond which independent coordinates are given up at a pose
+_COMPILED = ("Fv", "Ia")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,52 +37,78 @@ class Accelerations:
 
 
 @dataclass(frozen=True, eq=False)
+class Masses:
+    """What resists acceleration, as the kernels read it.
+
+    Attributes:
+        bodies: Link and frame of each body that has inertia.
+        inertia: Its ten parameters, shape (b, 10), SI.
+        rotors: Rows R (o, v) of rotor velocities, and their inertias (o,), SI.
+        gravity: Base frame, shape (3,), in [m/s^2].
+    """
+
+    bodies: tuple[Array, Array]
+    inertia: Float[Array, "b 10"]
+    rotors: tuple[Float[Array, "o v"], Float[Array, "o"]]
+    gravity: Float[Array, "3"]
+
+
+def masses_of(mechanism: Mechanism, values: Mapping[str, float], mounted: Sequence[str]) -> Masses:
+    """Bodies and rotors with standard parameters by name, SI; those not named are zero."""
+    tree, absent = tree_of(mechanism), set(mechanism.payloads) - set(mounted)
+    inertia = np.array(
+        [
+            [0.0 if name in absent else values.get(f"{symbol}_{name}", 0.0) for symbol in SYMBOLS]
+            for name in tree.body_names
+        ]
+    ).reshape(-1, 10)
+    heavy = np.flatnonzero(np.any(inertia != 0.0, axis=1))
+    owners = [one for one in owners_of(mechanism, "Ia") if values.get(f"Ia_{one}", 0.0) != 0.0]
+    rotors = speed_map(mechanism, owners), np.array([values[f"Ia_{one}"] for one in owners])
+    bodies = np.ascontiguousarray(tree.body_link[heavy]), np.ascontiguousarray(tree.body_frame[heavy])
+    return Masses(bodies, np.ascontiguousarray(inertia[heavy]), rotors, tree.gravity)
+
+
+@dataclass(frozen=True, eq=False)
 class CompiledAccelerations:
     """The compiled pass for one mechanism with its parameters.
 
     Attributes:
-        inertia: Ten parameters of each body, shape (b, 10), SI.
-        viscous: Of each coordinate, shape (v,), in [N s/m] or [N m s/rad].
+        viscous: Rows S (o, v) of the velocities that are damped, and Fv of each (o,), SI.
     """
 
-    freedoms: ClosedFreedoms
-    inertia: Float[Array, "b 10"]
-    viscous: Float[Array, "v"]
+    closure: Tables
+    plan: tuple[Array, ...]
+    masses: Masses
+    viscous: tuple[Float[Array, "o v"], Float[Array, "o"]]
 
     def __call__(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], side: Float[Array, "n v"]
     ) -> tuple[Accelerations, Bool[Array, "n"]]:
         """Accelerations under generalised efforts, and at which states they can be trusted."""
-        from dynid.dynamics.kernels import closed_accelerations
+        from dynid.dynamics.kernels import accelerations
 
-        free, tree = self.freedoms, self.freedoms.assembly.closure.tree
-        n, v, d = len(q), tree.n_v, free.dof
+        (n, v), d = dq.shape, self.plan[0].size
+        S, Fv = self.viscous
         ddq, N, mass, condition = np.empty((n, v)), np.empty((n, v, d)), np.empty((n, d, d)), np.empty(n)
-        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, side - dq * self.viscous))
-        bodies = (tree.body_link, tree.body_frame)
-        tables = (free.assembly.closure.tables, free.plan.tables, bodies, tree.gravity, self.inertia)
-        closed_accelerations(*tables, *batch, ddq, N, mass, condition)
-        return Accelerations(ddq, N, mass), (condition < _SINGULAR) & np.isfinite(ddq).all(axis=1)
+        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, side - (dq @ S.T * Fv) @ S))
+        own = self.masses
+        tables = (self.closure, self.plan, own.bodies, own.gravity, own.inertia, own.rotors)
+        accelerations(*tables, *batch, ddq, N, mass, condition)
+        return Accelerations(ddq, N, mass), (condition < SINGULAR) & np.isfinite(ddq).all(axis=1)
 
 
 def compiled_accelerations(
     mechanism: Mechanism, freedoms: Freedoms, chi: Float[Array, "p"], mounted: Sequence[str]
 ) -> CompiledAccelerations | None:
-    """The compiled pass where it serves: loops, independent coordinates, no drive terms but Fv."""
-    if not isinstance(freedoms, ClosedFreedoms) or isinstance(freedoms, OrthonormalFreedoms):
+    """The compiled pass where it serves: independent coordinates, no drive terms but Fv and Ia."""
+    if isinstance(freedoms, OrthonormalFreedoms):
         return None
     table = parameter_table(mechanism)
     values = dict(zip((one.name for one in table), chi.tolist(), strict=True))
-    other = [
-        one for one in table if one.kind != "inertial" and one.symbol != "Fv" and values[one.name] != 0.0
-    ]
-    driven = any(one.symbol == "Fv" and one.owner not in mechanism.coordinates for one in table)
-    if other or driven:
+    if any(one.kind != "inertial" and one.symbol not in _COMPILED and values[one.name] for one in table):
         return None
-    absent = set(mechanism.payloads) - set(mounted)
-    inertia = [
-        [0.0 if name in absent else values.get(f"{symbol}_{name}", 0.0) for symbol in SYMBOLS]
-        for name in tree_of(mechanism).body_names
-    ]
-    viscous = [values.get(f"Fv_{name}", 0.0) for name in mechanism.coordinates]
-    return CompiledAccelerations(freedoms, np.array(inertia).reshape(-1, 10), np.array(viscous))
+    damped = owners_of(mechanism, "Fv")
+    viscous = speed_map(mechanism, damped), np.array([values[f"Fv_{one}"] for one in damped])
+    masses = masses_of(mechanism, values, mounted)
+    return CompiledAccelerations(freedoms.closure.tables, freedoms.plan.tables, masses, viscous)

@@ -8,8 +8,9 @@ from jaxtyping import Bool, Float, Inexact
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.closure import Closure
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.kinematics.elimination import best_coordinates, eliminate
+from dynid.kinematics.elimination import Elimination, best_coordinates, eliminate
 from dynid.kinematics.sensors import Sensors
 from dynid.kinematics.tracking import Tracker
 from dynid.kinematics.tree import SPHERICAL, times_pure, tree_of
@@ -28,6 +29,20 @@ class TreeFreedoms:
         self._G = found.velocities
         self.independent = np.array([mechanism.coordinates.index(name) for name in found.independent])
         self.dof = self._G.shape[1]
+        self.closure = Closure(mechanism)
+        self.plan = self._elimination()
+
+    def _elimination(self) -> Elimination:
+        """How couplings give the other coordinates."""
+        where, none = self.closure.tables[4], np.zeros(0, dtype=np.int64)
+        if not self.closure.count:
+            tables = (np.zeros((0, k), dtype=np.int64) for k in (4, 4, 3))
+            return Elimination(self.independent, none, none, np.zeros((0, 2), dtype=np.int64), 0, *tables)
+        A = self.closure.values(np.zeros((1, len(self.mechanism.positions)))).A
+        plan = eliminate(A, self.independent.tolist(), (where[0], where[1]))
+        if plan is None:
+            raise InputError(f"the couplings of robot '{self.mechanism.name}' contradict each other")
+        return plan
 
     def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:
         """N with dq = N dy."""
@@ -69,6 +84,7 @@ class ClosedFreedoms:
     def __init__(self, mechanism: Mechanism, poses: Float[Array, "s q"] | None = None) -> None:
         self.mechanism = mechanism
         self.assembly = assembly_of(mechanism)
+        self.closure = self.assembly.closure
         self.dof = self.assembly.dof
         poses = self.assembly.samples if poses is None else poses
         A = self.assembly.closure.values(poses).A

@@ -1,9 +1,12 @@
-"""Accelerations of closed mechanisms in lanes: closures, body wrenches and the small solve in one pass.
+"""Accelerations of mechanisms in lanes: closures, body wrenches and the small solve in one pass.
 
 With N the tangent directions in the independent coordinates and `drift` what the closures add:
 
-    V_b^(a) twist of body b along N_a,   w_b its wrench at ddq = drift,
-    M_ac = sum_b V_b^(a) . I_b V_b^(c),   M ddy = N^T side - sum_b V_b^(a) . w_b
+    V_b^(a) twist of body b along N_a,   w_b its wrench at ddq = drift,   R_k rotors of inertia Ia_k
+    M_ac = sum_b V_b^(a) . I_b V_b^(c) + sum_k Ia_k (R_k N_a) (R_k N_c)
+    h_a  = sum_b V_b^(a) . w_b         + sum_k Ia_k (R_k N_a) (R_k drift),     M ddy = N^T side - h
+
+A tree is a mechanism without closures (or with couplings for closures).
 """
 
 from __future__ import annotations
@@ -12,74 +15,114 @@ import numpy as np
 
 from dynid.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
-from dynid.kinematics.kernels import LINK, body_state, link_states
+from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.lanes import LANES
 from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise, substitute, tangents
 
 
+@inner
+def room_for(closure, plan, bodies, n_q, n_v):
+    """Room for one tile; the fields that others read are `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
+    links, n_b, d, r = closure[0][0].size + 1, bodies[0].size, plan[0].size, plan[1].size
+    count = (closure[1][3][-1] + closure[3][3].size) * LANES
+    return (
+        np.empty(links * LINK * LANES),
+        np.empty((3 * LINK + 21) * LANES),
+        np.empty(count),
+        np.empty(count),
+        np.empty(closure[4][0].size * LANES),
+        np.empty((plan[7].size + (d + 1) * r) * LANES),
+        np.empty(n_v * d * LANES),
+        np.empty(n_v * LANES),
+        np.empty(d * d * LANES),
+        np.empty(d * LANES),
+        np.empty((d * links + n_b * (d + 1)) * 6 * LANES),
+        np.empty(n_q * LANES),
+        np.empty((LANES, n_v)),
+        np.zeros((LANES, n_v)),
+        np.zeros(3),
+    )
+
+
+@inner
+def reduced_tile(closure, plan, bodies, gravity, inertia, rotors, q, dq, space):
+    """N, drift, M (lower half) and h of the states q (LANES, n_q), dq (LANES, v)."""
+    tree, loops, equations, linear, _ = closure
+    parent, kind, q_start, v_start, placement = tree
+    state, work, f, gamma, entries, small, basis, drift, M, h, motion, tile, seconds, still, none = space
+    d, r, n_b, n_s = plan[0].size, plan[1].size, bodies[0].size, plan[7].size
+    slots, own = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
+    gather(q, 0, tile)
+    link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state)
+    closure_tile(state, loops, equations, linear, tile, f, entries, work)
+    bias_tile(state, loops, equations, gamma, work)
+    factorise(plan, entries, slots)
+    tangents(plan, entries, slots, small[(n_s + r) * LANES :], basis)
+    _drift(plan, slots, gamma, own, drift)
+    for i in range(seconds.shape[1]):
+        for lane in range(LANES):
+            seconds[lane, i] = drift[i * LANES + lane]
+    link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, seconds, 0, state)
+    size = 6 * LANES
+    first, links = d * (parent.size + 1) * size, (parent.size + 1) * size
+    for a in range(d):
+        _link_twists(parent, kind, v_start, state, basis, d, a, motion[a * links : (a + 1) * links])
+    wrench, twist = motion[first : first + n_b * size], motion[first + n_b * size :]
+    body = work[: LINK * LANES]
+    for b in range(n_b):
+        link = bodies[0][b]
+        body_state(state, link, bodies[1][b], body)
+        _wrench(body, inertia[b], wrench[b * size : (b + 1) * size])
+        here = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
+        for a in range(d):
+            of_link = motion[a * links + (link + 1) * size : a * links + (link + 2) * size]
+            _body_twist(here, body, of_link, twist[(a * n_b + b) * size : (a * n_b + b + 1) * size])
+    _sums(twist, wrench, inertia, M, h)
+    _rotors(rotors, basis, drift, M, h)
+
+
 @kernel
-def closed_accelerations(closure, plan, bodies, gravity, inertia, q, dq, side, ddq, N, mass, condition):
+def accelerations(closure, plan, bodies, gravity, inertia, rotors, q, dq, side, ddq, N, mass, condition):
     """Accelerations under generalised efforts `side` (n, v): ddq (n, v), N (n, v, d), mass (n, d, d).
 
     closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. bodies: link and frame of
-    each. inertia: the ten parameters of each (b, 10). condition: (n,), size of N: large where the
-    independent coordinates fail.
+    each. inertia: the ten parameters of each (b, 10). rotors: rows R (o, v) and Ia (o,). condition: (n,),
+    size of N: large where the independent coordinates fail.
     """
-    tree, loops, equations, linear, where = closure
-    parent, kind, q_start, v_start, placement = tree
-    n, n_v, d, r, n_b = q.shape[0], dq.shape[1], plan[0].size, plan[1].size, bodies[0].size
-    state = np.empty((parent.size + 1) * LINK * LANES)
-    work, body = np.empty((2 * LINK + 21) * LANES), np.empty(LINK * LANES)
-    count = (loops[3][-1] + linear[3].size) * LANES
-    f, gamma, entries = np.empty(count), np.empty(count), np.empty(where[0].size * LANES)
-    slots, sides = np.empty(plan[7].size * LANES), np.empty((d + 1) * r * LANES)
-    basis, x = np.empty(n_v * d * LANES), np.empty(n_v * LANES)
-    wrench, twist = np.empty(n_b * 6 * LANES), np.empty(d * n_b * 6 * LANES)
-    M, y = np.empty(d * d * LANES), np.empty(d * LANES)
-    tile, poses = np.empty(q.shape[1] * LANES), np.empty((LANES, q.shape[1]))
-    rates, seconds = np.empty((LANES, n_v)), np.empty((LANES, n_v))
-    none, still = np.zeros(3), np.zeros((LANES, n_v))
+    n, n_v, d = q.shape[0], dq.shape[1], plan[0].size
+    space = room_for(closure, plan, bodies, q.shape[1], n_v)
+    basis, drift, M, h = space[6], space[7], space[8], space[9]
+    poses, rates = np.empty((LANES, q.shape[1])), np.empty((LANES, n_v))
     for at in range(0, n, LANES):
-        gather(q, at, tile)
         for lane in range(LANES):
             sample = min(at + lane, n - 1)
             for i in range(q.shape[1]):
                 poses[lane, i] = q[sample, i]
             for i in range(n_v):
                 rates[lane, i] = dq[sample, i]
-        link_states(parent, kind, q_start, v_start, placement, none, poses, rates, still, 0, state)
-        closure_tile(state, loops, equations, linear, tile, f, entries, work)
-        bias_tile(state, loops, equations, gamma, work)
-        factorise(plan, entries, slots)
-        tangents(plan, entries, slots, sides[r * LANES :], basis)
-        _drift(plan, slots, gamma, sides[: r * LANES], x)
-        _scatter(x, 1, 0, seconds)
-        link_states(parent, kind, q_start, v_start, placement, gravity, poses, rates, seconds, 0, state)
-        for b in range(n_b):
-            body_state(state, bodies[0][b], bodies[1][b], body)
-            _wrench(body, inertia[b], wrench[6 * b * LANES : 6 * (b + 1) * LANES])
+        reduced_tile(closure, plan, bodies, gravity, inertia, rotors, poses, rates, space)
         for a in range(d):
-            _scatter(basis, d, a, seconds)
-            link_states(parent, kind, q_start, v_start, placement, none, poses, seconds, still, 0, state)
-            for b in range(n_b):
-                body_state(state, bodies[0][b], bodies[1][b], body)
-                copy(body, 12 * LANES, twist, (a * n_b + b) * 6 * LANES, 6 * LANES)
-        _reduced(basis, twist, wrench, inertia, side, at, M, y)
+            for k in range(LANES):
+                h[a * LANES + k] = -h[a * LANES + k]
+        for i in range(n_v):
+            for a in range(d):
+                for k in range(LANES):
+                    h[a * LANES + k] += basis[(i * d + a) * LANES + k] * side[min(at + k, n - 1), i]
         for lane in range(min(LANES, n - at)):
             for a in range(d):
                 for c in range(a + 1):
                     mass[at + lane, a, c] = M[(a * d + c) * LANES + lane]
                     mass[at + lane, c, a] = mass[at + lane, a, c]
-        cholesky_solve(M, d, y)
+        cholesky_solve(M, d, h)
         for lane in range(min(LANES, n - at)):
             size = 0.0
             for i in range(n_v):
-                value = x[i * LANES + lane]
+                value = drift[i * LANES + lane]
                 for a in range(d):
                     part = basis[(i * d + a) * LANES + lane]
                     N[at + lane, i, a] = part
                     size += part * part
-                    value += part * y[a * LANES + lane]
+                    value += part * h[a * LANES + lane]
                 ddq[at + lane, i] = value
             condition[at + lane] = np.sqrt(size)
 
@@ -97,11 +140,54 @@ def _drift(plan, slots, gamma, own, x):
 
 
 @inner
-def _scatter(fields, width, column, out):
-    """One column of a tile of matrices (v, width) as rows of samples (LANES, v)."""
-    for i in range(out.shape[1]):
-        for lane in range(LANES):
-            out[lane, i] = fields[(i * width + column) * LANES + lane]
+def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
+    """Base frame: velocity and angular velocity of every link at unit rate along N_a, the base first."""
+    for k in range(6 * LANES):
+        twists[k] = 0.0
+    for i in range(parent.size):
+        up = twists[(parent[i] + 1) * 6 * LANES : (parent[i] + 2) * 6 * LANES]
+        own = twists[(i + 1) * 6 * LANES : (i + 2) * 6 * LANES]
+        there = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
+        here = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        _carried(there, here, up, own)
+        n_v = 0 if kind[i] == 0 else 3 if kind[i] == 3 else 1
+        for axis in range(n_v):
+            rate = basis[((v_start[i] + axis) * d + a) * LANES : ((v_start[i] + axis) * d + a + 1) * LANES]
+            column = axis if kind[i] == 3 else 2
+            first = 0 if kind[i] == 2 else 3
+            for row in range(3):
+                for k in range(LANES):
+                    own[(first + row) * LANES + k] += here[(3 * row + column) * LANES + k] * rate[k]
+
+
+@inner
+def _carried(there, here, up, own):
+    """The twist of a point fixed to a link: base frame, from the origin of one state to that of another."""
+    for k in range(LANES):
+        x = here[9 * LANES + k] - there[9 * LANES + k]
+        y = here[10 * LANES + k] - there[10 * LANES + k]
+        z = here[11 * LANES + k] - there[11 * LANES + k]
+        wx, wy, wz = up[3 * LANES + k], up[4 * LANES + k], up[5 * LANES + k]
+        own[k] = up[k] + wy * z - wz * y
+        own[LANES + k] = up[LANES + k] + wz * x - wx * z
+        own[2 * LANES + k] = up[2 * LANES + k] + wx * y - wy * x
+        own[3 * LANES + k] = wx
+        own[4 * LANES + k] = wy
+        own[5 * LANES + k] = wz
+
+
+@inner
+def _body_twist(here, body, of_link, own):
+    """Twist of a body in its own axes, from that of its link in the base frame."""
+    _carried(here, body, of_link, own)
+    for field in range(0, 6, 3):
+        for k in range(LANES):
+            x, y, z = unrotate(
+                body, k, own[field * LANES + k], own[(field + 1) * LANES + k], own[(field + 2) * LANES + k]
+            )
+            own[field * LANES + k] = x
+            own[(field + 1) * LANES + k] = y
+            own[(field + 2) * LANES + k] = z
 
 
 @inner
@@ -127,23 +213,18 @@ def _wrench(body, chi, out):
 
 
 @inner
-def _reduced(basis, twist, wrench, inertia, side, at, M, y):
-    """Mass matrix (lower half) and right side of the independent accelerations."""
-    n, n_v = side.shape
-    d, n_b = y.size // LANES, inertia.shape[0]
+def _sums(twist, wrench, inertia, M, h):
+    """Mass matrix (lower half) of the bodies, and what they ask for at ddq = drift."""
+    d, n_b = h.size // LANES, inertia.shape[0]
     clear(M)
-    clear(y)
-    for i in range(n_v):
-        for a in range(d):
-            for k in range(LANES):
-                y[a * LANES + k] += basis[(i * d + a) * LANES + k] * side[min(at + k, n - 1), i]
+    clear(h)
     moving = np.empty(6 * LANES)
     for a in range(d):
         for b in range(n_b):
             own, chi = twist[(a * n_b + b) * 6 * LANES : (a * n_b + b + 1) * 6 * LANES], inertia[b]
             for i in range(6):
                 for k in range(LANES):
-                    y[a * LANES + k] -= own[i * LANES + k] * wrench[(6 * b + i) * LANES + k]
+                    h[a * LANES + k] += own[i * LANES + k] * wrench[(6 * b + i) * LANES + k]
             for k in range(LANES):
                 vx, vy, vz = own[k], own[LANES + k], own[2 * LANES + k]
                 wx, wy, wz = own[3 * LANES + k], own[4 * LANES + k], own[5 * LANES + k]
@@ -161,3 +242,27 @@ def _reduced(basis, twist, wrench, inertia, side, at, M, y):
                 for i in range(6):
                     for k in range(LANES):
                         M[(a * d + c) * LANES + k] += moving[i * LANES + k] * other[i * LANES + k]
+
+
+@inner
+def _rotors(rotors, basis, drift, M, h):
+    """The same of inertias along rows of the velocities."""
+    rows, inertia = rotors
+    d = h.size // LANES
+    along = np.empty((d + 1) * LANES)
+    for o in range(inertia.size):
+        clear(along)
+        for i in range(rows.shape[1]):
+            if rows[o, i] == 0.0:
+                continue
+            for a in range(d):
+                for k in range(LANES):
+                    along[a * LANES + k] += rows[o, i] * basis[(i * d + a) * LANES + k]
+            for k in range(LANES):
+                along[d * LANES + k] += rows[o, i] * drift[i * LANES + k]
+        for a in range(d):
+            for k in range(LANES):
+                own = inertia[o] * along[a * LANES + k]
+                h[a * LANES + k] += own * along[d * LANES + k]
+                for c in range(a + 1):
+                    M[(a * d + c) * LANES + k] += own * along[c * LANES + k]

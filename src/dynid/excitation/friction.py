@@ -9,7 +9,7 @@ bristles act as springs, so that friction turns over a short way instead of at o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -64,6 +64,13 @@ class FrictionLaw:
             if not max(self.coulomb, self.breakaway or 0.0) > 0.0:
                 raise InputError("friction: bristles need coulomb or breakaway friction to slip")
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """As the kernels take it."""
+        breakaway = self.coulomb if self.breakaway is None else self.breakaway
+        shape = (self.coulomb, breakaway, self.speed, self.exponent, self.viscous)
+        return (*shape, self.stiffness or 1.0, self.damping)
+
 
 class ExtraFriction:
     """The laws of several owners, in arrays.
@@ -82,24 +89,19 @@ class ExtraFriction:
         self.owners = tuple(sorted(chosen, key=lambda name: chosen[name].stiffness is not None))
         own = [chosen[name] for name in self.owners]
         self.D = speed_map(mechanism, self.owners)
-        self._coulomb = np.array([law.coulomb for law in own])
-        self._breakaway = np.array([law.coulomb if law.breakaway is None else law.breakaway for law in own])
-        self._speed = np.array([law.speed for law in own])
-        self._exponent = np.array([law.exponent for law in own])
-        self._viscous = np.array([law.viscous for law in own])
         self.bristles = np.array([law.stiffness is not None for law in own], dtype=bool)
-        self._stiffness = np.array([law.stiffness or 1.0 for law in own])
-        self._damping = np.array([law.damping for law in own])
+        self.laws = np.array([law.numbers for law in own]).reshape(-1, 7)
 
     @property
     def largest(self) -> Float[Array, "o"]:
         """Of all dry friction that jumps, in [N m] or [N]; none where bristles bend."""
-        return np.where(self.bristles, 0.0, self._breakaway)
+        return np.where(self.bristles, 0.0, self.laws[:, 1])
 
     def level(self, s: Float[Array, "*n o"]) -> Float[Array, "*n o"]:
         """g(s): friction of a steady motion, without sign, in [N m] or [N]."""
-        fall = np.exp(-((np.abs(s) / self._speed) ** self._exponent))
-        return np.asarray(self._coulomb + (self._breakaway - self._coulomb) * fall)
+        from dynid.excitation.friction_kernels import levels
+
+        return self._each(s, lambda rates, out: levels(self.laws, rates, out))
 
     def efforts(
         self, s: Float[Array, "*n o"], sign: Float[Array, "*n o"], z: Float[Array, "*n o"]
@@ -111,37 +113,32 @@ class ExtraFriction:
             sign: Of the velocities, -1 to 1: where there are no bristles it may be rounded off.
             z: Bend of the bristles, in [rad] or [m].
         """
-        g = self.level(s)
-        dz = s - self._stiffness * np.abs(s) / np.maximum(g, 1e-300) * z
-        bent = self._stiffness * z + self._damping * dz
-        return np.asarray(np.where(self.bristles, bent, g * sign) + self._viscous * s)
+        from dynid.excitation.friction_kernels import friction_efforts
+
+        given = (np.atleast_2d(np.asarray(x, float)) for x in (sign, z))
+        return self._each(
+            s, lambda rates, out: friction_efforts(self.laws, self.bristles, rates, *given, out)
+        )
 
     def bent(self, z: Float[Array, "*n o"], s: Float[Array, "*n o"], h: float) -> Float[Array, "*n o"]:
         """Bend of the bristles a time h [s] later at velocities s: exact for constant s."""
-        keep, gain = self._decay(s, h)
-        return np.asarray(keep * z + gain)
+        from dynid.excitation.friction_kernels import next_bends
+
+        given = np.atleast_2d(np.asarray(z, float))
+        return self._each(s, lambda rates, out: next_bends(self.laws, self.bristles, given, rates, h, out))
 
     def along(self, s: Float[Array, "n o"], h: float) -> Float[Array, "n o"]:
         """Efforts along a motion sampled every h [s] that begins with bristles at rest."""
-        return self.efforts(s, np.sign(s), self._bends(s, h))
+        from dynid.excitation.friction_kernels import bends_along
 
-    def _bends(self, s: Float[Array, "n o"], h: float) -> Float[Array, "n o"]:
-        """z_(k+1) = keep_k z_k + gain_k: one bidiagonal system per owner."""
-        from scipy.linalg import solve_banded
+        z = self._each(s, lambda rates, out: bends_along(self.laws, self.bristles, rates, h, out))
+        return self.efforts(s, np.sign(s), z)
 
-        z = np.zeros_like(s)
-        keep, gain = self._decay(0.5 * (s[1:] + s[:-1]), h)
-        for k in np.flatnonzero(self.bristles).tolist():
-            band = np.ones((2, len(s)))
-            band[1, :-1] = -keep[:, k]
-            z[:, k] = solve_banded((1, 0), band, np.concatenate([[0.0], gain[:, k]]))
-        return z
-
-    def _decay(self, s: Float[Array, "*n o"], h: float) -> tuple[Array, Array]:
-        rate = self._stiffness * np.abs(s) / np.maximum(self.level(s), 1e-300)
-        part = -np.expm1(-rate * h)
-        gain = np.where(rate * h > 1e-12, s * part / np.maximum(rate, 1e-300), s * h)
-        return 1.0 - part, np.where(self.bristles, gain, 0.0)
+    def _each(self, s: Float[Array, "*n o"], fill: Callable[[Array, Array], None]) -> Float[Array, "*n o"]:
+        rates = np.ascontiguousarray(np.atleast_2d(s), dtype=float)
+        out = np.empty_like(rates)
+        fill(rates, out)
+        return out.reshape(np.shape(s))
 
 
 def _owners(mechanism: Mechanism, laws: Mapping[str, FrictionLaw]) -> dict[str, FrictionLaw]:

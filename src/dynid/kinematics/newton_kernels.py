@@ -58,13 +58,13 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
             for i in range(wanted.shape[1]):
                 target[i * LANES + lane] = wanted[sample, i]
         _predict(past, have, step, good, q)
-        _normalise(tree, q)
+        normalise(tree, q)
         for _ in range(limit):
             pose_states(parent, kind, q_start, placement, q, state)
             closure_tile(state, loops, equations, linear, q, f, entries, work)
             newton_step(plan, sensors, q, target, f, entries, space)
             _limit(space[0], n_v, size)
-            _move(tree, space[0], q)
+            move_tile(tree, space[0], q)
             largest = 0.0
             for lane in range(LANES):
                 if step < count[lane]:
@@ -109,7 +109,7 @@ def _predict(past, have, step, good, q):
 
 
 @inner
-def _normalise(tree, q):
+def normalise(tree, q):
     """Put extrapolated quaternions back on their sphere."""
     kind, q_start = tree[1], tree[2]
     for i in range(kind.size):
@@ -137,7 +137,7 @@ def _limit(step, n_v, size):
 
 
 @inner
-def _move(tree, step, q):
+def move_tile(tree, step, q):
     """Positions after the step; quaternions turn and stay on their sphere."""
     kind, q_start, v_start = tree[1], tree[2], tree[3]
     for i in range(kind.size):
