@@ -21,6 +21,7 @@ from dynid.identification import identify, validate_result
 from dynid.kinematics.tree import times_pure
 from dynid.mechanism.attitude import rotation_of
 from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.inertia import SYMBOLS, is_physical
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism
@@ -190,12 +191,32 @@ def read_back(found, tmp_path):
 
 @pytest.mark.parametrize("estimator", ["ols", "tls", "consistent"])
 def test_estimators_take_tables(estimator):
-    # Nothing bounds what a vertical axis hides of B1, and real bodies must be bounded.
-    options = {"parameters": "principal", "bodies": ["B2", "B3", "B4", "B5", "B6"]}
+    options = {"parameters": "principal"}
     found = identify(ROBOT, table(8), model="wrench", estimator=estimator, wrench=options)
     masses = [abs(one.value / TRUTH[one.name] - 1.0) for one in found.parameters if one.name.startswith("M_")]
     # Seven figures, whatever the weights do to small inertias.
     assert max(masses) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("parameters", "hidden"),
+    [("principal", {"YY_B1", "ZZ_B1"}), ("full", {"YY_B1", "YZ_B1", "ZZ_B1", "MX_B1"})],
+)
+def test_real_bodies_need_no_prior_where_the_table_tells_their_masses(parameters, hidden):
+    """A body's own weight says how large it may be: what a vertical axis hides is a generic body's."""
+    options = {"parameters": parameters}
+    found = identify(ROBOT, table(8), model="wrench", estimator="consistent", wrench=options)
+    assert {one.name for one in found.not_identifiable} == hidden
+    assert {entry["name"] for entry in found.standard if entry["from"] == "prior"} == hidden
+    (told,) = (one.text for one in found.warnings if one.code == "generic-prior")
+    assert "no prior for B1:" in told
+    values = {entry["name"]: entry["value"] for entry in found.standard}
+    # Seven figures leave the masses; the hidden inertias are those of some body between the joints.
+    assert values["M_B1"] == pytest.approx(TRUTH["M_B1"], rel=1e-5)
+    assert TRUTH["YY_B1"] / 4.0 < values["YY_B1"] < TRUTH["YY_B1"] * 4.0
+    for body in ROBOT.bodies:
+        chi = np.array([values.get(f"{symbol}_{body}", 0.0) for symbol in SYMBOLS])
+        assert is_physical(chi, 1e-6)  # the solver's tolerance
 
 
 def test_robust_estimates_forgive_a_misprint():

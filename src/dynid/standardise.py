@@ -124,22 +124,32 @@ def standard_space(job: Job, experiment: Experiment, term: DataTerm, options: Co
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(job.mechanism, job.parameters)
     tied = tying(job.parameters, tie_groups(job.mechanism, job.parameters, before), known)
-    bodies = rigid_bodies(job.mechanism, job.parameters, options.mass, _mass_scale(job, term))
+    told = _told_masses(job, term)
+    # In a table every body is weighed on its own; elsewhere a mass stands for those grouped into it.
+    weighed = told if job.model.tabular else {}
+    bodies = rigid_bodies(job.mechanism, job.parameters, options.mass, _mass_scale(job, term), weighed)
     # What is known by full name comes from a result: sums of bodies stand there, and no body must be one.
     given = {i for i, parameter in enumerate(job.parameters) if parameter.name in job.mechanism.known}
     bodies = tuple(body for body in bodies if not {i for i in body.columns if i >= 0} <= given)
     if job.mechanism.force_sensor is not None or experiment.unloaded is not None:
-        bodies = tuple(_generic(body, job, term) if body.prior is None else body for body in bodies)
+        bodies = tuple(_generic(body, told) if body.prior is None else body for body in bodies)
     E = _regrouped(job, before, after)
     return StandardSpace(job.parameters, tied.T, tied.c, bodies, E)
 
 
-def _generic(body: RigidBody, job: Job, term: DataTerm) -> RigidBody:
+def _told_masses(job: Job, term: DataTerm) -> dict[str, float]:
+    """Body or payload -> its mass [kg] by the linear estimate, where that tells one."""
+    first = (job.parameters[int(np.argmax(row != 0))] for row in term.G)
+    return {
+        one.owner: mass
+        for one, value in zip(first, term.chi.tolist(), strict=True)
+        if one.symbol == "M" and (mass := abs(value)) > 0.0
+    }
+
+
+def _generic(body: RigidBody, told: Mapping[str, float]) -> RigidBody:
     """A load without prior where the data are silent: a ball of the mass that they tell."""
-    seen = {job.parameters[int(np.argmax(row != 0))].name: k for k, row in enumerate(term.G)}
-    place = seen.get(f"M_{body.name}")
-    mass = body.mass if place is None else float(abs(term.chi[place])) or body.mass
-    sized = replace(body, mass=mass)
+    sized = replace(body, mass=told.get(body.name, body.mass))
     return replace(sized, prior=sized.ball)
 
 

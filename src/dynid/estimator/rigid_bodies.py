@@ -65,20 +65,24 @@ def rigid_bodies(
     parameters: Sequence[Parameter],
     caps: Mapping[str, float],
     fallback_mass: float = 1.0,
+    told: Mapping[str, float] | None = None,
 ) -> tuple[RigidBody, ...]:
     """Bodies and payloads with parameters, each with its prior or a generic one.
 
     A generic body sits amid the joints of its link, is about as large as they are apart, and
-    weighs as much as the priors (or the mass caps) of the others on average.
+    weighs what the data say; where they are silent, as much as the priors (or the mass caps, or the
+    masses told) of the others on average.
 
     Args:
         caps: Largest masses [kg] by name, `total` for all bodies.
         fallback_mass: Scale [kg] where neither prior nor cap tells a mass.
+        told: Masses [kg] that the data tell of single bodies.
     """
+    told = told or {}
     table = _columns(parameters)
     owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
     owners = [one for one in owners if one.name in table]
-    typical = _typical_mass(owners, caps)
+    typical = _typical_mass(owners, caps) or (float(np.mean(list(told.values()))) if told else None)
     sizes = {one.name: _points(mechanism, one) for one in owners}
     lengths = [float(np.ptp(p, axis=0).max()) for p in sizes.values()]
     usual = float(np.median([x for x in lengths if x > 0] or [_FALLBACK_LENGTH]))
@@ -86,7 +90,9 @@ def rigid_bodies(
     for owner, length in zip(owners, lengths, strict=True):
         size = length if length > 0 else usual
         centre = sizes[owner.name].mean(axis=0)
-        prior, given = _prior(owner, typical, centre, size)
+        if owner.name in told:  # without first moments its centre of mass is taken for the origin
+            centre = np.where(np.array(table[owner.name][6:9]) < 0, 0.0, centre)
+        prior, given = _prior(owner, told.get(owner.name, typical), centre, size)
         made.append(_scaled(owner, table[owner.name], prior, given, fallback_mass, size))
     return tuple(made)
 
