@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import InputError
+from dynid.excitation.free_limits import free_limits
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.cable import driven_cables, locked, without_cables
@@ -72,6 +73,12 @@ def test_lengths_as_measured_coordinates_tell_the_pose() -> None:
     found = assembly.follow(q[:, -8:], np.array(names))
     # Newton in least squares: squares of steps of 3e-8.
     np.testing.assert_allclose(found, q, atol=1e-11)
+
+
+def test_a_cable_may_have_tensions_of_its_own(load) -> None:
+    limits = "limits: {cables: {tension: [20, 200]}, c1: {tension: [30, 150]}, pose: {x: 0.1}}\n"
+    robot = load(ROBOT + limits)
+    np.testing.assert_array_equal(free_limits(robot, ("c1", "c2")).tension, [[30, 150], [20, 200]])
 
 
 def test_a_length_in_the_file_locks_a_cable(load) -> None:

@@ -101,12 +101,13 @@ def read_limits(
     """`limits:` over those of the source: {coordinate: {q: (low, high), dq, ddq, jerk, tau}}.
 
     A free joint takes its own coordinates instead (`pose: {x: 0.1}`), a body where its origin may be
-    (`platform: {x: [-0.1, 0.1]}`), `cables` takes `tension`, and `singularity` the largest `condition`.
+    (`platform: {x: [-0.1, 0.1]}`), `cables` or a single cable takes `tension`, and `singularity` the
+    largest `condition`.
     """
     limits = {name: dict(values) for name, values in parts.limits.items()}
     if entry is None:
         return limits
-    valid = dict.fromkeys(parts.bodies, _BODY_KEYS) | _limit_keys(parts.joints, actuators)
+    valid = dict.fromkeys(parts.bodies, _BODY_KEYS) | _limit_keys(parts, actuators)
     for name, item in entry.mapping().items():
         if name not in valid:
             raise item.error(f"unknown joint '{name}'" + nearest(name, valid), "name a movable joint")
@@ -115,15 +116,16 @@ def read_limits(
     return limits
 
 
-def _limit_keys(joints: Sequence[Joint], actuators: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _limit_keys(parts: Parts, actuators: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Valid names under `limits:` and, for each, its valid keys."""
     keys: dict[str, tuple[str, ...]] = {"cables": ("tension",), "singularity": ("condition",)}
-    for joint in joints:
+    for joint in parts.joints:
         keys |= dict.fromkeys(joint.coordinates, _LIMIT_KEYS)
         if joint.has_quaternion:
             own = tuple(name[len(joint.name) + 1 :] for name in joint.positions)
             keys[joint.name] = (*own, "roll", "pitch", "yaw", "dq", "ddq")
-    return keys | dict.fromkeys(actuators, _LIMIT_KEYS)
+    keys |= dict.fromkeys(actuators, _LIMIT_KEYS)
+    return keys | {cable.name: (*_LIMIT_KEYS, "tension") for cable in parts.cables}
 
 
 def _limit(entry: Entry, scope: Scope) -> float | tuple[float, float]:
