@@ -7,12 +7,16 @@ from dataclasses import replace
 import pytest
 
 from dynid.errors import InputError
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.internal_settings import internal_settings
 from dynid.projection.internal_log import free_motion_log
 from dynid.robots.demo_file import demo_file
 from dynid.robots.free_demo import free_logs, read_free_demo
+from dynid.simulated_free import simulate_free
+from dynid.simulation import Simulation
 
 
 @pytest.mark.parametrize("name", ["cable3", "cable4"])
@@ -42,3 +46,15 @@ def test_unknown_keys_are_refused(tmp_path) -> None:
     file.write_text(text.replace("rate: 100", "rat: 100"))
     with pytest.raises(InputError, match="rat"):
         read_free_demo(file, load_robot("cable3"))
+
+
+def test_limits_hold_with_what_is_mounted() -> None:
+    """8 kg on a platform of 6: swings that are fit for the bare robot pull too hard with it."""
+    own = {"M": 8.0, "MZ": 0.2, "XX": 0.1, "YY": 0.1, "ZZ": 0.1}
+    ballast = Payload("ballast", "platform", known=dict.fromkeys(SYMBOLS, 0.0) | own)
+    robot = replace(load_robot("cable3"), payloads={"ballast": ballast}, rebuild=None)
+    found = simulate_free(robot, Simulation(rate=50.0, duration=1.0, payloads=("ballast",)))
+    low, high = robot.limits["cables"]["tension"]
+    assert low <= found.motions.tensions.min()
+    assert found.motions.tensions.max() <= high
+    assert found.motions.tensions.max() > 60.0  # the weight of both hangs there

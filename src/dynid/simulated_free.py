@@ -120,7 +120,7 @@ def simulate_free(mechanism: Mechanism, settings: Simulation) -> FreeSimulated:
         seed=settings.seed,
     )
     with single_threaded_blas():
-        releases = random_releases(mechanism, demo, settings.seed)
+        releases = random_releases(mechanism, demo, settings.seed, settings.payloads)
         robot = LockedCables(mechanism, values, settings.payloads)
         motions = free_motions(robot, values, releases.lengths, releases.starts, demo.duration, demo.rate)
         motions.refuse_slack()

@@ -109,9 +109,8 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
         return prior_values(mechanism)
     if source == "demo":
         # Of the robot as it is built in: an experiment may have given it other payloads or drive terms.
-        built_in = load_robot(mechanism.name)
-        free = built_in_free(built_in)
-        return dict((free or read_demo(demo_file(built_in.name), built_in)).truth)
+        free = built_in_free(mechanism)
+        return dict((free or read_demo(demo_file(mechanism.name), load_robot(mechanism.name))).truth)
     path = Path(source)
     if path.name.endswith(".demo.yaml"):
         return dict(read_demo(path, mechanism).truth)
@@ -130,7 +129,8 @@ def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
     from dynid.robots.demo_file import demo_file
     from dynid.robots.free_demo import read_free_demo
 
-    return read_free_demo(demo_file(mechanism.name), mechanism) if has_demo(mechanism) else None
+    name = mechanism.name
+    return read_free_demo(demo_file(name), load_robot(name)) if has_demo(mechanism) else None
 
 
 def has_demo(mechanism: Mechanism) -> bool:

@@ -101,12 +101,21 @@ def free_logs(mechanism: Mechanism, demo: FreeDemo, seed: int) -> tuple[Log, Log
     return logs[0], logs[1]
 
 
-def random_releases(mechanism: Mechanism, demo: FreeDemo, seed: int) -> Releases:
-    """As many releases as the experiment has motions, each within the limits of the robot."""
+def random_releases(
+    mechanism: Mechanism, demo: FreeDemo, seed: int, mounted: tuple[str, ...] = ()
+) -> Releases:
+    """As many releases as the experiment has motions, each within the limits of the robot.
+
+    Args:
+        mechanism: With its cables and limits.
+        demo: What is true, and how many motions of what length.
+        seed: Of the draws.
+        mounted: Payloads on the robot: tensions are those with them.
+    """
     count = demo.motions + demo.validation
     cables = tuple(cable.name for cable in driven_cables(mechanism))
     limits = free_limits(mechanism, cables)
-    releasing = Releasing(mechanism, dict(demo.truth), limits, demo.duration, demo.rate)
+    releasing = Releasing(mechanism, dict(demo.truth), limits, demo.duration, demo.rate, mounted)
     rng = np.random.default_rng(int(np.random.SeedSequence(seed).generate_state(1)[0]))
     rest = releasing.rests(rng, 2 * count)
     releases = releasing.drawn(rng, rest[rng.permutation(len(rest))[: 2 * count]])
