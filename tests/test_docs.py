@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dynid import experimentfile
+from dynid.cli import main
 from dynid.experiment import read_experiment
 from dynid.mechanism import robotfile
 from dynid.mechanism.load import load_robot
@@ -155,6 +156,24 @@ def test_every_key_of_a_file_is_in_its_reference(page: str, keys: tuple[str, ...
     rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/reference" / page).read_text(encoding="utf-8"), re.M)
     explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert set(keys) <= explained
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    for name, command in main.commands.items():
+        assert f"dynid {name}" in text, name
+        for option in command.params:
+            long = [one for one in option.opts if one.startswith("--")]
+            assert all(one in text for one in long), (name, long)
+
+
+def test_every_warning_is_in_the_reference() -> None:
+    text = (ROOT / "docs/reference/warnings.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"`([a-z-]+)`", text))
+    source = "\n".join(file.read_text() for file in (ROOT / "src/dynid").rglob("*.py"))
+    codes = set(re.findall(r'\bNotice\(\s*"([a-z-]+)"', source))
+    assert len(codes) > 100
+    assert codes <= explained, sorted(codes - explained)
 
 
 def test_pages_are_all_in_the_navigation() -> None:
