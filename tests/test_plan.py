@@ -124,7 +124,7 @@ REAL = {  # folder: log, effort columns, joints, range of a sane cutoff [Hz] aro
     "ur10_unisa": ("ident", "tau", 6, (2.5, 8)),
     "kuka_kr300": ("ident_A", "tau", 6, (4, 15)),
     "tiago": ("ident", "effort", 8, (3, 15)),
-    # A gait: harmonics of 3 Hz up to its end; 34 Hz, and a residual of 10.20 % beside 10.18 % at 29 Hz.
+    # A gait, harmonics of 3 Hz up to its end: 34 Hz. Held-out error of rows at 15 Hz: 14.1 %, at best 13.4 %.
     "unitree_go2": ("traj_0", "tau_pd", 12, (10, 40)),
 }
 
