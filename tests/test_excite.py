@@ -110,7 +110,7 @@ def test_every_move_is_held_to_its_jerk_whatever_its_times_round_to() -> None:
             assert np.abs(jerk @ step).max() == pytest.approx(peak, rel=1e-6)  # rounding of the time
 
 
-@pytest.mark.parametrize("family", ("spline", "points"))
+@pytest.mark.parametrize("family", ["spline", "points"])
 def test_splines_and_moves_are_improved_too(family: str, tmp_path: Path) -> None:
     """Rates at the ends are zero whatever the coefficients are, and one joint has no limit of jerk."""
     found = excite(pair(tmp_path), replace(QUICK, family=family, hops=0))
@@ -163,6 +163,55 @@ def test_limits_hold_on_a_dense_grid_with_exact_efforts(family: str, tmp_path: P
     tau = inverse_efforts(robot, plan.efforts.chi, q, dq, ddq)
     assert np.abs(tau[:, 0]).max() <= 45.0
     assert np.abs(tau[:, 0]).max() > 35.0  # the limit is what stops it
+
+
+FRICTION = """
+{ZZ_upper: 0.4, MX_upper: 1, MY_upper: 0, M_upper: 4, Fv_shoulder: 1, Fs_shoulder: 8,
+ ZZ_lower: 0.15, MX_lower: 0.4, MY_lower: 0, M_lower: 2, Fv_elbow: 0.5, Fs_elbow: 3}
+"""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_efforts_with_dry_friction_hold_between_samples_without_a_margin(family: str, tmp_path: Path) -> None:
+    """Friction jumps where a joint reverses, between the samples of any grid: judged 250 times as densely."""
+    prior = tmp_path / "friction.yaml"
+    prior.write_text(FRICTION)
+    settings = replace(QUICK, starts=1, hops=0, family=family, margin=0.0, prior=str(prior))
+    found = excite(pair(tmp_path, "45"), settings)
+    assert not found.notices
+    assert found.plan.efforts is not None
+    t = np.linspace(0.0, 4.0, 250 * len(found.plan.problem.t))
+    states = found.motion.q(t), found.motion.dq(t), found.motion.ddq(t)
+    tau = inverse_efforts(found.plan.mechanism, found.plan.efforts.chi, *states)[:, 0]
+    told = next(one for one in found.limits if one.kind == "effort")
+    assert np.abs(tau).max() <= 45.0
+    # What is told is reached: between samples it may be overrated by a bend of the signal.
+    assert told.least is not None
+    assert told.most is not None
+    assert told.least <= tau.min() <= told.least + 0.2
+    assert told.most - 0.2 <= tau.max() <= told.most
+
+
+def test_the_bound_between_samples_holds_and_is_near() -> None:
+    """A signal with known peaks between its samples, and one that jumps."""
+    from dynid.excitation.optimal.between import peaks
+
+    torn = np.zeros(400, dtype=bool)
+    torn[[200, 201]] = True
+    phase = np.linspace(0.0, np.pi, 40)[:, None]
+    h = np.sin(0.1 * np.arange(400) + phase)
+    found = peaks(h - (np.arange(400) > 200), torn)
+    # At 63 samples a period the fourth order is 1e-5, and neighbours bend by an eighth of 0.01 at most.
+    assert np.all(found >= 1.0 - 1e-5)
+    assert np.all(found <= 1.0 + 0.01 / 8.0)
+
+
+def test_friction_that_nobody_gave_is_told_where_efforts_are_limited(tmp_path: Path) -> None:
+    found = excite(pair(tmp_path), replace(QUICK, starts=1, hops=0))
+    assert [one.code for one in found.notices] == ["no-drive-values"]
+    (tmp_path / "bad.yaml").write_text("{Fs_shulder: 1}")
+    with pytest.raises(InputError, match="no parameter 'Fs_shulder'"):
+        excite(pair(tmp_path), replace(QUICK, prior=str(tmp_path / "bad.yaml")))
 
 
 def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.measured import measured_motion
-from dynid.excitation.optimal.checked import LimitUse, fine_states, linear_uses, soft_uses
+from dynid.excitation.optimal.between import fine_motion
+from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.multistart import run_starts
 from dynid.excitation.optimal.predicted import PROMISED_MODELS, Promise, promise
@@ -130,7 +131,7 @@ def plan_inputs(
 ) -> tuple[PlanInputs, tuple[Notice, ...]]:
     """What the plan rests on: noise, prior model, and what is known already."""
     mechanism = planned_robot(robot, settings.payloads)
-    chi, notices = _prior(mechanism)
+    chi, notices = _prior(mechanism, settings.prior)
     known, measured_noise = None, None
     if after:
         base = planned_base(mechanism, settings)
@@ -167,23 +168,28 @@ def noise_of(
     return tuple(fallback if value is None else float(value) for value in found)
 
 
-def _prior(mechanism: Mechanism) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
-    """The model by which efforts are foretold; told where there is none though efforts are limited."""
+def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
+    """The model by which efforts are foretold; told where it lacks something and efforts are limited."""
     limited = any("tau" in mechanism.limits.get(one.name, {}) for one in mechanism.actuators)
     try:
-        values, _ = true_values(mechanism, Truth("prior"))
+        values, lacking = true_values(mechanism, Truth(file or "prior"))
     except InputError:
+        if file:
+            raise
         if has_demo(mechanism):
-            values, _ = true_values(mechanism, Truth("demo"))
+            values, lacking = true_values(mechanism, Truth("demo"))
         elif not limited:
             return None, ()
         else:
             text = "efforts are limited, but without a prior of every body nobody can foretell them"
             remedy = (
-                "give `bodies: {NAME: {prior: ...}}` in the robot file, or check the efforts before you run"
+                "give `bodies: {NAME: {prior: ...}}` in the robot file or values by --prior, or check the"
+                " efforts before you run"
             )
             return None, (Notice("efforts-unchecked", text, remedy),)
-    return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), ()
+    remedy = "give values by --prior, or lower the limits `tau` by as much as the friction may be"
+    notices = tuple(replace(one, remedy=remedy) for one in lacking) if limited else ()
+    return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), notices
 
 
 def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
@@ -218,7 +224,7 @@ def _finished(
     best = min(kept, key=lambda start: sign * start.value)
     z = np.array(best.z)
     x = plan.problem.blocks.coefficients(z)
-    fine = fine_states(plan.path, plan.family, x, len(plan.problem.t))
+    fine = fine_motion(plan.path, plan.family, x, len(plan.problem.t), plan.exact)
     uses = linear_uses(plan.family, plan.box, x) + ([] if fine is None else soft_uses(plan.exact, fine))
     rate = inputs.settings.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate

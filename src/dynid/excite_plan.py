@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ class ExciteSettings:
         margin: Share of every limit that stays unused.
         payloads: Mounted on the robot. ties: of the robot file, applied.
         along: Body whose pose the series moves, on a closed robot; empty: independent joints.
+        prior: File of parameter values by which efforts are foretold; empty: the priors of the description.
     """
 
     criterion: str = "logdet"
@@ -73,6 +74,7 @@ class ExciteSettings:
     payloads: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
     along: str = ""
+    prior: str = ""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -235,15 +237,15 @@ def _soft(
 ) -> SoftLimits | None:
     """All limits that are not linear and that this robot has."""
     found: list[SoftLimit] = []
-    joints, workspace, collisions = FollowingJoints(path, margin), Workspace(path, margin), Collisions(path)
+    joints, workspace, collisions = FollowingJoints(path), Workspace(path), Collisions(path)
     found += [limit for limit in (joints, workspace, collisions) if limit]
     if chi is not None:
-        efforts = EffortLimits(path, chi, margin, settings.payloads, softness)
+        efforts = EffortLimits(path, chi, settings.payloads, softness)
         found += [efforts] if efforts else []
     if isinstance(path, ClosedPath):
         most = path.mechanism.limits.get("singularity", {}).get("condition", _MOST_CONDITION)
         found.append(Singularity(path, float(most)))
-    return SoftLimits(tuple(found)) if found else None
+    return SoftLimits(tuple(found), margin) if found else None
 
 
 def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechanism) -> Blocks:
@@ -257,7 +259,9 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
         rng = np.random.default_rng(_REFERENCE_SEED)
         low, high = blocks.box.low[0], blocks.box.high[0]
         poses = np.concatenate([poses, rng.uniform(low, high, (_STATIC, len(low)))])
-    states = path.states((poses, np.zeros_like(poses), np.zeros_like(poses)))
+    still = np.zeros_like(poses)
+    found = path.states((poses, still, still))
+    states = None if found is None else replace(found, third=still)
     if states is None:
         raise InputError(
             "the start pose does not close the loops", file=robot.file, remedy="correct `start:`"
@@ -270,8 +274,9 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
     if worst[best] >= 0.0:
         limit = int(np.argmax(excess[:, best]))
         raise InputError(
-            f"the limit on {soft.names[limit]} cannot be met: even at rest it is exceeded by"
-            f" {100 * worst[best]:.3g} % at the best of {len(poses)} poses",
+            f"the limit on {soft.sides[limit].text} cannot be met: even at rest it is exceeded by"
+            f" {100 * worst[best]:.3g} % at the best of {len(poses)} poses, of which the margin is"
+            f" {100 * soft.spare:.3g} %",
             file=robot.file,
             place="limits",
             remedy="widen this limit, or correct the start pose, the prior model or the capsules",

@@ -51,7 +51,7 @@ def check_slopes(path, moved, limit, rtol: float = 1e-6) -> None:
     slopes = limit.slopes(path.states(moved))
     size = np.abs(slopes).max()
     assert size > 0.0
-    assert len(limit.names) == slopes.shape[1]
+    assert len(limit.sides) == slopes.shape[1]
     for order in range(3):
         for i in range(len(path.names)):
             step = np.zeros_like(moved[0])
@@ -71,6 +71,42 @@ def test_joints_that_follow(name: str) -> None:
     limits = {one: {"q": (-2.0, 3.0), "dq": 5.0, "ddq": 50.0} for one in joints}
     path.mechanism = replace(path.mechanism, limits=limits)
     check_slopes(path, moved, FollowingJoints(path))
+
+
+def test_jerk_of_joints_that_follow() -> None:
+    """The jerk is the slope of the acceleration in time, and its slopes by the rates are exact."""
+    path, _, _ = closed_case("dualv")
+    joints = [one for one in path.mechanism.coordinates if one not in path.names]
+    path.mechanism = replace(path.mechanism, limits={one: {"jerk": 100.0} for one in joints})
+    limit = FollowingJoints(path)
+    series = random_closed(path.mechanism, 3, draws=1).series
+    t, h = np.linspace(0.1, 3.0, 30), 1e-4
+
+    def third(t):  # five points of the acceleration
+        a = [series.ddq(t + k * h) for k in (-2, -1, 1, 2)]
+        return (a[0] - 8.0 * a[1] + 8.0 * a[2] - a[3]) / (12.0 * h)
+
+    def states(t, changes=(0.0, 0.0, 0.0)):
+        dy, ddy, dddy = (
+            x + dx for x, dx in zip((series.dq(t), series.ddq(t), third(t)), changes, strict=True)
+        )
+        return replace(path.states((series.q(t), dy, ddy)), third=dddy)
+
+    at = [path.mechanism.coordinates.index(one) for one in joints]
+    found = 100.0 * (limit.excess(states(t))[::2].T + 1.0)
+    slope = (states(t + h).ddq - states(t - h).ddq)[:, at] / (2.0 * h)
+    # Second-order differences over h, of signals that change within tenths of a second.
+    np.testing.assert_allclose(found, slope, atol=1e-5 * np.abs(slope).max())
+    slopes, step = limit.slopes(states(t)), 1e-5
+    for order in range(3):
+        for i in range(len(path.names)):
+            push = [0.0, 0.0, 0.0]
+            push[order] = step * np.eye(len(path.names))[i]
+            ahead, behind = (limit.excess(states(t, [sign * x for x in push])) for sign in (1.0, -1.0))
+            # The jerk is cubic in the rates: rounding of poses over the step remains.
+            np.testing.assert_allclose(
+                (ahead - behind) / (2.0 * step), slopes[order + 1, :, :, i], atol=1e-6 * np.abs(slopes).max()
+            )
 
 
 @pytest.mark.parametrize("name", ["dualv", "orthoglide"])

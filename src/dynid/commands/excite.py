@@ -6,13 +6,20 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from dynid.commands.shared import interruptible, shown
 
-_OF_SERIES = ("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along")
+if TYPE_CHECKING:
+    from dynid.excite_free import FreeExciteSettings
+
+_OF_SERIES = (
+    *("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
+    "prior",
+)
 
 
 @click.command(short_help="Find the motion that tells most about a robot.")
@@ -51,6 +58,7 @@ _OF_SERIES = ("family", "harmonics", "period", "hops", "noise", "rate", "repeats
     help="Free motions of a cable robot.",
 )
 @click.option("--along", default="", metavar="BODY", help="Move the pose of this body of a closed robot.")
+@click.option("--prior", default="", metavar="FILE", help="Parameter values by which efforts are foretold.")
 @click.option(
     "--jobs", type=click.IntRange(min=1), help="Processes [default: 1 for few starts, else all cores]."
 )
@@ -78,6 +86,7 @@ def excite(
     ties: tuple[str, ...],
     motions: int,
     along: str,
+    prior: str,
     jobs: int | None,
     out: Path | None,
 ) -> None:
@@ -98,7 +107,12 @@ def excite(
     asked = criterion or ("sigma" if sigma else None)
     if swings_freely(load_robot(robot)):
         _refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
-        _free(robot, folder, asked or "c003", sigma, starts, seed, motions, payloads, after, count)
+        from dynid.excitation.free_set import FreeSetSettings
+        from dynid.excite_free import FreeExciteSettings
+
+        search = FreeSetSettings(count=motions)
+        free = FreeExciteSettings(asked or "c003", sigma, starts, seed, payloads, after, search)
+        _free(robot, folder, free, count)
         return
     _refuse_given(("motions",), "a robot that is driven; --starts and --period do")
     from dynid.excite import excite as run
@@ -126,6 +140,7 @@ def excite(
         payloads=payloads,
         ties=ties,
         along=along,
+        prior=prior,
     )
     with _resumable(journal, starts), ProgressBar() as progress:
         found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
@@ -140,31 +155,16 @@ def excite(
     click.echo(f"\nwritten: {shown(folder)} (trajectory.csv, excitation.json, report.html, ...)")
 
 
-def _free(
-    robot: str,
-    folder: Path,
-    criterion: str,
-    sigma: tuple[str, ...],
-    starts: int,
-    seed: int,
-    motions: int,
-    payloads: tuple[str, ...],
-    after: tuple[str, ...],
-    jobs: int,
-) -> None:
+def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> None:
     """A set of free motions on locked cables."""
-    from dynid.excitation.free_set import FreeSetSettings
     from dynid.excite_files import check_folder
-    from dynid.excite_free import FreeExciteSettings, excite_free
+    from dynid.excite_free import excite_free
     from dynid.excite_free_files import FREE_FILES, free_summary, write_free_excitation
     from dynid.report.progress import ProgressBar
 
     folder = check_folder(folder, FREE_FILES)
     journal = _journal(folder)
-    settings = FreeExciteSettings(
-        criterion, sigma, starts, seed, payloads, after, FreeSetSettings(count=motions)
-    )
-    with _resumable(journal, starts), ProgressBar() as progress:
+    with _resumable(journal, settings.starts), ProgressBar() as progress:
         found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
     write_free_excitation(found, folder)
     journal.unlink(missing_ok=True)
@@ -175,9 +175,10 @@ def _free(
 def _refuse_given(names: tuple[str, ...], robot: str) -> None:
     """Refuse options that would be ignored."""
     context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} does not apply to {robot}")
+    for option in context.command.params:
+        given = context.get_parameter_source(option.name or "")
+        if option.name in names and given is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} does not apply to {robot}")
 
 
 def _journal(folder: Path) -> Path:

@@ -33,7 +33,8 @@ class Box:
 
     def narrowed(self, margin: float) -> Box:
         """The same with a share of each limit left unused."""
-        spare = np.where(np.isfinite(self.high - self.low), 0.5 * margin * (self.high - self.low), 0.0)
+        width = self.high - self.low
+        spare = 0.5 * margin * np.where(np.isfinite(width), width, 0.0)
         return Box(self.names, self.low + spare, self.high - spare)
 
 

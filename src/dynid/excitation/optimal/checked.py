@@ -8,13 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.excitation.optimal.between import FineMotion, worst_between
 from dynid.excitation.optimal.box import RATES, Box
 from dynid.excitation.optimal.families import Family
-from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import SoftLimits
 
 DENSER = 20  # of the grid on which linear limits are set
-_FINER = 5  # of the samples on which soft limits are set: each costs a pose
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class LimitUse:
     Attributes:
         name: Coordinate, motor, body or pair of bodies.
         kind: q, dq, ddq, jerk, or what else is limited.
-        low, high: The limit, in SI; None where it is a share.
+        low, high: The limit, in SI; None where there is none on that side.
         least, most: What is reached, in SI.
         margin_percent: Left of the limit; negative is too much.
     """
@@ -58,23 +57,17 @@ def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitU
     return found
 
 
-def fine_states(path: Path, family: Family, x: Float[Array, "m j"], samples: int) -> RobotStates | None:
-    """The robot at many times of one motion; None where it cannot follow, or jumps."""
-    t = np.arange(_FINER * samples + 1) / (_FINER * samples) * family.period
-    B = family.matrices(t)
-    states = path.states((B[0] @ x, B[1] @ x, B[2] @ x))
-    return states if states is not None and path.continuous(states, t) else None
-
-
-def soft_uses(soft: SoftLimits | None, states: RobotStates) -> list[LimitUse]:
-    """Use of every limit that is not linear, as shares; two sides of one limit are one entry."""
+def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
+    """Use of every limit that is not linear; two sides of one limit are one entry."""
     if soft is None:
         return []
-    worst: dict[str, float] = {}
-    for name, row in zip(soft.names, soft.excess(states), strict=True):
-        worst[name] = max(worst.get(name, -np.inf), float(row.max()))
-    found = []
-    for name, excess in worst.items():
-        kind, _, of = name.partition(" of ")
-        found.append(LimitUse(of.strip("'") or name, kind, None, None, None, None, -100.0 * excess))
-    return found
+    worst = worst_between(soft, motion)
+    found: dict[tuple[str, str], LimitUse] = {}
+    for side, excess, value in zip(soft.sides, worst.tolist(), soft.reached(worst), strict=True):
+        key = side.kind, side.name
+        other = found.get(key)
+        least, most = (other.least, other.most) if other else (None, None)
+        least, most = (least, value) if side.above else (value, most)
+        left = min(-100.0 * excess, other.margin_percent if other else np.inf)
+        found[key] = LimitUse(side.name, side.kind, side.low, side.high, least, most, left)
+    return list(found.values())

@@ -57,6 +57,9 @@ class Family(Protocol):
     def motion(self, x: Float[Array, "m j"]) -> Series:
         """The motion with these coefficients, one column a coordinate."""
 
+    def joins(self) -> Float[Array, "k"]:
+        """Times inside the motion at which the jerk jumps, in [s]."""
+
 
 @dataclass(frozen=True)
 class FourierFamily:
@@ -111,6 +114,10 @@ class FourierFamily:
         h = self.harmonics
         return FourierMotion(1.0 / self.period, raw[1 : 1 + h], raw[1 + h :], raw[0])
 
+    def joins(self) -> Float[Array, "k"]:
+        """A series is smooth."""
+        return np.zeros(0)
+
     def _free(self) -> Float[Array, "r m"]:
         """Raw coefficients (centre, a, b) from free ones: sum a = 0 and sum l b = 0 where it rests.
 
@@ -158,6 +165,10 @@ class SplineFamily:
     def motion(self, x: Float[Array, "m j"]) -> SplineMotion:
         """Its control points."""
         return SplineMotion(self._free() @ x, self.period)
+
+    def joins(self) -> Float[Array, "k"]:
+        """The jerk and its rate are continuous."""
+        return np.zeros(0)
 
     def _free(self) -> Float[Array, "c m"]:
         """Three equal control points at either end: velocity and acceleration vanish there."""
@@ -214,6 +225,10 @@ class PointsFamily:
         moves = self.points - 1
         length = self.period / moves
         return PointToPoint(x, np.arange(moves) * length, np.full(moves, length), self.period)
+
+    def joins(self) -> Float[Array, "k"]:
+        """Points of rest."""
+        return np.arange(1.0, self.points - 1) * self.period / (self.points - 1)
 
 
 FAMILIES = ("fourier", "spline", "points")

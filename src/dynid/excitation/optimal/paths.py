@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -27,6 +27,7 @@ class RobotStates:
         N: Rows of the information, velocities per unit of each row, shape (n, v, k); None: those of `pick`.
         tangent: Velocities per unit rate of each coordinate moved, shape (n, v, d).
         moved: What moves it: positions, rates and second rates of the family's coordinates.
+        third: Their third rates, shape (n, d); None where nobody asks for the jerk.
     """
 
     q: Float[Array, "n q"]
@@ -35,6 +36,7 @@ class RobotStates:
     N: Float[Array, "n v k"] | None
     tangent: Float[Array, "n v d"]
     moved: Moved
+    third: Float[Array, "n d"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,14 @@ class Path(Protocol):
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
         """Whether positions go where the rates lead."""
+
+
+def states_along(path: Path, rates: Float[Array, "4 n d"], t: Float[Array, "n"]) -> RobotStates | None:
+    """The robot along a motion of the coordinates moved; None where it cannot follow without a jump."""
+    states = path.states((rates[0], rates[1], rates[2]))
+    if states is None or not path.continuous(states, t):
+        return None
+    return replace(states, third=rates[3])
 
 
 class TreePath:

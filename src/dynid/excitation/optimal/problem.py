@@ -11,7 +11,7 @@ from dynid.arrays import Array
 from dynid.excitation.optimal.box import Blocks
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.information import Information, Tape
-from dynid.excitation.optimal.paths import Moved, RobotStates
+from dynid.excitation.optimal.paths import RobotStates, states_along
 from dynid.excitation.optimal.soft import SoftLimits
 
 
@@ -61,7 +61,7 @@ class Problem:
         self.blocks, self.information, self.criterion = blocks, information, criterion
         self.soft = soft
         self.t = np.arange(samples) / samples * blocks.family.period
-        self.B = np.ascontiguousarray(blocks.family.matrices(self.t)[:3])
+        self.B = np.ascontiguousarray(blocks.family.matrices(self.t))
 
     @property
     def linear(self) -> bool:
@@ -73,16 +73,9 @@ class Problem:
         soft = None if self.soft is None else self.soft.narrowed(share)
         return Problem(self.blocks, self.information, self.criterion, len(self.t), soft)
 
-    def moved(self, z: Float[Array, "v"]) -> Moved:
-        """Positions and rates of the coordinates moved."""
-        x = self.blocks.coefficients(z)
-        return self.B[0] @ x, self.B[1] @ x, self.B[2] @ x
-
     def states(self, z: Float[Array, "v"]) -> RobotStates | None:
         """The robot along the motion; None where it cannot follow without a jump."""
-        path = self.information.path
-        states = path.states(self.moved(z))
-        return states if states is not None and path.continuous(states, self.t) else None
+        return states_along(self.information.path, self.B @ self.blocks.coefficients(z), self.t)
 
     def evaluate(self, z: Float[Array, "v"]) -> Point:
         """Value and soft limits at z."""
@@ -110,7 +103,7 @@ class Problem:
         if len(limit):
             needed = np.any(point.excess > -near, axis=1)
             slopes = self.soft.slopes(point.tape.states, np.asarray(needed))
-            for order in range(3):
+            for order in range(len(self.B)):
                 moved = slopes[order][limit, sample]  # (r, j)
                 block = moved[:, :, None] * self.B[order][sample][:, None, :]
                 scaled = block * self.blocks.spread * self.blocks.size[:, None]

@@ -7,6 +7,8 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.excitation.optimal.paths import Path, RobotStates
+from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
+from dynid.excitation.ranking import symmetric_range
 from dynid.kinematics.tree import BodyMotion, body_motion, tree_of
 from dynid.mechanism.capsule import Capsule
 from dynid.mechanism.mechanism import BASE
@@ -40,40 +42,34 @@ class _Bodies:
         return np.array(rows)
 
 
-class Workspace:
+class Workspace(Ranged):
     """Origins of bodies within `limits: {BODY: {x: [low, high], ...}}`, base frame, in [m]."""
 
-    def __init__(self, path: Path, margin: float = 0.0) -> None:
+    def __init__(self, path: Path) -> None:
         self._bodies = _Bodies(path)
-        self._rows: list[tuple[int, int, float, float]] = []
-        names = []
+        self._rows: list[tuple[int, int, float, float]] = []  # body, axis, low, high
+        sides: list[Side] = []
         for name, own in path.mechanism.limits.items():
             for axis, key in enumerate(AXES):
                 if name in path.mechanism.bodies and key in own:
-                    low, high = own[key] if isinstance(own[key], tuple) else (-own[key], own[key])
-                    half = 0.5 * (high - low) * (1.0 - margin)
-                    self._rows.append((self._bodies.index[name], axis, 0.5 * (low + high), half))
-                    names.append(f"{key} of body '{name}'")
-        self.names = tuple(name for name in names for _ in range(2))
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
+                    low, high = symmetric_range(own[key])
+                    self._rows.append((self._bodies.index[name], axis, low, high))
+                    sides += both_sides(key, name, low, high)
+        self.sides = tuple(sides)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """Two rows a limit."""
         p = self._bodies.poses(states).p
-        rows = []
-        for body, axis, centre, half in self._rows:
-            share = (p[:, body, axis] - centre) / half
-            rows += [share - 1.0, -share - 1.0]
-        return np.array(rows)
+        return np.array(
+            [row for body, axis, low, high in self._rows for row in shares(p[:, body, axis], low, high)]
+        )
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
         """Speeds of the origins."""
         V = self._bodies.twists(states)
         out = np.zeros((3, 2 * len(self._rows), len(states.q), len(V)))
-        for k, (body, axis, _, half) in enumerate(self._rows):
-            out[0, 2 * k] = V[:, :, body, axis].T / half
+        for k, (body, axis, low, high) in enumerate(self._rows):
+            out[0, 2 * k] = V[:, :, body, axis].T / (0.5 * (high - low))
             out[0, 2 * k + 1] = -out[0, 2 * k]
         return out
 
@@ -83,6 +79,8 @@ class Collisions:
 
     The distance is between the axes, the clearance the sum of the radii.
     """
+
+    jumps = False
 
     def __init__(self, path: Path) -> None:
         robot = path.mechanism
@@ -96,10 +94,17 @@ class Collisions:
             for b in capsules[i + 1 :]
             if a[0] != b[0] and frozenset((a[0], b[0])) not in neighbours
         ]
-        self.names = tuple(f"distance of '{a[0]}' and '{b[0]}'" for a, b in self._pairs)
+        self.sides = tuple(
+            Side("distance", f"{a[0]} and {b[0]}", a[1].radius + b[1].radius, None, False)
+            for a, b in self._pairs
+        )
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
+
+    def reached(self, side: Side, h: float) -> float:
+        """The distance of the axes, in [m]."""
+        return (side.low or 0.0) * (1.0 - h)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row a pair."""

@@ -8,44 +8,41 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows
+from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.ranking import symmetric_range
 from dynid.mechanism.parameters import parameter_table
 
 
-class EffortLimits:
-    """Efforts of a motion between the limits `tau` of joints and motors.
+class EffortLimits(Ranged):
+    """Efforts of a motion between the limits `tau` of motors.
 
     Args:
         path: What is moved; its rows are what the motors feel.
         chi: Prior of all standard parameters, shape (p,), SI.
-        margin: Share of every limit that stays unused.
     """
+
+    jumps = True
 
     def __init__(
         self,
         path: Path,
         chi: Float[Array, "p"],
-        margin: float = 0.0,
         mounted: tuple[str, ...] = (),
         softness: Float[Array, "s"] | None = None,
     ) -> None:
         robot = path.mechanism
         self.path, self.chi = path, chi
         self.rows = Rows(path, parameter_table(robot), mounted, softness)
-        self.bounds: list[tuple[int, float, float]] = []  # row, centre, half
-        names = []
+        self._bounds: list[tuple[int, float, float]] = []  # row, low, high
+        sides: list[Side] = []
         for actuator in robot.actuators:
             own = robot.limits.get(actuator.name, {})
             if "tau" in own and actuator.name in path.rows:
                 low, high = symmetric_range(own["tau"])
-                half = 0.5 * (high - low) * (1.0 - margin)
-                self.bounds.append((path.rows.index(actuator.name), 0.5 * (low + high), half))
-                names.append(f"effort of '{actuator.name}'")
-        self.names = tuple(name for name in names for _ in range(2))
+                self._bounds.append((path.rows.index(actuator.name), low, high))
+                sides += both_sides("effort", actuator.name, low, high)
+        self.sides = tuple(sides)
         self._known: tuple[RobotStates, Entries] | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.bounds)
 
     def efforts(self, states: RobotStates) -> Float[Array, "n k"]:
         """Efforts of all rows, shape (n, k), in [N m] or [N]."""
@@ -56,19 +53,15 @@ class EffortLimits:
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """Two rows a limit: above and below."""
         tau = self.efforts(states)
-        rows = []
-        for k, centre, half in self.bounds:
-            share = (tau[:, k] - centre) / half
-            rows += [share - 1.0, -share - 1.0]
-        return np.array(rows)
+        return np.array([row for k, low, high in self._bounds for row in shares(tau[:, k], low, high)])
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
         """One way back a motor."""
         entries = self._entries(states)
         rows = []
-        for k, _, half in self.bounds:
+        for k, low, high in self._bounds:
             weights = np.zeros_like(entries.model)
-            weights[self.rows.entries[k]] = (self.chi[self.rows.columns[k]] / half)[:, None]
+            weights[self.rows.entries[k]] = (2.0 * self.chi[self.rows.columns[k]] / (high - low))[:, None]
             one = np.array(self.rows.back(entries, weights))
             rows += [one, -one]
         return np.array(rows).transpose(1, 0, 2, 3)

@@ -9,71 +9,99 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.excitation.closed import places
+from dynid.excitation.optimal.box import RATES
 from dynid.excitation.optimal.closed_path import ClosedPath
 from dynid.excitation.optimal.paths import Path, RobotStates
+from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.ranking import speed_bound, symmetric_range
 from dynid.kinematics.sensors import sensors_of
 
 _DIFFERENCE = 1e-6
 
 
-class FollowingJoints:
-    """Positions, speeds and accelerations of joints that follow, between their limits.
+class FollowingJoints(Ranged):
+    """Positions, speeds, accelerations and jerk of joints and motors that follow, between their limits.
 
-    Args:
-        path: What is moved.
-        margin: Share of every limit that stays unused.
+    The jerk is N dddy + (d ddq / d dy) ddy + (d ddq / d y) dy. Its own slopes with respect to the rates are
+    multiples of those of ddq, because derivatives of q(y) are symmetric; that with respect to y, a fourth
+    derivative of the loops, is left out: the search judges every step by the jerk itself.
     """
 
-    def __init__(self, path: Path, margin: float = 0.0) -> None:
+    def __init__(self, path: Path) -> None:
         robot = path.mechanism
         self.path = path
-        self._rows: list[tuple[int, int, int, float, float]] = []  # order, position, velocity, centre, half
-        names: list[str] = []
-        for name, own in robot.limits.items():
-            if name in path.names or name not in robot.positions or name not in robot.coordinates:
-                continue
-            at = robot.positions.index(name), robot.coordinates.index(name)
-            for order, kind in enumerate(("q", "dq", "ddq")):
+        self._scalar = [name for name in robot.coordinates if name in robot.positions]
+        self._rows: list[tuple[int, Float[Array, "v"], float, float]] = []  # order, weights, low, high
+        sides: list[Side] = []
+        for name, weights in _followers(path).items():
+            own = robot.limits.get(name, {})
+            for order, kind in enumerate(RATES):
                 if kind not in own:
                     continue
                 bound = speed_bound(own[kind])
                 low, high = symmetric_range(own[kind]) if order == 0 else (-bound, bound)
-                centre, half = 0.5 * (low + high), 0.5 * (high - low) * (1.0 - margin)
-                self._rows.append((order, *at, centre, half))
-                names.append(f"{kind} of '{name}'")
-        self.names = tuple(name for name in names for _ in range(2))
-
-    def __bool__(self) -> bool:
-        return bool(self._rows)
+                self._rows.append((order, weights, low, high))
+                sides += both_sides(kind, name, low, high)
+        self.sides = tuple(sides)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """Two rows a limit: above and below."""
-        rows = []
-        for order, at_q, at_v, centre, half in self._rows:
-            signal = (states.q[:, at_q], states.dq[:, at_v], states.ddq[:, at_v])[order]
-            share = (signal - centre) / half
-            rows += [share - 1.0, -share - 1.0]
+        signals = self._signals(states)
+        rows: list[Array] = []
+        for order, weights, low, high in self._rows:
+            rows += shares(signals[order] @ weights, low, high)
         return np.array(rows)
 
-    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
+    def slopes(self, states: RobotStates) -> Float[Array, "4 s n d"]:
         """From how the coordinates follow."""
         found = self.path.followed(states)
-        none = np.zeros((len(states.q), len(self.path.names)))
+        none = np.zeros_like(found.N)
+        parts = np.array(
+            [
+                (found.N, none, none, none),
+                (found.dq_y, found.N, none, none),
+                (found.ddq_y, found.ddq_dy, found.N, none),
+                (none, 3.0 * found.ddq_y, 1.5 * found.ddq_dy, found.N),
+            ]
+        )
         rows = []
-        for order, _, v, _, half in self._rows:
-            parts = (
-                (found.N[:, v], none, none),
-                (found.dq_y[:, v], found.N[:, v], none),
-                (found.ddq_y[:, v], found.ddq_dy[:, v], found.N[:, v]),
-            )[order]
-            one = np.array(parts) / half
+        for order, weights, low, high in self._rows:
+            one = np.einsum("onvd,v->ond", parts[order], weights) / (0.5 * (high - low))
             rows += [one, -one]
         return np.array(rows).transpose(1, 0, 2, 3)
+
+    def _signals(self, states: RobotStates) -> list[Float[Array, "n v"]]:
+        """Positions (of scalar coordinates), velocities, accelerations and, where it is limited, jerk."""
+        robot = self.path.mechanism
+        q = np.zeros_like(states.dq)
+        q[:, places(robot, self._scalar)] = states.q[:, [robot.positions.index(one) for one in self._scalar]]
+        signals = [q, states.dq, states.ddq]
+        if any(order == RATES.index("jerk") for order, *_ in self._rows):
+            if states.third is None:
+                raise ValueError("a limit on jerk needs third rates")
+            found, (_, dy, ddy) = self.path.followed(states), states.moved
+            jerk = np.einsum("nvd,nd->nv", found.ddq_y, dy) + np.einsum("nvd,nd->nv", found.ddq_dy, ddy)
+            signals.append(jerk + np.einsum("nvd,nd->nv", found.N, states.third))
+        return signals
+
+
+def _followers(path: Path) -> dict[str, Float[Array, "v"]]:
+    """Joints and motors that are not moved themselves: name -> weights of the coordinates."""
+    robot = path.mechanism
+    unit = np.eye(len(robot.coordinates))
+    scalar = [name for name in robot.coordinates if name in robot.positions]
+    found = {name: unit[robot.coordinates.index(name)] for name in scalar}
+    turning = [i for i, name in enumerate(robot.coordinates) if name not in robot.positions]
+    for actuator, weights in zip(robot.actuators, robot.actuator_map, strict=True):
+        if not np.any(weights[turning]):
+            found.setdefault(actuator.name, weights)
+    return {name: weights for name, weights in found.items() if name not in path.names}
 
 
 class Singularity:
     """Condition of what sensors, motors and moved coordinates see of the motion: log kappa / log most - 1."""
+
+    jumps = False
 
     def __init__(self, path: ClosedPath, most: float) -> None:
         robot = path.mechanism
@@ -86,7 +114,14 @@ class Singularity:
         ]
         self._seen = [(name, C) for name, C in _different(used) if len(C) >= path.assembly.dof]
         self._units = path.assembly.units
-        self.names = tuple(f"distance to singularity of {name}" for name, _ in self._seen)
+        self.sides = tuple(
+            Side("distance to singularity (condition number)", name, None, most, True)
+            for name, _ in self._seen
+        )
+
+    def reached(self, side: Side, h: float) -> float:
+        """The condition number."""
+        return float(np.exp(self._most * (1.0 + h)))
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row for each of them."""

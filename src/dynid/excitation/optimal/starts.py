@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.excitation.optimal.checked import fine_states
+from dynid.excitation.optimal.between import fine_motion, worst_between
 from dynid.excitation.optimal.information import Information
 from dynid.excitation.optimal.problem import Point, Problem
 from dynid.excitation.optimal.search import hop
@@ -129,19 +129,19 @@ class Starter:
         return point
 
     def excess(self, z: Float[Array, "v"]) -> tuple[float, str]:
-        """Largest excess of a soft limit on a finer grid, in shares, and which."""
+        """Largest excess of a soft limit, between the samples too, in shares, and which."""
         blocks = self.problem.blocks
         path = self.problem.information.path
         if self.exact is None and not path.mechanism.loops:
             return 0.0, ""
-        states = fine_states(path, blocks.family, blocks.coefficients(z), len(self.problem.t))
-        if states is None:
+        motion = fine_motion(path, blocks.family, blocks.coefficients(z), len(self.problem.t), self.exact)
+        if motion is None:
             return np.inf, "what the loops allow"
-        if self.exact is None or not self.exact.names:
+        if self.exact is None or not self.exact.sides:
             return 0.0, ""
-        found = self.exact.excess(states).max(axis=1)
+        found = worst_between(self.exact, motion)
         at = int(np.argmax(found))
-        return float(found[at]), self.exact.names[at]
+        return float(found[at]), self.exact.sides[at].text
 
 
 def feasible_start(problem: Problem, rng: np.random.Generator) -> Float[Array, "v"]:
