@@ -83,7 +83,7 @@ class MotionPlan:
 
     @classmethod
     def as_it_is(cls, log: Log) -> MotionPlan:
-        """No filter, no mask, no edges: every instant is meant as it stands, with its rates where it has them."""
+        """No filter, no mask, no edges: every instant as it stands, with its rates where it has them."""
         none = (0.0,) * log.q.shape[1]
         return cls(
             cutoff=None,
