@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "dynid"
-BASICS = {"arrays", "errors", "notices", "compiled", "threads", "strict_yaml", "entry"}
+BASICS = {"arrays", "errors", "notices", "compiled", "threads", "strict_yaml", "strict_json", "entry"}
 STAGES = [
     "mechanism",
     "motion",
@@ -57,6 +57,13 @@ def test_a_stage_imports_only_stages_before_it(stage: str) -> None:
         later -= {"report"} if file.name in ("estimate.py", "comparison.py") else set()
         later -= {"robots"} if file.name == "load.py" else set()
         assert not later, f"{file.relative_to(ROOT)} imports {sorted(later)}"
+
+
+def test_models_have_one_list_of_names() -> None:
+    from dynid.mechanism.mechanism import MODEL_NAMES
+    from dynid.projection.model import MODELS
+
+    assert tuple(MODELS) == MODEL_NAMES
 
 
 def test_no_file_outgrows_its_idea() -> None:

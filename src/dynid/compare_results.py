@@ -16,6 +16,7 @@ from dynid.job import LogSource
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.notices import Notice
+from dynid.recorded import experiment_of
 from dynid.report.json_file import read_result
 from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend
 from dynid.statistics.estimate import Estimate, Validation
@@ -89,8 +90,7 @@ def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
 
 
 def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line:
-    options = estimate.provenance.get("options", {})
-    drive = options.get("drive")
+    drive = experiment_of(estimate.provenance.get("options", {}), label).drive
     return Line(
         label,
         estimate.model,

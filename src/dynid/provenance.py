@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,24 +11,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dynid.errors import InputError
 from dynid.estimator.consistency import Consistency
-from dynid.estimator.gain_settings import GainSettings
 from dynid.experiment import (
-    ColumnMap,
     Experiment,
-    FilterSettings,
-    MaskSettings,
-    TieChoice,
-    UncertaintySettings,
     UnloadedModel,
 )
-from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism, Payload
-from dynid.mechanism.sensor_reader import sensor_document, sensor_from
+from dynid.mechanism.sensor_reader import sensor_document
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.refine_settings import RefineSettings
@@ -93,6 +85,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
+        "internal": {name: list(x) if name == "free" else x for name, x in experiment.internal.items()},
         "wrench": {name: list(x) if name == "bodies" else x for name, x in experiment.wrench.items()},
         "unloaded": None if experiment.unloaded is None else _unloaded_document(experiment.unloaded),
         "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
@@ -117,8 +110,7 @@ def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
     """The result from which the robot without load is known."""
     if experiment.unloaded is None:
         return []
-    file = Path(experiment.unloaded.result)
-    file = file / "result.json" if file.is_dir() else file
+    file = _unloaded_file(experiment.unloaded)
     if not file.is_file():
         raise InputError(
             "the result without load, of which a payload is the difference, is not there",
@@ -126,6 +118,20 @@ def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
             remedy="bring it back to this place, or identify the payload again",
         )
     return [{"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "use": UNLOADED}]
+
+
+def _unloaded_file(unloaded: UnloadedModel) -> Path:
+    file = Path(unloaded.result)
+    return file / "result.json" if file.is_dir() else file
+
+
+def unloaded_logs(experiment: Experiment) -> set[str | None]:
+    """Hashes of the logs that the robot without load is known from: they prove nothing of its payload's."""
+    if experiment.unloaded is None:
+        return set()
+    document = json.loads(_unloaded_file(experiment.unloaded).read_text(encoding="utf-8"))
+    inputs = document.get("provenance", {}).get("inputs", ())
+    return {one.get("sha256") for one in inputs if one.get("use") == IDENTIFIED} - {None}
 
 
 def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
@@ -163,44 +169,6 @@ def _payload_document(payload: Payload) -> dict[str, Any]:
     return {"body": payload.body, **frame, "known": dict(payload.known), "prior": dict(payload.prior)}
 
 
-def _payload(name: str, document: dict[str, Any]) -> Payload:
-    frame = Frame(np.array(document["R"], float), np.array(document["p"], float))
-    return Payload(name, document["body"], frame, document["known"], document["prior"])
-
-
 def _unloaded_document(unloaded: UnloadedModel) -> dict[str, Any]:
     """With a path that is found from any folder, as that of the robot is."""
     return {"result": str(Path(unloaded.result).resolve()), "free": list(unloaded.free)}
-
-
-def _unloaded(document: dict[str, Any]) -> UnloadedModel:
-    return UnloadedModel(document["result"], tuple(document["free"]))
-
-
-def experiment_of(options: dict[str, Any]) -> Experiment:
-    """The experiment whose options a result recorded, without its logs."""
-    efforts = options.get("efforts")
-    return Experiment(
-        robot=options.get("robot", ""),
-        model=options.get("model"),
-        estimator=options.get("estimator", "wls"),
-        estimator_options=options.get("estimator_options", {}),
-        filter=FilterSettings(**options.get("filter", {})),
-        mask=MaskSettings(**options.get("mask", {})),
-        uncertainty=UncertaintySettings(**options.get("uncertainty", {})),
-        efforts=None if efforts is None else tuple(efforts),
-        columns={name: ColumnMap(**column) for name, column in options.get("columns", {}).items()},
-        payloads={name: _payload(name, one) for name, one in options.get("payloads", {}).items()},
-        drive=None if options.get("drive") is None else tuple(options["drive"]),
-        stribeck=options.get("stribeck", {}),
-        ties=tuple(TieChoice(**tie) for tie in options.get("ties", ())),
-        standard=options.get("standard"),
-        gains=None if options.get("gains") is None else GainSettings(**options["gains"]),
-        refine=options.get("refine"),
-        angles=options.get("angles", "xyz"),
-        energy=options.get("energy", {}),
-        wrench=options.get("wrench", {}),
-        unloaded=None if options.get("unloaded") is None else _unloaded(options["unloaded"]),
-        force_sensor=None if options.get("force_sensor") is None else sensor_from(options["force_sensor"]),
-        drop_bad_rows=options.get("drop_bad_rows", False),
-    )

@@ -28,7 +28,8 @@ from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.model import Model
 from dynid.projection.projection import Directions
-from dynid.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
+from dynid.provenance import check_robot, check_unloaded, recorded_loads
+from dynid.recorded import experiment_of
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
@@ -66,8 +67,8 @@ def saved(
 
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
     options = estimate.provenance.get("options", {})
-    experiment = experiment_of(options)
-    mechanism = as_asked(load_robot(robot or options.get("robot", estimate.robot)), experiment)
+    experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
+    mechanism = as_asked(load_robot(robot or experiment.robot or estimate.robot), experiment)
     if experiment.unloaded is not None:
         from dynid.unloaded import unloaded_model
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynid.entry import root_entry
 from dynid.errors import InputError, nearest
@@ -18,6 +17,7 @@ from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.scope import Scope
 from dynid.notices import Notice
+from dynid.strict_json import read_json
 from dynid.strict_yaml import read_yaml
 
 if TYPE_CHECKING:
@@ -88,15 +88,22 @@ def believed_values(
 def read_truth(path: Path) -> dict[str, float]:
     """Values by name of a `dynid.truth/1` file, or of YAML with names and values."""
     if path.suffix.lower() == ".json":
-        try:
-            document: Any = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot be read: {error}", file=path, remedy="check the path") from None
-        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        document = read_json(path, "check the path; give a file that simulate wrote")
+        if document.get("schema") != SCHEMA:
             raise InputError(f"is no '{SCHEMA}' file", file=path, remedy="give one that simulate wrote")
-        return {str(name): float(value) for name, value in document["parameters"].items()}
+        return _numbers(document.get("parameters"), path)
     scope = Scope()
     return {name: scope.number(entry) for name, entry in root_entry(read_yaml(path)).mapping().items()}
+
+
+def _numbers(given: object, path: Path) -> dict[str, float]:
+    """Names with numbers; true and false are none."""
+    if not isinstance(given, dict):
+        raise InputError("'parameters' has no names with values", file=path, remedy='e.g. {"M_arm": 2.5}')
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{value!r:.60} is not a number", file=path, place=f"parameters.{name}")
+    return {name: float(value) for name, value in given.items()}
 
 
 def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:

@@ -25,10 +25,10 @@ from dynid.statistics.estimate import (
     ResidualTest,
     Validation,
 )
+from dynid.strict_json import read_json
 
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"
-_LARGEST_FILE = 256 * 2**20  # bytes; a result of a thousand parameters takes 20 MB
 _OPTIONAL = ("cost_C", "sigma_W")  # of homogeneous systems only
 _UNBOUNDED = ("rank_gap", "condition", "condition_scaled")  # null stands for infinity there
 _T = TypeVar("_T")
@@ -82,7 +82,7 @@ def read_result(path: str | Path) -> Estimate:
     """
     file = Path(path)
     file = file / RESULT_FILE if file.is_dir() else file
-    document = _load(file)
+    document = read_json(file, "give a result.json or its folder; else identify again to write it anew")
     _check_schema(document, file)
     try:
         return _estimate(document)
@@ -123,28 +123,6 @@ def _check_finite(estimate: Estimate) -> None:
         raise NoResultError("the covariance of the parameters is not finite: no result to write")
 
 
-def _load(file: Path) -> dict[str, Any]:
-    try:
-        if file.stat().st_size > _LARGEST_FILE:
-            raise InputError(f"{file.stat().st_size} bytes are too many for a result", file=file)
-        document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read: {error.strerror}", file=file, remedy="give a result.json or its folder"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"is not valid JSON: {error}", file=file, remedy="identify again to write it anew"
-        ) from error
-    if not isinstance(document, dict):
-        raise InputError("holds no result: the top level is not an object", file=file)
-    return document
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
-
-
 def _check_schema(document: Mapping[str, Any], file: Path) -> None:
     schema = document.get("schema")
     if schema == SCHEMA:
@@ -171,7 +149,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
         warnings=_shaped(document["warnings"], tuple[Notice, ...]),
         choices=_shaped(document.get("choices", {}), dict[str, str]),
-        provenance=_shaped(document["provenance"], dict[str, Any]),
+        provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
         standard=_shaped(document.get("standard", []), tuple[dict[str, Any], ...]),
         uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
@@ -180,6 +158,17 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         shared=_shared(document),
     )
+
+
+def _provenance(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What others rely on has its shape: inputs are a list of named entries, options have names."""
+    found: dict[str, Any] = _shaped(document["provenance"], dict[str, Any])
+    _shaped(found.get("inputs", []), list[dict[str, Any]])
+    _shaped(found.get("options", {}), dict[str, Any])
+    for entry in found.get("inputs", []):
+        _shaped(entry.get("payloads", []), list[str])
+        _shaped(entry.get("sha256"), str | None)
+    return found
 
 
 def _shaped(value: Any, kind: type[_T] | Any) -> _T | Any:
