@@ -321,3 +321,16 @@ def test_a_result_without_load_that_has_changed_is_refused(small, tmp_path) -> N
     (tmp_path / "arm" / "result.json").unlink()
     with pytest.raises(InputError, match="is not there"):
         predict_efforts(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])
+
+
+def test_the_log_of_the_robot_without_load_is_no_independent_one(small, tmp_path) -> None:
+    unloaded = replace(small.log(0, 1, loaded=False), sha256="behind the robot")
+    written(identify_logs(small.arm, [unloaded]), tmp_path / "arm")
+    log, other = small.log(1, 2, loaded=True), small.log(2, 3, loaded=False)
+    experiment = Experiment(
+        robot=small.loaded, unloaded=UnloadedModel(str(tmp_path / "arm")), estimator="wls"
+    )
+    found = identify_logs(small.loaded, [log], [unloaded, other], experiment)
+    assert [one.independent for one in found.validation] == [False, True]
+    later, _ = validate_result(found, [unloaded, other], small.loaded)
+    assert [one.independent for one in later] == [False, True]

@@ -189,6 +189,14 @@ def read_back(found, tmp_path):
     return read_result(tmp_path)
 
 
+def test_a_prediction_of_a_table_is_judged_by_force_and_moment():
+    """A component that is zero but for rounding says nothing of a prediction."""
+    found = identify(ROBOT, table(8), validate=[table(5)], model="wrench", wrench={"parameters": "principal"})
+    (one,) = found.validation
+    assert [group.name for group in one.groups] == [group.name for group in found.fit.groups]
+    assert max(group.residual_percent for group in one.groups) < 0.1  # seven figures of larger wrenches
+
+
 @pytest.mark.parametrize("estimator", ["ols", "tls", "consistent"])
 def test_estimators_take_tables(estimator):
     options = {"parameters": "principal"}

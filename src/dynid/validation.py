@@ -24,10 +24,10 @@ from dynid.notices import Notice
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import MODELS, RowSource
 from dynid.projection.projection import Directions
-from dynid.provenance import VALIDATED
+from dynid.provenance import VALIDATED, unloaded_logs
 from dynid.result_values import refuse_unloaded, saved, standard_values
 from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
-from dynid.statistics.prediction import predict_rows, unfiltered
+from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 from dynid.threads import single_threaded_blas
 from dynid.unit_values import predicting
@@ -69,7 +69,7 @@ def validate_result(
             ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
-        found, shown = predict(job, chi, used)
+        found, shown = predict(job, chi, used | unloaded_logs(experiment))
     fitted = estimate.fit.residual_percent
     return tuple(_judged(one, fitted) for one in found), shown
 
@@ -100,7 +100,7 @@ def predict_held_out(
         refuse_unloaded(job.loads, job.mechanism.payloads, log.payloads, f"log '{log.name}'")
     plans = held_out_plans(job, held_out, experiment)
     used = {log.sha256 for log in job.logs if log.sha256}
-    found, shown = predict(job.on(held_out, plans, experiment), chi, used)
+    found, shown = predict(job.on(held_out, plans, experiment), chi, used | unloaded_logs(experiment))
     fresh = [not any(same_samples(log, other) for other in job.logs) for log in held_out]
     return tuple(
         replace(v, independent=v.independent and f) for v, f in zip(found, fresh, strict=True)
@@ -139,7 +139,7 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
                 file=log.file,
                 remedy="leave this log out, or check its speeds and effort columns",
             )
-        groups = tuple(_named(group, efforts.directions) for group in logged.groups() if group.n_rows)
+        groups = tuple(group for group in _groups(job, logged, efforts.directions) if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
         off = float("nan") if free else logged.percent
         runs = with_simulations(job, len(found), chi, filtered.runs()) if free else ()
@@ -148,11 +148,19 @@ def predict(job: Job, chi: Float[Array, "p"], used: Collection[str | None]) -> P
     return tuple(found), tuple(shown)
 
 
-def _named(group: GroupFit, directions: Directions) -> GroupFit:
-    """A row that feels several motors is no effort: it is named as what it is."""
-    felt = dict(zip(directions.names, directions.effort_map, strict=True)).get(group.name)
-    shared = felt is not None and np.count_nonzero(felt) > 1
-    return replace(group, name=f"J_a^T tau along {group.name}") if shared else group
+def _groups(job: Job, found: Prediction, directions: Directions) -> tuple[GroupFit, ...]:
+    """Every effort on its own; of tables forces and moments of each body, as in the fit.
+
+    A row that feels several motors is no effort: it is named as what it is.
+    """
+    if job.model.tabular:
+        return found.groups(directions.group_names)
+    felt = np.count_nonzero(directions.effort_map, axis=1)
+    shared = {name for name, count in zip(directions.names, felt.tolist(), strict=True) if count > 1}
+    return tuple(
+        replace(group, name=f"J_a^T tau along {group.name}") if group.name in shared else group
+        for group in found.groups()
+    )
 
 
 def fitted_signals(job: Job, chi: Float[Array, "p"]) -> tuple[Signals, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,22 +56,26 @@ class Prediction:
             for i, (start, (left, whole, n)) in enumerate(zip(self.starts, self.by_run, strict=True))
         )
 
-    def groups(self) -> tuple[GroupFit, ...]:
-        """The same for each row, with R^2 about the mean."""
+    def groups(self, names: Sequence[str] | None = None) -> tuple[GroupFit, ...]:
+        """The same for each row, with R^2 about the mean.
+
+        Args:
+            names: Of the group that each row belongs to; default: a row is a group.
+        """
+        names = self.signals.names if names is None else names
         fits = []
-        for k, name in enumerate(self.signals.names):
-            n = max(self.count[k], 1.0)
-            about_mean = max(self.measured[k] - n * self.mean[k] ** 2, 0.0)
+        for name in dict.fromkeys(names):
+            rows = [k for k, own in enumerate(names) if own == name]
+            left, whole, n = (float(x[rows].sum()) for x in (self.residual, self.measured, self.count))
+            about_mean = max(whole - float(np.sum(self.count[rows] * self.mean[rows] ** 2)), 0.0)
             fits.append(
                 GroupFit(
                     name=name,
-                    rms=float(np.sqrt(self.residual[k] / n)),
-                    residual_percent=percent(
-                        float(np.sqrt(self.residual[k])), float(np.sqrt(self.measured[k]))
-                    ),
-                    r2=float(1.0 - self.residual[k] / about_mean) if about_mean > 0 else 0.0,
-                    unit=self.signals.units[k],
-                    n_rows=int(self.count[k]),
+                    rms=float(np.sqrt(left / max(n, 1.0))),
+                    residual_percent=percent(float(np.sqrt(left)), float(np.sqrt(whole))),
+                    r2=1.0 - left / about_mean if about_mean > 0 else 0.0,
+                    unit=self.signals.units[rows[0]],
+                    n_rows=int(n),
                 )
             )
         return tuple(fits)
