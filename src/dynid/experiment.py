@@ -9,9 +9,10 @@ from typing import Any
 
 from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import Consistency, consistency_from
+from dynid.estimator.estimator import MAKERS
 from dynid.estimator.gain_settings import GainSettings
 from dynid.mechanism.force_sensor import ForceSensor
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Payload
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES, Mechanism, Payload
 from dynid.mechanism.sensor_reader import sensor_from
 from dynid.motion.internal_settings import internal_settings
 from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
@@ -32,8 +33,6 @@ __all__ = [
     "read_experiment",
 ]
 
-MODELS = ("inverse", "power", "energy", "internal", "wrench")
-ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
 ANGLES = ("xyz", "zyx")
 
 
@@ -156,9 +155,9 @@ class Experiment:
         internal_settings(self.internal)
         quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
-            check_choice("model", self.model, MODELS)
+            check_choice("model", self.model, MODEL_NAMES)
         _check_sensor(self)
-        check_choice("estimator", self.estimator, ESTIMATORS)
+        check_choice("estimator", self.estimator, tuple(MAKERS))
         check_choice("angles", self.angles, ANGLES)
         if self.gate is not None:
             check_choice("gate", self.gate, GATES)

@@ -14,9 +14,7 @@ from dynid.estimator.gain_settings import LOGGED, GainSettings, TotalMass
 from dynid.experiment import (
     ANGLES,
     ENERGY_OPTIONS,
-    ESTIMATORS,
     GATES,
-    MODELS,
     ColumnMap,
     Experiment,
     FilterSettings,
@@ -30,7 +28,7 @@ from dynid.experiment import (
 from dynid.experiment_places import places
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.drive_reader import is_none
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES
 from dynid.mechanism.scope import Scope
 from dynid.mechanism.sensor_reader import read_force_sensor
 from dynid.motion.internal_settings import AUTO, LENGTHS, NULLSPACES, POSES
@@ -114,7 +112,7 @@ class _Reader:
         return {
             "name": Entry.text,
             "robot": self.robot,
-            "model": lambda entry: entry.choice(MODELS),
+            "model": lambda entry: entry.choice(MODEL_NAMES),
             "logs": self.logs,
             "validate": self.logs,
             "columns": self.columns,
@@ -235,14 +233,13 @@ class _Reader:
     def estimator(self, entry: Entry) -> str | dict[str, Any]:
         """A name, or a name with options; the estimator itself knows which."""
         if not entry.is_mapping:
-            return entry.choice(ESTIMATORS)
+            return entry.choice(tuple(MAKERS))
         fields = entry.mapping()
         if "name" not in fields:
             raise entry.error("'name' is missing", "e.g. {name: wls, weights: covariance}")
-        name = fields.pop("name").choice(ESTIMATORS)
+        name = fields.pop("name").choice(tuple(MAKERS))
         options = {option: one.plain() for option, one in fields.items()}
-        if name in MAKERS:
-            _placed(entry, estimator_named, {"name": name, "options": options})
+        _placed(entry, estimator_named, {"name": name, "options": options})
         return {"name": name, **options}
 
     def standard(self, entry: Entry) -> Consistency | bool:

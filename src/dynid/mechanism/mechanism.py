@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BASE = "base"
 DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
+MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # what files may ask for
 
 
 @dataclass(frozen=True)

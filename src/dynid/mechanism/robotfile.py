@@ -26,7 +26,7 @@ from dynid.mechanism.loop_joint import can_be_joint, cut_loops
 from dynid.mechanism.loop_reader import read_loops
 from dynid.mechanism.measured_reader import Measured, read_measured
 from dynid.mechanism.measured_start import chain_starts
-from dynid.mechanism.mechanism import Actuator, Body, Mechanism
+from dynid.mechanism.mechanism import MODEL_NAMES, Actuator, Body, Mechanism
 from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
 from dynid.mechanism.rest_reader import (
     check_term_names,
@@ -42,7 +42,6 @@ from dynid.mechanism.source import SUFFIXES, Source, read_source, source_files, 
 from dynid.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
 
 SCHEMA = "dynid.robot/1"
-MODELS = ("inverse", "power", "energy", "internal", "wrench")
 _KEYS = (
     "schema",
     "name",
@@ -127,7 +126,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         capsules=_capsules(fields, scope, parts),
         start=parts.start,
         prior=parts.prior,
-        model=fields["model"].choice(MODELS) if "model" in fields else "inverse",
+        model=fields["model"].choice(MODEL_NAMES) if "model" in fields else "inverse",
         geometry=scope.geometry,
         rebuild=partial(build, document, source) if scope.geometry else None,
         file=document.file,
