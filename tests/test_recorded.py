@@ -135,6 +135,16 @@ def test_damaged_provenance_is_refused(tmp_path, damage):
         read_result(file)
 
 
+@pytest.mark.parametrize("damage", [{"name": "M_B1"}, {"value": 1.0}, {"name": "M_B1", "value": "heavy"}])
+def test_a_damaged_standard_set_is_refused(tmp_path, damage):
+    document = json.loads(json_text(result_document(estimate())))
+    document["standard"] = [damage]
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(InputError, match="no complete result"):
+        read_result(file)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

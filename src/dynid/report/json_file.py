@@ -151,13 +151,21 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         choices=_shaped(document.get("choices", {}), dict[str, str]),
         provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
-        standard=_shaped(document.get("standard", []), tuple[dict[str, Any], ...]),
+        standard=_standard(document),
         uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
         invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         shared=_shared(document),
     )
+
+
+def _standard(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    found: tuple[dict[str, Any], ...] = _shaped(document.get("standard", []), tuple[dict[str, Any], ...])
+    for entry in found:
+        _shaped(entry["name"], str)
+        _shaped(entry["value"], float)
+    return found
 
 
 def _provenance(document: Mapping[str, Any]) -> dict[str, Any]:
