@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 
@@ -138,6 +139,15 @@ def test_files_named_in_the_recipes_exist() -> None:
         assert (ROOT / name).exists(), name
     for registry, file in re.findall(r"in `([A-Z]+)` of `([^`]+)`", text):
         assert re.search(rf"^{registry}\b.* = ", (ROOT / file).read_text(), re.M), (registry, file)
+
+
+def test_every_folder_and_module_has_its_place_in_the_layout() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w*]+\.py)`", text)
+    for file in (ROOT / "src/dynid").glob("[!_]*.py"):
+        assert any(fnmatchcase(file.name, name) for name in named), f"{file.name} has no job"
+    for folder in (ROOT / "src/dynid").glob("*/__init__.py"):
+        assert re.search(rf"`{folder.parent.name}/?`|src/dynid/{folder.parent.name}/", text), folder
 
 
 def test_defaults_of_filter_and_mask_are_those_of_the_code() -> None:
