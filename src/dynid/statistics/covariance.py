@@ -6,7 +6,7 @@ others take the residuals as they are, in clusters of time that hold all groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,9 @@ from dynid.errors import InputError
 from dynid.estimator.solution import Solution
 from dynid.notices import Notice
 from dynid.projection.projection import System
+from dynid.statistics.block_notices import few_blocks, told_once
 from dynid.statistics.bootstrap import moving_blocks
+from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters, clusters_of, duration
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.sandwich import Sandwich, autocorrelated, chosen_lags, jackknife
@@ -32,10 +34,6 @@ _WANTED_BLOCKS = 16
 _SHORTEST_SECONDS = 0.5
 # Runs from which their spread is a second opinion worth having.
 _RUNS = 4
-# Below so many degrees of freedom the 95 % quantile is more than twice that of many.
-_FEW_FREEDOMS = 2.0
-# Relative sigmas between which it matters how well they are known, in percent.
-_SURE_PERCENT, _WEAK_PERCENT = 3.0, 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +88,7 @@ def covariance_of(
     spread = _full_rank(
         _SPREADS[settings.method](solution, clusters, short, settings), solution, len(clusters)
     )
-    return replace(spread, notices=spread.notices + _few(solution, spread, _blocks(clusters)))
+    return _with_few(spread, solution, _blocks(clusters))
 
 
 def blocks_of(
@@ -109,6 +107,11 @@ def blocks_of(
     seconds = np.inf if settings.method == "leave-one-out" else seconds
     found = clusters_of(system, solution.chi, solution.weights, seconds, whole)
     return found if len(found) > 1 else None
+
+
+def _with_few(spread: Spread, solution: Solution, parts: str) -> Spread:
+    few = few_blocks(solution, spread.covariance, spread.dof, parts)
+    return replace(spread, notices=spread.notices + few)
 
 
 def _full_rank(spread: Spread, solution: Solution, blocks: int) -> Spread:
@@ -153,21 +156,23 @@ def _one_block(system: System, solution: Solution, settings: UncertaintySettings
 def _cluster(
     solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings
 ) -> Spread:
-    blocks = _with_classical(jackknife(clusters), solution)
+    found, overstated = calibrated(clusters)
+    blocks = _with_classical(found, solution)
     words = f"cluster: jackknife (CR3) over {_blocks(clusters)} of all rows together"
+    words += _overstated_words(overstated)
     facts = {"method": "cluster", "blocks": len(clusters), "block_seconds": clusters.seconds}
-    facts |= {"runs": clusters.n_runs}
+    facts |= {"runs": clusters.n_runs, "overstated": float(np.median(overstated))}
     larger = np.zeros(len(solution.chi), dtype=bool)
     covariance, dof = blocks.covariance, blocks.dof
     if clusters.n_runs >= _RUNS:
-        runs = jackknife(clusters.by_run())
+        runs, _ = calibrated(clusters.by_run())
         covariance, dof, larger = _larger(blocks, runs)
         words += f"; the leave-one-out spread of {clusters.n_runs} runs where it is larger"
         words += f" ({np.sum(larger)} of {len(larger)} parameters)"
         facts["leave_one_out_larger"] = int(np.sum(larger))
     methods = tuple("leave-one-out" if one else "cluster" for one in larger)
     words += _freedom_words(dof)
-    return Spread(covariance, dof, methods, words, facts, _alone(solution.names, blocks.alone))
+    return Spread(covariance, dof, methods, words, facts, told_once(solution.names, blocks.alone))
 
 
 def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings) -> Spread:
@@ -179,7 +184,7 @@ def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: Unce
     facts = {"method": "hac", "blocks": len(short), "block_seconds": short.seconds}
     facts["bandwidth_seconds"] = (lags + 1.0) * short.seconds
     methods = ("hac",) * len(solution.chi)
-    return Spread(found.covariance, found.dof, methods, words, facts, _alone(solution.names, found.alone))
+    return Spread(found.covariance, found.dof, methods, words, facts, told_once(solution.names, found.alone))
 
 
 def _bootstrap(
@@ -199,7 +204,7 @@ def _bootstrap(
     facts = {"method": "bootstrap", "blocks": len(clusters), "block_seconds": clusters.seconds}
     facts |= {"draws": fitted, "seed": settings.seed}
     methods = ("bootstrap",) * len(solution.chi)
-    notices = _alone(solution.names, found.alone)
+    notices = told_once(solution.names, found.alone)
     return Spread(found.covariance, found.dof, methods, words + _freedom_words(found.dof), facts, notices)
 
 
@@ -216,13 +221,15 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
             "uncertainty: leave-one-out compares runs, and there is one",
             remedy="give several logs, or a `segment` column; or use uncertainty: cluster",
         )
-    found = _with_classical(jackknife(clusters), solution)
-    words = f"leave-one-out: jackknife over {n} runs" + _freedom_words(found.dof)
+    less, overstated = calibrated(clusters)
+    found = _with_classical(less, solution)
+    words = f"leave-one-out: jackknife over {n} runs" + _overstated_words(overstated)
+    words += _freedom_words(found.dof)
     methods = ("leave-one-out",) * len(solution.chi)
-    notices = _alone(solution.names, found.alone, "run")
-    facts = {"method": "leave-one-out", "runs": n}
+    notices = told_once(solution.names, found.alone, "run")
+    facts = {"method": "leave-one-out", "runs": n, "overstated": float(np.median(overstated))}
     spread = Spread(found.covariance, found.dof, methods, words, facts, notices)
-    return _full_rank(replace(spread, notices=notices + _few(solution, spread, f"{n} runs")), solution, n)
+    return _full_rank(_with_few(spread, solution, f"{n} runs"), solution, n)
 
 
 def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
@@ -260,45 +267,11 @@ def _blocks(clusters: Clusters) -> str:
     return f"{len(clusters)} blocks of {clusters.seconds:.2g} s"
 
 
+def _overstated_words(overstated: Float[Array, "p"]) -> str:
+    """By what the variances were divided, where that is worth a word."""
+    middle = float(np.median(overstated))
+    return f"; variances over {middle:.2g}, which so few make it overstate (median)" if middle > 1.05 else ""
+
+
 def _freedom_words(dof: Float[Array, "p"]) -> str:
     return f"; Student's t with {dof.min():.3g} to {dof.max():.3g} degrees of freedom"
-
-
-def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
-    found = [name for name, one in zip(names, chosen, strict=True) if one]
-    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
-
-
-def _alone(names: Sequence[str], alone: Bool[Array, "p"], part: str = "block of time") -> tuple[Notice, ...]:
-    if not np.any(alone):
-        return ()
-    return (
-        Notice(
-            "told-once",
-            f"one {part} alone tells {_named(names, alone)}: nothing in these data can say how"
-            " far its errors reach, and the intervals of these parameters are a lower bound",
-            "repeat the motion that excites them, or use a longer log",
-        ),
-    )
-
-
-def _few(solution: Solution, spread: Spread, parts: str) -> tuple[Notice, ...]:
-    """Deviations that are hardly known themselves, where that matters.
-
-    Not of parameters that stay well known, or are told apart from zero by nothing (`weak-parameters`
-    names those), whatever their sigma is wrong by.
-    """
-    sigma = np.sqrt(np.diag(spread.covariance))
-    size = np.abs(solution.chi)
-    relative = 100.0 * np.divide(sigma, size, out=np.full(len(size), np.inf), where=size > 1e-200)
-    few = (spread.dof < _FEW_FREEDOMS) & (relative > _SURE_PERCENT) & (relative < _WEAK_PERCENT)
-    if not np.any(few):
-        return ()
-    return (
-        Notice(
-            "few-blocks",
-            f"sigma of {_named(solution.names, few)} rests on fewer than two of the {parts}: the"
-            " intervals are wide and yet not sure",
-            "use longer logs, or more of them",
-        ),
-    )

@@ -22,8 +22,8 @@ from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
 from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
+from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters
-from dynid.statistics.sandwich import jackknife
 from dynid.statistics.uncertainty import uncertainty
 
 Where = Callable[[str], dict[str, str | None]]
@@ -166,7 +166,7 @@ def _relative_sigmas(
     dof = part.n_rows - len(kept)
     covariance = fit.residual_norm**2 / dof * (fit.root @ fit.root.T)
     if clusters is not None:
-        found = jackknife(clusters.restricted(kept, full)[0])
+        found, _ = calibrated(clusters.restricted(kept, full)[0])
         white, own = np.diag(covariance), np.diag(found.covariance)
         covariance = np.diag(np.where(found.alone, np.maximum(own, white), own))
     chi = fit.chi

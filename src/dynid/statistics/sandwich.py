@@ -34,11 +34,13 @@ class Sandwich:
         covariance: C_chi, shape (p, p), SI; its rank is at most the number of clusters less one.
         dof: Degrees of freedom of each deviation, shape (p,), at least one.
         alone: Parameters that one cluster alone determines, shape (p,): leaving it out tells nothing.
+        white: What the variances are on average under white noise, over what they should be, shape (p,).
     """
 
     covariance: Float[Array, "p p"]
     dof: Float[Array, "p"]
     alone: Bool[Array, "p"]
+    white: Float[Array, "p"]
 
 
 def jackknife(clusters: Clusters) -> Sandwich:
@@ -46,7 +48,8 @@ def jackknife(clusters: Clusters) -> Sandwich:
     inverse, alone = _left_out(clusters)
     n = len(clusters)
     moves = _moves(clusters, inverse)
-    return Sandwich((n - 1) / n * moves.T @ moves, _freedoms(clusters, inverse), alone)
+    dof, white = _moments(clusters, inverse)
+    return Sandwich((n - 1) / n * moves.T @ moves, dof, alone, (n - 1) / n * white)
 
 
 def autocorrelated(clusters: Clusters, lags: float) -> Sandwich:
@@ -67,8 +70,9 @@ def autocorrelated(clusters: Clusters, lags: float) -> Sandwich:
         covariance += weight * (product + product.T)
         squares += 2.0 * weight**2
     # A weighted sum of n^2 products has as many freedoms fewer as its squared weights say.
-    dof = np.maximum(_freedoms(clusters, inverse) / squares, 1.0)
-    return Sandwich((n - 1) / n * covariance, dof, alone)
+    dof, white = _moments(clusters, inverse)
+    dof = np.maximum(dof / squares, 1.0)
+    return Sandwich((n - 1) / n * covariance, dof, alone, (n - 1) / n * white)
 
 
 def chosen_lags(clusters: Clusters) -> float:
@@ -111,8 +115,11 @@ def _moves(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "
     return np.asarray((inverse @ clusters.s[:, :, None])[:, :, 0] @ clusters.root.T)
 
 
-def _freedoms(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array, "k"]:
-    """Degrees of freedom of each parameter's deviation, at least one."""
+def _moments(
+    clusters: Clusters, inverse: Float[Array, "n p p"]
+) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
+    """Under white noise: degrees of freedom of each deviation, at least one, and the sum of squared moves
+    expected, over the variance."""
     seen = inverse @ clusters.root.T  # (n, p, parameters)
     U = clusters.M @ seen
     own = np.einsum("cip,cip->cp", seen, U)
@@ -122,4 +129,5 @@ def _freedoms(clusters: Clusters, inverse: Float[Array, "n p p"]) -> Float[Array
     products = by_parameter @ by_parameter.transpose(0, 2, 1)
     second = np.sum(own**2 - 2.0 * own * squares, axis=0) + np.sum(products**2, axis=(1, 2))
     known = (first > 0) & (second > 0)
-    return np.asarray(np.maximum(np.divide(first**2, second, out=np.ones_like(first), where=known), 1.0))
+    dof = np.maximum(np.divide(first**2, second, out=np.ones_like(first), where=known), 1.0)
+    return dof, first / np.sum(clusters.root**2, axis=1)
