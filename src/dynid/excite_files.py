@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.fourier import FourierMotion
@@ -212,12 +214,16 @@ def report_page(found: Excitation) -> str:
         "excitation.html",
         (source("figures.js"), source("animation.js")),
         found=found,
+        name=found.robot,
+        warnings=found.notices,
         words=summary(found),
         spectrum=spectrum_figure(found.before.singular, found.after.singular),
         gains=gain_figure(found.base_names, found.before.sigma, found.after.sigma),
         uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
         spread=spread_figure(values),
-        joints=joint_figure(found.names, found.t, found.q, found.dq, found.ddq),
+        joints=joint_figure(
+            found.names, found.t, (found.q, found.dq, found.ddq), _unit(found), _efforts(found)
+        ),
         path=path_figure(tip, body_path(plan.mechanism, q, tip)),
         animation=script_json(animation_of(plan.mechanism, q, plan.family.period)),
         rows=rows,
@@ -227,6 +233,24 @@ def report_page(found: Excitation) -> str:
         ),
         model=model,
     )
+
+
+def _unit(found: Excitation) -> str:
+    """Of the measured positions."""
+    kinds = {name: joint.kind for joint in found.plan.mechanism.joints for name in joint.positions}
+    slides = {kinds.get(name) == "prismatic" for name in found.names}
+    return "rad or m" if len(slides) > 1 else "m" if slides == {True} else "rad"
+
+
+def _efforts(found: Excitation) -> tuple[tuple[str, ...], Float[Array, "n k"]] | None:
+    """Of the motors, as the prior model foretells them; None without one."""
+    plan = found.plan
+    states = plan.states(np.array(found.starts[found.best].z), found.t)
+    if plan.efforts is None or states is None:
+        return None
+    motors = set(_motors(found))
+    at = [k for k, name in enumerate(plan.path.rows) if name in motors]
+    return tuple(plan.path.rows[k] for k in at), plan.efforts.efforts(states)[:, at]
 
 
 def _motors(found: Excitation) -> list[str]:

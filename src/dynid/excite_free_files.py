@@ -158,7 +158,7 @@ def free_summary(found: FreeExcitation) -> str:
     return (
         f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions,"
         f" {number(found.starts[found.best].first, 4)} by the best random set of the same start;"
-        f" {len(found.starts)} starts reach {number(float(spread[0]), 4)} to {number(float(spread[-1]), 4)}."
+        f" {len(spread)} start(s) reach {number(float(spread[0]), 4)} to {number(float(spread[-1]), 4)}."
         f" The median parameter is told {number(float(np.median(found.gain)), 3)} times as sharply as by a"
         f" random set. Every motion was simulated over {number(found.settings.search.whole, 3)} s (energy"
         f" drift below {number(drift, 2)}) and keeps the limits."
@@ -177,6 +177,8 @@ def report_page(found: FreeExcitation) -> str:
         "free_excitation.html",
         (source("figures.js"), source("animation.js")),
         found=found,
+        name=found.robot.name,
+        warnings=(),
         words=free_summary(found),
         spectrum=spectrum_figure(found.before, found.after, "Singular values of W"),
         gains=gain_figure(found.names, found.gain, np.ones(len(found.gain))),
@@ -185,7 +187,13 @@ def report_page(found: FreeExcitation) -> str:
         tensions=tension_figure(own.motions.cables, own.motions.tensions, found.releasing.limits.tension),
         swings=swing_figure(own.motions.t, own.motions.q, own.releases.rest, *_shown_positions(found)),
         animation=script_json(
-            animation_of(found.releasing.robot.robot, shown, len(own.releases) * _ANIMATED, len(shown))
+            animation_of(
+                found.releasing.robot.robot,
+                shown,
+                len(own.releases) * _ANIMATED,
+                len(shown),
+                runs=len(own.releases),
+            )
         ),
         header=list(releases),
         rows=np.column_stack(list(releases.values())).tolist(),

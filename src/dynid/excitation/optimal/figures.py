@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.report.figures.figure import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
 
 if TYPE_CHECKING:
@@ -86,23 +86,40 @@ def spread_figure(values: Float[Array, "s"]) -> Markup:
 def joint_figure(
     names: Sequence[str],
     t: Float[Array, "n"],
-    q: Float[Array, "n m"],
-    dq: Float[Array, "n m"],
-    ddq: Float[Array, "n m"],
+    rates: Sequence[Float[Array, "n m"]],
+    unit: str,
+    efforts: tuple[Sequence[str], Float[Array, "n a"]] | None = None,
 ) -> Markup:
-    """Positions, velocities and accelerations of the measured joints, one under the other."""
+    """Positions, velocities and accelerations of the measured joints and efforts, one under the other.
+
+    Args:
+        unit: Of the positions, as shown.
+        efforts: Names of the motors, and what the prior model foretells of them.
+    """
     rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
+    units = unit.split(" or ")
+    titles = [
+        f"{what} [{' or '.join(one + per for one in units)}]"
+        for what, per in (("position", ""), ("velocity", "/s"), ("acceleration", "/s²"))
+    ]
+    signals = [(names, signal) for signal in rates]
+    if efforts is not None:
+        titles.append("effort")
+        signals.append(efforts)
     data: list[dict[str, Any]] = []
-    for k, signal in enumerate((q, dq, ddq)):
-        for j, name in enumerate(names):
-            one = _line(name, t[rows], signal[rows, j], _PALETTE[j % len(_PALETTE)])
-            one |= {"yaxis": f"y{k + 1}" if k else "y", "showlegend": k == 0, "legendgroup": name}
-            data.append(one)
-    layout: dict[str, Any] = {"height": 620, "xaxis": axis("time [s]", anchor="y3")}
-    for k, title in enumerate(("position", "velocity", "acceleration")):
-        place = [1.0 - 0.33 * (k + 1) + 0.03, 1.0 - 0.33 * k]
+    for k, (owners, signal) in enumerate(signals):
+        for j, name in enumerate(owners):
+            at = names.index(name) if name in names else j
+            one = _line(name, t[rows], signal[rows, j], _PALETTE[at % len(_PALETTE)])
+            told = k == 0 or (k == 3 and name not in names)
+            data.append(one | {"yaxis": f"y{k + 1}" if k else "y", "showlegend": told, "legendgroup": name})
+    count = len(titles)
+    layout: dict[str, Any] = {"height": 200 * count, "xaxis": axis("time [s]", anchor=f"y{count}")}
+    for k, title in enumerate(titles):
+        place = [1.0 - (k + 0.9) / count, 1.0 - k / count]
         layout[f"yaxis{k + 1}" if k else "yaxis"] = axis(title, domain=place)
-    return figure("joints", data, layout, "motion of the measured joints", "Measured joints")
+    caption = "Measured joints" + ("" if efforts is None else ", and efforts of the prior model")
+    return figure("joints", data, layout, "motion of the measured joints", caption)
 
 
 def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
@@ -126,42 +143,69 @@ def tip_of(mechanism: Mechanism) -> str:
 
 
 def animation_of(
-    mechanism: Mechanism, q: Float[Array, "n q"], period: float, frames_shown: int = _FRAMES
+    mechanism: Mechanism, q: Float[Array, "n q"], period: float, frames_shown: int = _FRAMES, runs: int = 1
 ) -> dict[str, Any]:
-    """Points of the bodies in some frames, and which of them are joined."""
+    """Points of the bodies in some frames, and which of them are joined.
+
+    Args:
+        runs: Motions of equal length that follow one another: no path leads from one to the next.
+    """
     rows = np.linspace(0, len(q) - 1, min(frames_shown, len(q))).astype(int)
     tree, some = tree_of(mechanism), q[rows]
     still = np.zeros((len(some), tree.n_v))
     motion = body_motion(tree, some, still, still)
-    index = {name: i + 1 for i, name in enumerate(tree.body_names)}
-    index[BASE] = 0
+    index = {name: i + 1 for i, name in enumerate(tree.body_names)} | {BASE: 0}
     points = [np.zeros((len(some), 3)), *(motion.p[:, i] for i in range(len(tree.body_names)))]
-    edges = []
+    edges: list[list[int]] = []
+    ground: list[list[int]] = []
+
+    def point(body: str, place: Float[Array, "3"]) -> int:
+        """A point of a body, joined to its frame."""
+        i = index[body] - 1
+        points.append(np.tile(place, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place)
+        (ground if i < 0 else edges).append([index[body], len(points) - 1])
+        return len(points) - 1
+
     for joint in mechanism.joints:
-        if joint.kind == "free":
-            continue
-        if joint.parent == BASE:  # from where the joint stands on the ground
-            points.append(np.tile(joint.placement.p, (len(some), 1)))
-            edges.append([len(points) - 1, index[joint.child]])
-        else:
-            edges.append([index[joint.parent], index[joint.child]])
+        if joint.kind != "free":
+            begin = point(BASE, joint.placement.p) if joint.parent == BASE else index[joint.parent]
+            edges.append([begin, index[joint.child]])
     for loop in mechanism.loops:
-        for body, place in ((loop.body_a, loop.a), (loop.body_b, loop.b)):
-            if body == BASE:
-                points.append(np.tile(place.p, (len(some), 1)))
-            else:
-                i = index[body] - 1
-                points.append(motion.p[:, i] + motion.R[:, i] @ place.p)
-                edges.append([index[body], len(points) - 1])
+        point(loop.body_a, loop.a.p)
+        point(loop.body_b, loop.b.p)
     for cable in mechanism.cables:
-        for body, end in ((cable.body_from, cable.D), (cable.body_to, cable.A)):
-            i = index[body] - 1
-            at = np.tile(end, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ end
-            points.append(at)
-            edges += [[index[body], len(points) - 1]] if i >= 0 else []
-        edges.append([len(points) - 2, len(points) - 1])
+        edges.append([point(cable.body_from, cable.D), point(cable.body_to, cable.A)])
+    for body, capsules in mechanism.capsules.items():
+        for one in capsules:
+            (ground if body == BASE else edges).append([point(body, one.start), point(body, one.end)])
+    for body in _bare(mechanism):
+        point(body, 2.0 * _centre(mechanism.bodies[body]))
     frames = np.round(np.stack(points, axis=1), 4)
-    return {"period": period, "frames": frames.tolist(), "edges": edges, "tip": index[tip_of(mechanism)]}
+    return {
+        "period": period,
+        "frames": frames.tolist(),
+        "edges": edges,
+        "ground": ground,
+        "run": -(-len(some) // runs),
+        "tip": index[tip_of(mechanism)],
+    }
+
+
+def _bare(mechanism: Mechanism) -> list[str]:
+    """Bodies of which nothing but their frame is known to be somewhere, if they have a centre of mass."""
+    joined = {joint.parent for joint in mechanism.joints} | set(mechanism.capsules)
+    joined |= {body for loop in mechanism.loops for body in (loop.body_a, loop.body_b)}
+    joined |= {body for cable in mechanism.cables for body in (cable.body_from, cable.body_to)}
+    return [name for name, body in mechanism.bodies.items() if name not in joined and _centre(body).any()]
+
+
+def _centre(body: Body) -> Float[Array, "3"]:
+    """Centre of mass as the description has it, body frame, in [m]; zero where nothing is known."""
+    values = {**body.prior, **body.known}
+    mass = float(values.get("M", 0.0))
+    return (
+        np.array([values.get(name, 0.0) for name in ("MX", "MY", "MZ")]) / mass if mass > 0 else np.zeros(3)
+    )
 
 
 def body_path(mechanism: Mechanism, q: Float[Array, "n q"], body: str) -> Float[Array, "n 3"]:
