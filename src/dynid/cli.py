@@ -14,7 +14,7 @@ import click
 
 from dynid.commands.excite import excite
 from dynid.commands.rehearse import rehearse
-from dynid.commands.shared import interruptible, shown
+from dynid.commands.shared import interruptible, refuse_given, shown
 from dynid.commands.simulate import simulate
 from dynid.errors import DynidError, InputError, NoResultError
 
@@ -224,6 +224,12 @@ def compare(
     from dynid.report.comparison_text import print_comparison
     from dynid.report.progress import ProgressBar
 
+    if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
+        refuse_given(("folds", "last"), "finished results; an experiment file can be cross-validated")
+    if last is not None:
+        refuse_given(("folds",), "--last, which holds out one share")
+    if robot and not logs:
+        raise click.UsageError("--robot belongs to --log, a log that results predict")
     with ProgressBar() as progress:
         comparison = compare_targets(
             targets,

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from dynid.commands.shared import interruptible, shown
+from dynid.commands.shared import interruptible, refuse_given, shown
 
 if TYPE_CHECKING:
     from dynid.excite_free import FreeExciteSettings
@@ -106,7 +105,7 @@ def excite(
     count = jobs or (1 if starts <= few else os.cpu_count() or 1)
     asked = criterion or ("sigma" if sigma else None)
     if swings_freely(load_robot(robot)):
-        _refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
+        refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
         from dynid.excitation.free_set import FreeSetSettings
         from dynid.excite_free import FreeExciteSettings
 
@@ -114,7 +113,7 @@ def excite(
         free = FreeExciteSettings(asked or "c003", sigma, starts, seed, payloads, after, search)
         _free(robot, folder, free, count)
         return
-    _refuse_given(("motions",), "a robot that is driven; --starts and --period do")
+    refuse_given(("motions",), "a robot that is driven; --starts and --period do")
     from dynid.excite import excite as run
     from dynid.excite_files import check_folder, summary, write_excitation
     from dynid.excite_plan import ExciteSettings
@@ -170,15 +169,6 @@ def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> 
     journal.unlink(missing_ok=True)
     click.echo(free_summary(found))
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(FREE_FILES)})")
-
-
-def _refuse_given(names: tuple[str, ...], robot: str) -> None:
-    """Refuse options that would be ignored."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        given = context.get_parameter_source(option.name or "")
-        if option.name in names and given is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option.opts[0]} does not apply to {robot}")
 
 
 def _journal(folder: Path) -> Path:

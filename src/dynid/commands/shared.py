@@ -6,6 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+from click.core import ParameterSource
+
 
 def shown(path: Path) -> str:
     """A path as short as it can be said from here."""
@@ -30,3 +33,12 @@ def interruptible() -> Iterator[None]:
         if cause is None:
             raise
         raise cause from None
+
+
+def refuse_given(names: tuple[str, ...], what: str) -> None:
+    """Refuse options that the command line gives and that would be ignored."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in names and given:
+            raise click.UsageError(f"{parameter.opts[0]} does not apply to {what}")

@@ -92,7 +92,7 @@ def _sorted_rows(
                 text,
                 file=file,
                 place=f"row {number}, {column}",
-                remedy="mend the cell, or drop such rows with --drop-bad-rows (they are counted)",
+                remedy="mend the cell, or let `identify --drop-bad-rows` leave such rows out (they are counted)",
             )
         bad.append(number)
     if not good:

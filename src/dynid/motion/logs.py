@@ -38,6 +38,14 @@ READERS: dict[str, Callable[[Path, bool], Table]] = {
     ".pq": read_parquet,
 }
 
+_TABLES = "save its signals as a table with a column t:"
+_BAGS = "export the joint states to a table with a column t:"
+# Formats that users have; none of them is opened, pickled objects least of all.
+_OTHERS = {
+    **dict.fromkeys((".mat", ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".xlsx", ".json"), _TABLES),
+    **dict.fromkeys((".mcap", ".bag", ".db3"), _BAGS),
+}
+
 
 def read_log(
     entry: LogEntry | str | Path,
@@ -172,15 +180,16 @@ def _place(
 
 def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     """The columns of a log file as they stand in it; its ending chooses the reader."""
-    reader = READERS.get(path.suffix.lower())
+    if path.is_dir():
+        raise InputError("a folder, not a file", file=path, remedy="name the logs in it one by one")
+    kind = path.suffix.lower()
+    reader = READERS.get(kind)
     if reader is None:
         raise InputError(
             f"no reader for files ending in '{path.suffix}'",
             file=path,
-            remedy=f"give one of {', '.join(READERS)}",
+            remedy=f"{_OTHERS.get(kind, 'give')} one of {', '.join(READERS)}",
         )
-    if path.is_dir():
-        raise InputError("a folder, not a file", file=path, remedy="name the logs in it one by one")
     if not path.is_file():
         raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
     return reader(path, drop_bad_rows)

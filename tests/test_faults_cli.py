@@ -1,0 +1,86 @@
+"""Faults as a user meets them, through the command line: exit code, message, and what is left on the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.workspace import columns, dynid, make_workspace, write_columns
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Made once; tests get a copy."""
+    folder = tmp_path_factory.mktemp("made")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return make_workspace(folder)
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def refused(folder: Path, *command: str) -> str:
+    """Exit code 2, nothing written; returns the message."""
+    before = _files(folder)
+    found = dynid(*command)
+    assert found.exit_code == 2, found.output
+    assert _files(folder) == before
+    return found.stderr
+
+
+def warned(*command: str) -> list[str]:
+    """Exit code 0; codes of the warnings in the result."""
+    found = dynid(*command, "--out", "o")
+    assert found.exit_code == 0, found.output
+    document = json.loads(Path("o/result.json").read_text(encoding="utf-8"))
+    return [one["code"] for one in document["warnings"]]
+
+
+IDENTIFY = ("identify", "experiment.yaml")
+
+
+@pytest.mark.parametrize("name", ["log.npz", "log.pkl", "log.h5", "log.mat", "log.mcap", "log.bag", "log"])
+def test_15_to_18_22_23_formats_that_are_not_read_are_never_opened(here, name):
+    (here / name).write_bytes(b"\x80\x04cos\nsystem\n(S'touch owned'\ntR.")
+    said = refused(here, "identify", "--robot", "arm.yaml", "--log", name)
+    assert "no reader for" in said
+    assert ".csv" in said
+
+
+def test_a_folder_given_for_a_log_is_called_one(here):
+    assert "a folder, not a file" in refused(here, "identify", "--robot", "arm.yaml", "--log", "result")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("compare", "result", "result/result.json", "--folds", "3"), "--folds does not apply to finished"),
+        (("compare", "result", "result/result.json", "--last", "0.2"), "--last does not apply to finished"),
+        (("compare", "result", "result/result.json", "--robot", "arm.yaml"), "--robot belongs to --log"),
+        (("compare", "experiment.yaml", "--last", "0.2", "--folds", "3"), "--folds does not apply to --last"),
+        (("compare", "result", "experiment.yaml"), "is an experiment, other targets are results"),
+        (("compare", "log.csv"), "is a log"),
+        (("simulate", "arm.yaml", "--instants", "3"), "belong to --table"),
+        (("excite", "arm.yaml", "--motions", "3"), "--motions does not apply to"),
+        (("excite", "cable4", "--tie", "legs"), "--tie does not apply to"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(here, command, said):
+    assert said in refused(here, *command)
