@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.base.base import BaseSet, regrouped_name, relations, undecided
@@ -198,11 +198,15 @@ def _parameters(
     return tuple(replace(standard[i], name=name) for i, name in zip(indices, names, strict=True))
 
 
-def _affine(S: Float[Array, "c v"], c: Float[Array, "c"]) -> Float[Array, "c1 v1"]:
-    """[[S, -c], [0, 1]]: new columns, and the measured side less what is known."""
-    affine = np.zeros((S.shape[0] + 1, S.shape[1] + 1))
-    affine[:-1, :-1], affine[:-1, -1], affine[-1, -1] = S, -c, 1.0
-    return affine
+def _affine(
+    group: Group, S: Float[Array, "p v"], c: Float[Array, "p"]
+) -> tuple[Int[Array, "k"], Float[Array, "c1 k1"]]:
+    """Which new columns a group of rows has, and [[S, -c], [0, 1]] over them: Y less what is known."""
+    own = S[group.columns]
+    columns = np.flatnonzero(np.any(own != 0, axis=0))
+    affine = np.zeros((len(own) + 1, len(columns) + 1))
+    affine[:-1, :-1], affine[:-1, -1], affine[-1, -1] = own[:, columns], -c[group.columns], 1.0
+    return columns, affine
 
 
 def mapped_blocks(
@@ -211,9 +215,7 @@ def mapped_blocks(
     """The equations over other columns, W S chi = Y - W c, block by block, rows as they come."""
     groups = []
     for group in system.groups:
-        own = S[group.columns]
-        columns = np.flatnonzero(np.any(own != 0, axis=0))
-        affine = _affine(own[:, columns], c[group.columns])
+        columns, affine = _affine(group, S, c)
         blocks = tuple(Factor(block.R @ affine, block.n_rows) for block in group.blocks)
         groups.append(replace(group, columns=columns, blocks=blocks))
     return System(parameters, tuple(groups))
@@ -224,9 +226,8 @@ def _mapped(
 ) -> System:
     groups = []
     for group in system.groups:
-        own = S[group.columns]
-        columns = np.flatnonzero(np.any(own != 0, axis=0))
-        factor = merge(group.blocks).mapped(_affine(own[:, columns], c[group.columns]))
+        columns, affine = _affine(group, S, c)
+        factor = merge(group.blocks).mapped(affine)
         groups.append(replace(group, columns=columns, blocks=(factor,), times=None, runs=None))
     return System(parameters, tuple(groups))
 
