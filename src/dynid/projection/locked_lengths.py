@@ -50,18 +50,6 @@ class Spread:
     notices: tuple[Notice, ...] = ()
 
 
-def cable_lengths(
-    mechanism: Mechanism, wanted: Float[Array, "n w"], positions: Sequence[str]
-) -> Float[Array, "n c"]:
-    """Lengths of the cables that have coordinates at measured poses, in [m].
-
-    Args:
-        wanted: Measured positions that tell the pose, shape (n, w).
-        positions: Their names.
-    """
-    return _seen(mechanism, wanted, positions)[1]
-
-
 def _seen(
     mechanism: Mechanism, wanted: Float[Array, "n w"], positions: Sequence[str]
 ) -> tuple[Float[Array, "n q"], Float[Array, "n c"]]:
