@@ -316,17 +316,6 @@ class Assembly:
         drift = -parts.step(self.closure.bias(q, dq))
         return dq, drift + 3.0 * np.einsum("nvd,nd->nv", N, u[1]), N
 
-    def scalars(self, q: Float[Array, "n q"]) -> Float[Array, "n v"]:
-        """Positions in the places of their velocities (quaternion parts are not read)."""
-        if self.closure.tree.n_q == self.closure.tree.n_v:
-            return q
-        columns, iq = [], 0
-        for joint in self.mechanism.joints:
-            nq, nv = len(joint.positions), len(joint.coordinates)
-            columns.append(q[:, iq : iq + nv])
-            iq += nq
-        return np.concatenate(columns, axis=1)
-
     def _near(self, q: Float[Array, "q"], size: float) -> Float[Array, "n q"]:
         rng = np.random.default_rng(_SEED)
         spread = size * rng.normal(size=(_STATES, self.closure.tree.n_v))

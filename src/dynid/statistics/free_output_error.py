@@ -52,10 +52,6 @@ class FreeWindows:
             given=self.given[rows],
         )
 
-    def beginning(self, steps: int) -> FreeWindows:
-        """The first steps of every window."""
-        return replace(self, measured=self.measured[: steps + 1])
-
 
 @dataclass(frozen=True, eq=False)
 class FreeOutputError:
