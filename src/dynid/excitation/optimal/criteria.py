@@ -53,12 +53,25 @@ class Criterion:
         where G is singular.
         """
         if self.name == "logdet":
-            return _log_determinant(G)
+            value = _log_determinant(G)
+            return value, -np.linalg.inv(G) if np.isfinite(value) else np.zeros_like(G)
         if self.name == "sigma":
             return _named(G, self.picked)
         values, vectors = np.linalg.eigh(G)
+        value, slope = self._of_eigenvalues(values)
+        return value, (vectors * slope) @ vectors.T
+
+    def smooth_value(self, G: Float[Array, "b b"]) -> float:
+        """The value alone, which is cheaper: most steps that are tried are not taken."""
+        if self.name == "logdet":
+            return _log_determinant(G)
+        if self.name == "sigma":
+            return _named(G, self.picked)[0]
+        return self._of_eigenvalues(np.linalg.eigvalsh(G))[0]
+
+    def _of_eigenvalues(self, values: Float[Array, "b"]) -> tuple[float, Float[Array, "b"]]:
         if not values[0] > _SMALLEST * values[-1]:
-            return np.inf, np.zeros_like(G)
+            return np.inf, np.zeros_like(values)
         low, low_slope = _norm(1.0 / values, self.power)  # log of the largest 1 / l
         value, slope = 0.5 * low, -0.5 * low_slope / values**2
         if self.name == "condition":
@@ -68,7 +81,7 @@ class Criterion:
             high, high_slope = _norm(values, self.power)
             s = np.exp(0.5 * high)
             value, slope = value + np.log1p(s), slope + 0.5 * s / (1.0 + s) * high_slope
-        return float(value), (vectors * slope) @ vectors.T
+        return float(value), slope
 
     def value(self, G: Float[Array, "b b"]) -> float:
         """What is reported, exactly: log det is larger, all others are smaller, the better."""
@@ -117,12 +130,12 @@ def criterion_of(name: str, sigma: Sequence[str], names: Sequence[str]) -> Crite
     return Criterion(name, tuple(picked))
 
 
-def _log_determinant(G: Float[Array, "b b"]) -> tuple[float, Float[Array, "b b"]]:
+def _log_determinant(G: Float[Array, "b b"]) -> float:
     try:
         L = np.linalg.cholesky(G)
     except np.linalg.LinAlgError:
-        return np.inf, np.zeros_like(G)
-    return -2.0 * float(np.log(np.diag(L)).sum()), -np.linalg.inv(G)
+        return np.inf
+    return -2.0 * float(np.log(np.diag(L)).sum())
 
 
 def _named(G: Float[Array, "b b"], picked: Sequence[int]) -> tuple[float, Float[Array, "b b"]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.arrays import Array
 from dynid.base.base import BaseSet
@@ -24,7 +24,7 @@ _RIDGE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """What the way back needs: entries, and the blocks of every row over its noise."""
+    """What the way back needs: entries, and those of every row."""
 
     entries: Entries
     blocks: tuple[Float[Array, "_ n"], ...]
@@ -69,6 +69,8 @@ class Information:
         self.known = _RIDGE * np.eye(len(size)) + (0.0 if known is None else known / size)
         self.rows = Rows(path, [base.standard[i] for i in used], mounted, softness)
         self.sigma_rows = row_sigmas(path.effort_map, sigma)
+        self._entries = [_run(own) for own in self.rows.entries]
+        self._places = [np.ix_(columns, columns) for columns in self.rows.columns]
 
     def gram(self, moved: Moved) -> tuple[Float[Array, "b b"], Tape] | None:
         """G in scaled base parameters, and what the way back needs; None where the robot cannot follow."""
@@ -78,30 +80,26 @@ class Information:
     def gram_of(self, states: RobotStates) -> tuple[Float[Array, "b b"], Tape]:
         """G of known states."""
         entries = self.rows.at(states)
-        blocks = tuple(
-            entries.model[rows] / sigma
-            for rows, sigma in zip(self.rows.entries, self.sigma_rows, strict=True)
-        )
+        blocks = tuple(entries.model[own] for own in self._entries)
         G = np.zeros((len(self.T),) * 2)
-        for columns, block in zip(self.rows.columns, blocks, strict=True):
-            G[np.ix_(columns, columns)] += block @ block.T
+        for place, block, sigma in zip(self._places, blocks, self.sigma_rows, strict=True):
+            G[place] += block @ block.T / sigma**2
         return self.weight * (self.T.T @ G @ self.T) + self.known, Tape(entries, blocks)
 
     def back(self, tape: Tape, slope: Float[Array, "b b"]) -> Moved:
         """Slopes along the motion of f(G) from its slope with respect to G."""
         outer = 2.0 * self.weight * (self.T @ slope @ self.T.T)
         weights = np.zeros_like(tape.entries.model)
-        for rows, columns, block, sigma in zip(
-            self.rows.entries, self.rows.columns, tape.blocks, self.sigma_rows, strict=True
-        ):
-            weights[rows] = outer[np.ix_(columns, columns)] @ block / sigma
+        parts = zip(self._entries, self._places, tape.blocks, self.sigma_rows, strict=True)
+        for own, place, block, sigma in parts:
+            weights[own] = (outer[place] / sigma**2) @ block
         return self.rows.back(tape.entries, weights)
 
     def rows_of(self, states: RobotStates) -> Float[Array, "r b"]:
         """W of unscaled base parameters, every row divided by its noise; for reports."""
         _, tape = self.gram_of(states)
-        pairs = zip(self.rows.columns, tape.blocks, strict=True)
-        parts = [block.T @ (self.T[columns] * self.scale) for columns, block in pairs]
+        found = zip(self.rows.columns, tape.blocks, self.sigma_rows, strict=True)
+        parts = [block.T @ (self.T[columns] * self.scale / sigma) for columns, block, sigma in found]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.scale)))
 
 
@@ -110,3 +108,9 @@ def row_sigmas(effort_map: Float[Array, "k a"], sigma: Float[Array, "a"]) -> Flo
     found = np.sqrt((effort_map**2) @ sigma**2)
     driven = found[found > 0.0]
     return np.where(found > 0.0, found, driven.min(initial=np.inf) if len(driven) else 1.0)
+
+
+def _run(places: Int[Array, "e"]) -> slice | Int[Array, "e"]:
+    """Places that follow one another as a slice, which copies nothing."""
+    whole = len(places) > 0 and places[-1] - places[0] + 1 == len(places) and np.all(np.diff(places) == 1)
+    return slice(int(places[0]), int(places[-1]) + 1) if whole else places

@@ -23,14 +23,13 @@ class Point:
         z: Variables.
         value: What is minimised; infinite where the motion cannot be done.
         excess: By how much soft limits are exceeded, h <= 0 is kept, shape (s, n).
-        G: Information, and the slope of the value with respect to it.
+        G: Information. tape: what its slope needs.
     """
 
     z: Float[Array, "v"]
     value: float
     excess: Float[Array, "s n"]
     G: Float[Array, "b b"] | None = None
-    slope_G: Float[Array, "b b"] | None = None
     tape: Tape | None = None
 
     @property
@@ -83,15 +82,14 @@ class Problem:
         if states is None:
             return Point(z, np.inf, np.zeros((0, 0)))
         G, tape = self.information.gram_of(states)
-        value, slope = self.criterion.smooth(G)
         excess = np.zeros((0, len(self.t))) if self.soft is None else self.soft.excess(tape.states)
-        return Point(z, value, excess, G, slope, tape)
+        return Point(z, self.criterion.smooth_value(G), excess, G, tape)
 
     def gradient(self, point: Point) -> Float[Array, "v"]:
         """Slope of the value with respect to z."""
-        if point.tape is None or point.slope_G is None:
+        if point.tape is None or point.G is None:
             raise ValueError("a motion that cannot be done has no slope")
-        y, dy, ddy = self.information.back(point.tape, point.slope_G)
+        y, dy, ddy = self.information.back(point.tape, self.criterion.smooth(point.G)[1])
         return self.blocks.slope(self.B[0].T @ y + self.B[1].T @ dy + self.B[2].T @ ddy)
 
     def soft_rows(self, point: Point, near: float) -> tuple[Float[Array, "r v"], Float[Array, "r"]]:

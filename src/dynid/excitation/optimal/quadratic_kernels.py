@@ -93,15 +93,45 @@ def _times_back(C, v, m, out):
 
 
 @inner
-def _longest(s, ds, z, dz):
-    """The largest step up to 1 that keeps s and z positive."""
-    step = 1.0
+def _shortened(step, s, ds, z, dz):
+    """The largest part of a step that keeps s and z positive; divides only where the step gets shorter."""
     for i in range(s.size):
-        if ds[i] < 0.0:
-            step = min(step, -s[i] / ds[i])
-        if dz[i] < 0.0:
-            step = min(step, -z[i] / dz[i])
+        if s[i] + step * ds[i] < 0.0:
+            step = -s[i] / ds[i]
+        if z[i] + step * dz[i] < 0.0:
+            step = -z[i] / dz[i]
     return step
+
+
+@summing
+def _ahead(step, s, ds, z, dz):
+    """Sum of slack times multiplier after a step."""
+    total = 0.0
+    for i in range(s.size):
+        total += (s[i] + step * ds[i]) * (z[i] + step * dz[i])
+    return total
+
+
+@inner
+def _slack_residuals(lower, upper, Cp, low_s, high_s, low_r, high_r):
+    """By how much slacks differ from what they are the slack of; the largest."""
+    most = 0.0
+    for i in range(Cp.size):
+        low_r[i] = Cp[i] - lower[i] - low_s[i]
+        high_r[i] = upper[i] - Cp[i] - high_s[i]
+        most = max(most, abs(low_r[i]), abs(high_r[i]))
+    return most
+
+
+@inner
+def _aims(phase, centre, s, z, ds, dz, v):
+    """Where a phase leads each product of slack and multiplier, over the slack, less the multiplier."""
+    if phase == 0:
+        for i in range(s.size):
+            v[i] = -z[i]
+    else:
+        for i in range(s.size):
+            v[i] = (centre - ds[i] * dz[i]) / s[i] - z[i]
 
 
 @kernel
@@ -137,6 +167,9 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
     L, rd, dp = np.empty((n, n)), np.empty(n), np.empty(n)
     weights, push = np.empty((blocks, r)), np.empty((blocks, r))
     dCp = np.empty((blocks, r))
+    low_w, high_w = np.empty((blocks, r)), np.empty((blocks, r))
+    low_r, high_r = np.empty((blocks, r)), np.empty((blocks, r))
+    low_v, high_v = np.empty((blocks, r)), np.empty((blocks, r))
     d_low_s, d_high_s = np.empty((blocks, r)), np.empty((blocks, r))
     d_low_z, d_high_z = np.zeros((blocks, r)), np.zeros((blocks, r))
     d_soft_s, d_soft_e, d_soft_z = np.zeros(s_count), np.zeros(s_count), np.zeros(s_count)
@@ -146,8 +179,10 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
     used = 0
     for iteration in range(iterations):
         used = iteration
-        gap = np.sum(low_s * low_z) + np.sum(high_s * high_z)
-        gap += np.sum(soft_s * soft_z) + np.sum(soft_e * soft_y)
+        gap = _dot(low_s.ravel(), low_z.ravel(), low_s.size) + _dot(
+            high_s.ravel(), high_z.ravel(), high_s.size
+        )
+        gap += _dot(soft_s, soft_z, s_count) + _dot(soft_e, soft_y, s_count)
         mu = gap / max(1, total)
         # Residuals of optimality and of the slacks.
         for i in range(n):
@@ -157,19 +192,27 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
         for i in range(s_count):
             for k in range(n):
                 rd[k] += A[i, k] * soft_z[i]
-        worst, open_by = 0.0, 0.0
+        worst = 0.0
         for i in range(n):
             worst = max(worst, abs(rd[i]))
-        low_r, high_r = Cp - lower - low_s, upper - Cp - high_s
         soft_r = b - Ap + soft_e - soft_s
-        for j in range(blocks):
-            for k in range(r):
-                open_by = max(open_by, -low_r[j, k], low_r[j, k], -high_r[j, k], high_r[j, k])
+        open_by = _slack_residuals(
+            lower.ravel(),
+            upper.ravel(),
+            Cp.ravel(),
+            low_s.ravel(),
+            high_s.ravel(),
+            low_r.ravel(),
+            high_r.ravel(),
+        )
         for i in range(s_count):
             open_by = max(open_by, abs(soft_r[i]))
         if worst < rtol * size and gap < rtol * size * mean * total and open_by < 1e-9 * mean:
             break
-        weights[:] = low_z / low_s + high_z / high_s
+        for j in range(blocks):
+            for k in range(r):
+                low_w[j, k], high_w[j, k] = low_z[j, k] / low_s[j, k], high_z[j, k] / high_s[j, k]
+                weights[j, k] = low_w[j, k] + high_w[j, k]
         for i in range(n):
             for k in range(i + 1):
                 L[i, k] = B[i, k]
@@ -186,12 +229,22 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
         centre = 0.0
         for phase in range(2):
             # The first step aims at the boundary, and tells how much centring the second one needs.
-            if phase == 0:
-                low_v, high_v = -low_z, -high_z
-            else:
-                low_v = (centre - d_low_s * d_low_z) / low_s - low_z
-                high_v = (centre - d_high_s * d_high_z) / high_s - high_z
-            push[:] = low_v - low_z / low_s * low_r - high_v + high_z / high_s * high_r
+            _aims(
+                phase, centre, low_s.ravel(), low_z.ravel(), d_low_s.ravel(), d_low_z.ravel(), low_v.ravel()
+            )
+            _aims(
+                phase,
+                centre,
+                high_s.ravel(),
+                high_z.ravel(),
+                d_high_s.ravel(),
+                d_high_z.ravel(),
+                high_v.ravel(),
+            )
+            for j in range(blocks):
+                for k in range(r):
+                    push[j, k] = low_v[j, k] - low_w[j, k] * low_r[j, k]
+                    push[j, k] += high_w[j, k] * high_r[j, k] - high_v[j, k]
             for i in range(n):
                 dp[i] = -rd[i]
             _times_back(C, push, m, dp)
@@ -207,10 +260,12 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
                     dp[k] -= A[i, k] * soft_c[i]
             _solve(L, dp)
             _times(C, dp, m, dCp)
-            d_low_s[:] = dCp + low_r
-            d_high_s[:] = high_r - dCp
-            d_low_z[:] = low_v - low_z / low_s * d_low_s
-            d_high_z[:] = high_v - high_z / high_s * d_high_s
+            for j in range(blocks):
+                for k in range(r):
+                    d_low_s[j, k] = dCp[j, k] + low_r[j, k]
+                    d_high_s[j, k] = high_r[j, k] - dCp[j, k]
+                    d_low_z[j, k] = low_v[j, k] - low_w[j, k] * d_low_s[j, k]
+                    d_high_z[j, k] = high_v[j, k] - high_w[j, k] * d_high_s[j, k]
             for i in range(s_count):
                 es = d_soft_e[i] * d_soft_y[i] if phase else 0.0
                 change = _dot(A[i], dp, n)
@@ -218,17 +273,15 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
                 d_soft_y[i] = -d_soft_z[i]
                 d_soft_e[i] = (centre - es + soft_e[i] * d_soft_z[i]) / soft_y[i] - soft_e[i]
                 d_soft_s[i] = soft_r[i] - change + d_soft_e[i]
-            step = min(
-                _longest(low_s.ravel(), d_low_s.ravel(), low_z.ravel(), d_low_z.ravel()),
-                _longest(high_s.ravel(), d_high_s.ravel(), high_z.ravel(), d_high_z.ravel()),
-            )
-            step = min(step, _longest(soft_s, d_soft_s, soft_z, d_soft_z))
-            step = min(step, _longest(soft_e, d_soft_e, soft_y, d_soft_y))
+            step = _shortened(1.0, low_s.ravel(), d_low_s.ravel(), low_z.ravel(), d_low_z.ravel())
+            step = _shortened(step, high_s.ravel(), d_high_s.ravel(), high_z.ravel(), d_high_z.ravel())
+            step = _shortened(step, soft_s, d_soft_s, soft_z, d_soft_z)
+            step = _shortened(step, soft_e, d_soft_e, soft_y, d_soft_y)
             if phase == 0:
-                ahead = np.sum((low_s + step * d_low_s) * (low_z + step * d_low_z))
-                ahead += np.sum((high_s + step * d_high_s) * (high_z + step * d_high_z))
-                ahead += np.sum((soft_s + step * d_soft_s) * (soft_z + step * d_soft_z))
-                ahead += np.sum((soft_e + step * d_soft_e) * (soft_y + step * d_soft_y))
+                ahead = _ahead(step, low_s.ravel(), d_low_s.ravel(), low_z.ravel(), d_low_z.ravel())
+                ahead += _ahead(step, high_s.ravel(), d_high_s.ravel(), high_z.ravel(), d_high_z.ravel())
+                ahead += _ahead(step, soft_s, d_soft_s, soft_z, d_soft_z)
+                ahead += _ahead(step, soft_e, d_soft_e, soft_y, d_soft_y)
                 centre = (max(ahead, 0.0) / max(gap, 1e-300)) ** 3 * mu
         step = min(1.0, _BACK * step) if step < 1.0 else 1.0
         p += step * dp
