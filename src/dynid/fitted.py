@@ -14,6 +14,7 @@ from dynid.experiment import Experiment
 from dynid.free_refinement import refine_free
 from dynid.gain_stage import GainStage, gain_stage
 from dynid.job import Job, Progress
+from dynid.joined_mass import referred_values
 from dynid.length_refinement import refined_lengths
 from dynid.linear import prior_values
 from dynid.mechanism.mechanism import Mechanism
@@ -26,7 +27,7 @@ from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.refine_settings import RefineSettings
 from dynid.table_uncertainty import with_rounding
-from dynid.unit_mass import per_mass, shown_values, with_mass
+from dynid.unit_mass import shown_values, with_mass
 from dynid.unloaded import Unloaded, check_loaded, unloaded_model
 
 
@@ -65,7 +66,7 @@ class Fitted:
     def true_values(self, truth: Mapping[str, float]) -> dict[str, float]:
         """True values of the parameters listed, where all that they hold are known."""
         job = self.job
-        values = self.solved.data.values_of(per_mass(truth, job.reference, job.parameters))
+        values = self.solved.data.values_of(referred_values(truth, job.reference, job.parameters))
         known = {name: value for name, value in values.items() if value is not None}
         return shown_values(known, job.reference)
 
@@ -105,7 +106,7 @@ def fit_logs(
         data,
         solved.solution,
         essential=solved.reduced,
-        priors=per_mass(prior_values(job.mechanism), job.reference, job.parameters),
+        priors=referred_values(prior_values(job.mechanism), job.reference, job.parameters),
         symbols={} if symbols is None else symbols(job, experiment),
         settings=experiment.uncertainty,
     )

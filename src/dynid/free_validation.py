@@ -18,13 +18,13 @@ from dynid.errors import DynidError
 from dynid.free_refinement import DampedRobot, damped_robot
 from dynid.free_runs import joined, measured_names, run_lengths, samples_a_step, start_state, stretch
 from dynid.job import Job
+from dynid.joined_mass import referred_values
 from dynid.kinematics.sensors import sensors_of
 from dynid.linear import prior_values
 from dynid.statistics.estimate import RunFit
 from dynid.statistics.free_output_error import FreeOutputError, FreeWindows
 from dynid.statistics.free_prediction import foretold
 from dynid.statistics.refine_settings import TURNING
-from dynid.unit_mass import per_mass
 
 _HORIZON = 5.0  # s of every run that are simulated
 Missed = tuple[float | None, float | None]
@@ -42,7 +42,7 @@ def with_simulations(job: Job, i: int, chi: Float[Array, "p"], runs: Sequence[Ru
         chi: Its standard parameters, shape (p,), SI, per unit mass.
         runs: Of that log, as far as known.
     """
-    believed = per_mass(prior_values(job.mechanism), job.reference, job.parameters)
+    believed = referred_values(prior_values(job.mechanism), job.reference, job.parameters)
     prior = np.array([believed.get(one.name, 0.0) for one in job.parameters]) if believed else None
     own, other = _missed(job, i, chi), {} if prior is None else _missed(job, i, prior)
     pieces, found = job.sources[i].pieces(), []

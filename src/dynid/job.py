@@ -18,6 +18,7 @@ from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
 from dynid.job_checks import not_logged, refuse_passive, refuse_single_motors, refuse_unknown
+from dynid.joined_mass import referred
 from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
@@ -42,7 +43,6 @@ from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_noise import column_noise, untold
 from dynid.regressor.layout import ABSENT
 from dynid.tables import table_robot
-from dynid.unit_mass import normalise
 
 _WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 
@@ -198,7 +198,7 @@ def prepare(
     if not (model.homogeneous and is_homogeneous(directions)):
         job = join(robot, model, parameters, directions, plans, logs, experiment)
         return job if model.tabular else replace(job, notices=not_logged(robot, logs, experiment))
-    unit = normalise(robot, parameters, [log.payloads for log in logs])
+    unit = referred(robot, parameters, [log.payloads for log in logs])
     job = join(unit.robot, model, parameters, directions, plans, logs, experiment, unit.reference)
     return replace(job, notices=unit.notices)
 

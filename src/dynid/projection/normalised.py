@@ -21,6 +21,19 @@ from dynid.regressor.layout import ABSENT, Layout
 
 
 @dataclass(frozen=True)
+class Joined:
+    """A parameter that acts only together with the reference mass.
+
+    Attributes:
+        name: Of the parameter; it counts as zero.
+        shares: Standard name -> what one unit of it adds there, the reference mass among them.
+    """
+
+    name: str
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Reference:
     """The mass that is set to one, and what is known in kilograms beside it.
 
@@ -31,6 +44,7 @@ class Reference:
         given: Whether the description knows it: parameters are then no longer per unit mass.
         scale: Column that stands for 1 / mass; None where nothing known in kilograms is mounted.
         loads: Column of a payload's parameter -> its known value, SI, all payloads together.
+        joined: What the mass holds beside its own, where a mass on a hinge acts only with it.
     """
 
     body: str
@@ -39,6 +53,7 @@ class Reference:
     given: bool = False
     scale: int | None = None
     loads: Mapping[int, float] = field(default_factory=dict)
+    joined: tuple[Joined, ...] = ()
 
 
 class NormalisedRows:
