@@ -470,7 +470,7 @@ def test_a_sensor_on_a_closed_robot() -> None:
     motion = random_motion(arm, 3, draws=2)
     t = np.arange(0.0, 10.0, 0.02)
     states = motion.q(t)
-    blank = log_from_arrays(robot, t, states, np.zeros((len(t), 6)))
+    blank = log_from_arrays(robot, t, states, np.tile(np.sin(t)[:, None], 6))
     job = prepare(robot, [blank], Experiment(robot=robot))
     source = job.sources[0]
     columns = SensorColumns(robot, job.parameters, range(6))

@@ -96,6 +96,20 @@ def test_other_peoples_files_are_refused(tmp_path, names):
     assert sorted(_content(tmp_path)) == sorted(names)
 
 
+def test_what_python_leaves_beside_a_program_is_no_foreign_file(tmp_path):
+    """Whoever imports compensation.py from the result's folder may identify again."""
+    write_results(estimate(), tmp_path / "run")
+    cache = tmp_path / "run" / "__pycache__"
+    cache.mkdir()
+    (cache / "compensation.cpython-311.pyc").write_bytes(b"")
+    write_results(estimate(), tmp_path / "run")
+    assert not cache.exists()
+    cache.mkdir()
+    (cache / "thesis.pyc").write_bytes(b"")
+    with pytest.raises(InputError, match="no dynid result"):
+        write_results(estimate(), tmp_path / "run")
+
+
 def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "run").write_text("mine")
     with pytest.raises(InputError, match="is a file"):

@@ -104,6 +104,8 @@ def test_ten_parameters_from_efforts_alone(panda, folder) -> None:
     assert abs(found["M_box"].value / 2.6 - 1.0) < 0.005
     assert "of the variance" in found.choices["uncertainty"]
     assert "91 parameters" in found.choices["robot without load"]
+    # The robot's own values are sums over bodies: they are no real bodies, and not listed among them.
+    assert {entry["name"] for entry in found.standard} == set(tool_values(BOX, "box"))
 
 
 def test_exact_logs_give_the_exact_payload(panda, tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -9,6 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from dynid.base.system import NotIdentifiable
 from dynid.notices import Notice
@@ -16,6 +18,7 @@ from dynid.report.figures.small_multiples import points_per_panel
 from dynid.report.html import report_html
 from dynid.report.quality import Quality, owner_of, quality, verdict
 from dynid.report.sections.standard import section as standard_section
+from dynid.report.text import print_summary
 from dynid.statistics.estimate import Signals
 from tests.fabricated import JOINTS, estimate
 
@@ -223,3 +226,28 @@ def test_quality_and_owner():
     assert owner_of("Fs+_leg_3") == "leg_3"
     assert owner_of("MX/M_platform") == "platform"
     assert owner_of("Iam6") == "extra terms"
+
+
+def test_loads_stand_beside_the_verdict_and_not_among_the_choices():
+    found = replace(estimate(), choices={"clock": "uniform", "load box": "2.6 +- 0.1 kg"})
+    text = report_html(found)
+    assert text.index("load box") < text.index('id="parameters"')
+    assert text.count("load box") == 1
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_summary(found, console=console)
+    lines = console.export_text()
+    assert "load box: 2.6 +- 0.1 kg" in lines
+    assert lines.count("load box") == 1
+
+
+def test_components_of_wrenches_stand_side_by_side():
+    t = np.arange(5.0)
+    names = ("B1 fx", "B1 fy", "B1 fz", "B1 mx", "B1 my", "B1 mz")
+    values = np.zeros((5, 6))
+    signals = Signals("table", names, ("N",) * 3 + ("N m",) * 3, t, values, values)
+    text = report_html(replace(estimate(), model="wrench", signals=(signals,)))
+    assert "Measured against predicted wrench" in text
+    assert "Coulomb" not in text
+    assert '"lines+markers"' in text
+    # Three columns: the second begins behind a third of the width.
+    assert '"domain":[0.36,' in text

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from dynid.cli import main
 from dynid.errors import InputError
+from dynid.excitation.design import random_motion
 from dynid.excitation.wrench_table import (
     UniformAcceleration,
     table_columns,
@@ -225,6 +226,23 @@ def test_real_bodies_need_no_prior_where_the_table_tells_their_masses(parameters
     for body in ROBOT.bodies:
         chi = np.array([values.get(f"{symbol}_{body}", 0.0) for symbol in SYMBOLS])
         assert is_physical(chi, 1e-6)  # the solver's tolerance
+
+
+def test_what_is_known_to_be_small_is_no_weak_parameter():
+    """Cylinders have neither products of inertia nor a centre of mass off the origin; the table says so."""
+    motion = random_motion(ROBOT, 3, frequency=0.05)
+    log = wrench_table(ROBOT, TRUTH, motion, np.linspace(0.0, 19.0, 9), 7)
+    found = identify(ROBOT, log, model="wrench")
+    assert sum(one.sigma_rel_percent is None or one.sigma_rel_percent > 100 for one in found.parameters) > 5
+    assert codes(found) == ["not-excited"]
+    short = wrench_table(ROBOT, TRUTH, motion, np.linspace(0.0, 19.0, 9), 3)  # three figures
+    assert "weak-parameters" in codes(identify(ROBOT, short, model="wrench"))
+
+
+def test_simulated_attitudes_do_not_change_their_sign(tmp_path):
+    log = wrench_table(ROBOT, TRUTH, random_motion(ROBOT, 3, frequency=0.05), np.linspace(0.0, 19.0, 9), 7)
+    path = write_wrench_table(log, tmp_path / "t.csv", 7)
+    assert read_wrench_table(path, ROBOT, WrenchSettings()).notices == ()
 
 
 def test_robust_estimates_forgive_a_misprint():

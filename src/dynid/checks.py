@@ -14,6 +14,7 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
 _WEAK_PERCENT = 100.0
+_SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
 
 # Six turns of a joint without limits: a wheel may, an arm in degrees does.
 _SWEEP = 12.0 * np.pi
@@ -23,7 +24,12 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
     """Warnings a reader must see before the numbers."""
     return (
         *_negative(estimate.parameters),
-        *_weak(estimate.parameters),
+        *_weak(
+            estimate.parameters,
+            "excite them more"
+            if estimate.estimator == "consistent"  # real bodies have no parameters set to zero
+            else "excite them more, or ask for essential parameters",
+        ),
         *_reused(estimate.validation),
     )
 
@@ -115,11 +121,14 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         )
 
 
-def _weak(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
+def _weak(parameters: Sequence[ParameterEstimate], remedy: str) -> Iterable[Notice]:
+    sizes = _sizes(parameters)
     weak = [
         one
         for one in parameters
-        if one.sigma_rel_percent is not None and one.sigma_rel_percent > _WEAK_PERCENT
+        if one.sigma_rel_percent is not None
+        and one.sigma_rel_percent > _WEAK_PERCENT
+        and (one.sigma or 0.0) > _SMALL * sizes.get(one.name, 0.0)
     ]
     if weak:
         names = ", ".join(one.name for one in weak[:6]) + (
@@ -128,5 +137,21 @@ def _weak(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         yield Notice(
             "weak-parameters",
             f"not told apart from zero (relative sigma over 100 %): {names}",
-            "excite them more, or ask for essential parameters",
+            remedy,
         )
+
+
+def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:
+    """How large first moments and products of inertia of a body could be, where it stands for itself.
+
+    A centre of mass at the origin and axes that are principal are known well when their deviation is small
+    beside sqrt(M I) and I, however large it is beside a value near zero.
+    """
+    values = {one.name: abs(one.value) for one in parameters}
+    sizes = {}
+    for owner in (name[2:] for name in values if name.startswith("M_")):
+        largest = max(values.get(f"{symbol}_{owner}", 0.0) for symbol in ("XX", "YY", "ZZ"))
+        sizes |= {f"{symbol}_{owner}": largest for symbol in ("XY", "XZ", "YZ")}
+        first = (largest * values[f"M_{owner}"]) ** 0.5
+        sizes |= {f"{symbol}_{owner}": first for symbol in ("MX", "MY", "MZ")}
+    return sizes

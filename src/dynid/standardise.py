@@ -96,7 +96,8 @@ def realise(
         told = physical_test(space, term) if linear.status == CONVERGED else ()
         return Realised(linear, None, None, (*told, *rotor_test(data.system, linear)))
     found = nearest_consistent(space, term, options)
-    standard = standard_set(space, found, options)
+    # What is known by full name comes from a result without load, which has told it.
+    standard = standard_set(space, found, options, job.mechanism.known if experiment.unloaded else ())
     if constraint is None:
         told = (*physical_test(space, term), *rotor_test(data.system, linear))
         return Realised(linear, standard, None, (*told, *standard.notices, *_failed(standard)))

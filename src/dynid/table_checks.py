@@ -33,7 +33,7 @@ def table_checks(job: Job, chi: Float[Array, "p"]) -> Checked:
     if masses:
         check_signs(sources, masses)
     tests, notices = mass_tests(directions, masses)
-    words = {"mass by direction": mass_words(directions)} if directions else {}
+    words = {"mass by direction": mass_words(directions, masses)} if directions else {}
     told = [notice for source in sources for notice in motion_notices(source)]
     if max(left) > _BALANCED:
         told.insert(0, _unbalanced(max(left)))

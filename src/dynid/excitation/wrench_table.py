@@ -91,7 +91,7 @@ def wrench_table(
     bodies = len(robot.bodies)
     R = moved.R[:, :bodies]
     signals = {
-        "quaternion": quaternion_of(R),
+        "quaternion": _continued(quaternion_of(R)),
         "position": moved.p[:, :bodies],
         "omega": moved.V[:, :bodies, 3:],
         "alpha": moved.dV[:, :bodies, 3:],
@@ -106,6 +106,13 @@ def wrench_table(
     runs = np.zeros(len(t), dtype=int)
     table = BodyTable(t, runs, tuple(robot.bodies), present, printed, figures)
     return table_log(table, name, payloads=tuple(payloads))
+
+
+def _continued(q: Float[Array, "n b 4"]) -> Float[Array, "n b 4"]:
+    """The same attitudes, no quaternion pointing away from the one before."""
+    away = np.sum(q[1:] * q[:-1], axis=2) < 0.0
+    sign = np.where(np.cumsum(away, axis=0) % 2, -1.0, 1.0)
+    return np.concatenate([q[:1], sign[..., None] * q[1:]])
 
 
 def _joint_wrenches(

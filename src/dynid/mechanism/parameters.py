@@ -55,7 +55,13 @@ def effort_unit(mechanism: Mechanism, owner: str) -> str:
 
 
 def position_unit(mechanism: Mechanism, names: Sequence[str]) -> str:
-    """Unit of position coordinates: `rad`, `m`, or `rad or m` where they differ or are not known."""
+    """Unit of position coordinates: `rad`, `m`, or `rad or m` where they differ or are not known.
+
+    An IMU measures no positions: its rates and accelerations stand in their place.
+    """
+    sensor = mechanism.force_sensor
+    if sensor is not None and sensor.imu is not None:
+        return "rad/s or m/s^2"
     known = mechanism.joint_of_coordinate
     found = {"rad" if known[n].is_angle(n) else "m" for n in names if n in known}
     return found.pop() if len(found) == 1 and all(n in known for n in names) else "rad or m"

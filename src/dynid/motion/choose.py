@@ -39,7 +39,7 @@ def choose_cutoff(
         return cutoff, "none"
     band = max((s.motion_bandwidth for s in spectra if s.moving.any()), default=float("nan"))
     sigma = np.median(np.concatenate([s.sigma for s in spectra]))
-    why = f"motion bandwidth {band:.3g} Hz, position noise {sigma:.1e} {unit} (median coordinate)"
+    why = f"motion bandwidth {band:.3g} Hz, noise of the coordinates {sigma:.1e} {unit} (median)"
     return cutoff, f"{cutoff:g} Hz ({shape}), chosen: {why}"
 
 
@@ -78,7 +78,7 @@ def choose_velocity(
     if filter.velocity == "derived":
         return "derived", "derived from positions, as asked", ()
     if without:
-        return "derived", "derived from positions (no measured velocities)", ()
+        return "derived", "derived (no measured velocities)", ()
     notices = [notice for log in logs for notice in _compared(filter, log, cutoff, derivative)]
     if filter.velocity == "auto" and notices:
         return "derived", "derived from positions (measured velocities disagree)", tuple(notices)

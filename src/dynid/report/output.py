@@ -180,10 +180,15 @@ def _check_content(path: Path) -> None:
     if not path.exists():
         return
     names = sorted(entry.name for entry in path.iterdir())
-    foreign = [name for name in names if name not in OWN_FILES]
+    foreign = [name for name in names if name not in OWN_FILES and not _is_cache(path / name)]
     if names and (foreign or not _is_result(path)):
         shown = ", ".join((foreign or names)[:3])
         raise InputError(f"holds files that are no dynid result: {shown}", file=path, remedy=_REMEDY)
+
+
+def _is_cache(path: Path) -> bool:
+    """What Python leaves beside `compensation.py` where that was imported."""
+    return path.name == "__pycache__" and all(one.name.startswith("compensation.") for one in path.iterdir())
 
 
 def _is_result(path: Path) -> bool:

@@ -32,6 +32,7 @@ MEANING = {
     Quality.REMOVED: "removed, set to zero",
 }
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
+_LOAD = "load "  # begins the name of a choice that tells what was found on the robot
 _PROMISED = 0.95  # of the intervals hold the truth
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
 
@@ -94,6 +95,16 @@ def verdict(estimate: Estimate) -> Verdict:
     if cares:
         return Verdict("care", "Usable with care", _evidence(estimate), cares)
     return Verdict("good", "Usable: no warning, and it predicts unseen motion", _evidence(estimate), ())
+
+
+def loads(estimate: Estimate) -> list[tuple[str, str]]:
+    """Tools and payloads that were found, each with mass and centre of mass in words."""
+    return [(name, text) for name, text in estimate.choices.items() if name.startswith(_LOAD)]
+
+
+def other_choices(estimate: Estimate) -> dict[str, str]:
+    """Choices without the loads, which stand beside the verdict."""
+    return {name: text for name, text in estimate.choices.items() if not name.startswith(_LOAD)}
 
 
 def _evidence(estimate: Estimate) -> str:

@@ -16,7 +16,16 @@ from dynid.report.numbers import (
     unit_text,
     value_text,
 )
-from dynid.report.quality import Quality, coverage, holds_truth, owner_of, quality, verdict
+from dynid.report.quality import (
+    Quality,
+    coverage,
+    holds_truth,
+    loads,
+    other_choices,
+    owner_of,
+    quality,
+    verdict,
+)
 from dynid.report.tables import plain_table as _table
 from dynid.report.tables import print_titled as _titled
 from dynid.report.tables import print_warnings as _print_warnings
@@ -129,6 +138,8 @@ def _print_verdict(out: Console, estimate: Estimate) -> None:
     head = f"{found.headline} ({', '.join(found.reasons)})" if found.reasons else found.headline
     out.print(_text(f"{estimate.robot}: ", "bold") + _text(head, _LEVELS[found.level]))
     out.print(_text(found.evidence))
+    for name, text in loads(estimate):
+        out.print(_text(f"{name}: ", "bold") + _text(text))
 
 
 def _print_fit(out: Console, estimate: Estimate) -> None:
@@ -227,6 +238,6 @@ def _print_unknown(out: Console, estimate: Estimate) -> None:
 def _print_choices(out: Console, estimate: Estimate) -> None:
     if estimate.choices:
         table = _table("choice", "value", left=("choice", "value"))
-        for name, value in estimate.choices.items():
+        for name, value in other_choices(estimate).items():
             table.add_row(_text(name), _text(value))
         _titled(out, "Chosen for this result", table)

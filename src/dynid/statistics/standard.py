@@ -6,7 +6,7 @@ more than half of the variance that the prior left it, else `from: prior`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,14 @@ class StandardSet:
     notices: tuple[Notice, ...]
 
 
-def standard_set(space: StandardSpace, found: Consistent, options: Consistency) -> StandardSet:
-    """The table of a consistent set, with everything its reader must know."""
+def standard_set(
+    space: StandardSpace, found: Consistent, options: Consistency, given: Collection[str] = ()
+) -> StandardSet:
+    """The table of a consistent set, with everything its reader must know.
+
+    Args:
+        given: Parameters that stand for sums of several bodies, from a result: they are no bodies themselves.
+    """
     entries: tuple[Mapping[str, Any], ...] = ()
     if found.status == SOLVED:
         entries = tuple(
@@ -51,11 +57,13 @@ def standard_set(space: StandardSpace, found: Consistent, options: Consistency) 
                 "share": round(float(share), 4),
             }
             for parameter, value, share in zip(space.parameters, found.chi, found.share, strict=True)
+            if parameter.name not in given
         )
     told = sum(entry["from"] == "data" for entry in entries)
     words = f"{found.status} in {found.iterations} iterations (tolerance {TOLERANCE:g})"
     if entries:
-        words += f"; {told} of {len(entries)} standard parameters from data, the others from the prior"
+        words += f"; {told} of {len(entries)} standard parameters from data"
+        words += "" if told == len(entries) else ", the others from the prior"
     distance = f"{options.prior} distance, believed to within a factor of {options.spread:g}"
     return StandardSet(
         found, entries, {"standard set": words, "prior": distance}, (*_priors(space, found), *_bounds(found))

@@ -121,16 +121,14 @@ def mass_tests(
     return tuple(tests), (Notice("mass-differs", text, remedy),)
 
 
-def mass_words(masses: Sequence[DirectionMass]) -> str:
-    """`B2 2746.072 2746.072 2746.072 kg; B1 - - 6402.6 kg`: along x, y and z."""
-    bodies: dict[str, dict[str, float]] = {}
-    for one in masses:
-        bodies.setdefault(one.body, {})[one.axis] = one.value
-    shown = [
-        f"{body} " + " ".join(f"{own[axis]:.8g}" if axis in own else "-" for axis in _AXES)
-        for body, own in bodies.items()
-    ]
-    return "; ".join(shown) + " kg along the world's x, y, z (-: not accelerated that way)"
+def mass_words(masses: Sequence[DirectionMass], values: dict[str, float]) -> str:
+    """How far the masses along the directions are from the one of their body, and where most."""
+    off = {one: 100.0 * abs(one.value / values[one.body] - 1.0) for one in masses if values[one.body]}
+    if not off:
+        return "none"
+    worst = max(off, key=lambda one: off[one])
+    text = f"{len(masses)} masses by forces along the world's x, y, z agree with those of their bodies within"
+    return f"{text} {off[worst]:.2g} % ({worst.body} along {worst.axis}); each is among the residual tests"
 
 
 def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None:

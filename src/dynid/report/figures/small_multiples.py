@@ -21,6 +21,8 @@ _MOST_POINTS = 1500  # a panel is about 500 pixels wide
 _SERIES = 6  # t three times, measured, predicted, residual
 _PANEL, _FRAME = 190, 90  # pixels
 _COLUMNS = 2
+_VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # ends of names that stand side by side, x, y, z
+_FEW = 60  # instants, at which points are drawn: a line alone would hide where they are
 
 
 def points_per_panel(logs: Sequence[Signals]) -> int:
@@ -43,7 +45,7 @@ def effort_figure(signals: Signals, anchor: str, most: int) -> Markup:
     return figure(
         anchor,
         data,
-        panels([_title(signals, i) for i in range(len(signals.names))]),
+        panels([_title(signals, i) for i in range(len(signals.names))], _columns(signals)),
         f"measured and predicted efforts of log {signals.log}",
         f"Log {signals.log}" + _thinning(len(rows), len(signals.t)),
     )
@@ -58,7 +60,9 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
     rms = np.sqrt(np.nansum(np.square(left), axis=0) / n_finite)
     data = [line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
     titles = [f"{_title(signals, i)}, rms {number(float(rms[i]), 3)}" for i in range(len(signals.names))]
-    layout = panels(titles) | {"shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]}
+    layout = panels(titles, _columns(signals)) | {
+        "shapes": [_band(i, 2.0 * float(r)) for i, r in enumerate(rms)]
+    }
     return figure(
         anchor,
         data,
@@ -117,7 +121,7 @@ def line(
     """One curve of a panel."""
     return {
         "type": "scatter",
-        "mode": "lines",
+        "mode": "lines+markers" if len(y) <= _FEW else "lines",
         "name": name,
         "legendgroup": name,
         "showlegend": panel == 0 and name != "residual",
@@ -158,10 +162,17 @@ def _band(panel: int, half: float) -> dict[str, Any]:
     }
 
 
-def panels(titles: Sequence[str]) -> dict[str, Any]:
-    """Layout of small panels in two columns, one a title, all over the same time."""
+def _columns(signals: Signals) -> int:
+    """Two panels side by side, of wrenches three: x, y and z."""
+    whole = len(signals.names) % 3 == 0
+    vectors = whole and all(name.rpartition(" ")[2] in _VECTORS for name in signals.names)
+    return 3 if vectors else _COLUMNS
+
+
+def panels(titles: Sequence[str], columns: int = _COLUMNS) -> dict[str, Any]:
+    """Layout of small panels in columns, one a title, all over the same time."""
     n = len(titles)
-    columns = min(_COLUMNS, n)
+    columns = min(columns, n)
     rows = -(-n // max(1, columns))
     height = _FRAME + _PANEL * rows
     layout: dict[str, Any] = {

@@ -16,4 +16,5 @@ def section(estimate: Estimate) -> Section | None:
     most = points_per_panel(estimate.signals)
     figures = [effort_figure(signals, f"efforts-{i}", most) for i, signals in enumerate(used)]
     body = render("efforts.html", figures=figures)
-    return Section("efforts", "Measured against predicted effort", body)
+    what = "wrench" if estimate.model == "wrench" else "effort"
+    return Section("efforts", f"Measured against predicted {what}", body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dynid.report.quality import other_choices
 from dynid.report.sections.section import Section
 from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
@@ -15,7 +16,7 @@ def section(estimate: Estimate) -> Section:
     provenance = dict(estimate.provenance)
     inputs = provenance.pop("inputs", [])
     facts = list(_flat(provenance))
-    body = render("provenance.html", choices=estimate.choices, inputs=inputs, facts=facts)
+    body = render("provenance.html", choices=other_choices(estimate), inputs=inputs, facts=facts)
     return Section("provenance", "Choices and provenance", body)
 
 

@@ -13,5 +13,5 @@ def section(estimate: Estimate) -> Section:
     used = [signals for signals in estimate.signals if not signals.validation]
     most = points_per_panel(estimate.signals)
     figures = [residual_figure(signals, f"residuals-{i}", most) for i, signals in enumerate(used)]
-    body = render("residuals.html", fit=estimate.fit, figures=figures)
+    body = render("residuals.html", fit=estimate.fit, figures=figures, wrench=estimate.model == "wrench")
     return Section("residuals", "Residuals", body)

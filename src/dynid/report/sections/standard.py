@@ -32,6 +32,7 @@ def section(estimate: Estimate) -> Section | None:
         drives=drives,
         terms=terms,
         told=told,
+        sensor=estimate.model == "wrench",
     )
     return Section("standard", f"Standard parameters ({len(entries)})", body)
 

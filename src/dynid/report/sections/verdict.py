@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.quality import coverage, verdict
+from dynid.report.quality import coverage, loads, verdict
 from dynid.report.sections.section import Section
 from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
@@ -11,5 +11,12 @@ from dynid.statistics.estimate import Estimate
 def section(estimate: Estimate) -> Section:
     """The verdict with its evidence, and the key figures of the fit."""
     covered = coverage(estimate) if estimate.truth else None
-    body = render("verdict.html", estimate=estimate, verdict=verdict(estimate), covered=covered)
+    body = render(
+        "verdict.html",
+        estimate=estimate,
+        verdict=verdict(estimate),
+        covered=covered,
+        loads=loads(estimate),
+        filtered="low-pass on rows" in estimate.choices,
+    )
     return Section("verdict", "Verdict", body)
