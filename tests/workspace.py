@@ -26,8 +26,8 @@ ties: {both: [[upper, fore]]}
 limits: {joint_1: {q: [-2, 2], dq: 4, ddq: 20, tau: 100}, joint_2: {q: [-2, 2], dq: 4, ddq: 20, tau: 60}}
 """
 TRUTH = """\
-{M_upper: 4, MX_upper: 1, MY_upper: 0, MZ_upper: 0.04, XX_upper: 0.03, XY_upper: 0, XZ_upper: 0, YY_upper: 0.65,
- YZ_upper: 0, ZZ_upper: 0.65, Fv_joint_1: 0.5, Fs_joint_1: 0.3, Off_joint_1: 0.1,
+{M_upper: 4, MX_upper: 1, MY_upper: 0, MZ_upper: 0.04, XX_upper: 0.03, XY_upper: 0, XZ_upper: 0,
+ YY_upper: 0.65, YZ_upper: 0, ZZ_upper: 0.65, Fv_joint_1: 0.5, Fs_joint_1: 0.3, Off_joint_1: 0.1,
  M_fore: 2, MX_fore: 0.4, MY_fore: 0.02, MZ_fore: 0, XX_fore: 0.011, XY_fore: 0, XZ_fore: 0, YY_fore: 0.24,
  YZ_fore: 0, ZZ_fore: 0.24, Fv_joint_2: 0.4, Fs_joint_2: 0.2, Off_joint_2: -0.1}
 """

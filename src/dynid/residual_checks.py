@@ -97,7 +97,8 @@ def _suspects(
     shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
     notices = [*told, *_gathered([_notice(one, job, shared) for one in guilty])]
     hidden = [f"{one.test} of {one.about}" for one in suspects if one not in first]
-    untested = [f"{listed(hidden)} (these motions do not tell it from the parameters)"] if hidden else []
+    why = "these motions do not tell it from the parameters" if first else "the log is one short stretch"
+    untested = [f"{listed(hidden)} ({why})"] if hidden else []
     return tests, notices, (*sources[0].untested(), *untested)
 
 

@@ -92,7 +92,7 @@ def _sorted_rows(
                 text,
                 file=file,
                 place=f"row {number}, {column}",
-                remedy="mend the cell, or let `identify --drop-bad-rows` leave such rows out (they are counted)",
+                remedy="mend the cell, or let `identify --drop-bad-rows` leave out such rows and count them",
             )
         bad.append(number)
     if not good:

@@ -32,6 +32,7 @@ _HIDDEN = 1e-2
 # A column this small beside the measured side per SI unit of its suspect is rounding.
 _NOTHING = 1e-7
 _MOST_ACCUSED = 8
+_LEAST = 2  # clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +78,12 @@ def accused(
         suspects: Columns numbered from the first test column.
         n_tests: Number of test columns.
         relevant: Whether a verdict is about something that matters.
-        seconds: Length of a cluster in [s].
+        seconds: Length of a cluster in [s]; one cluster alone has no deviation, and accuses nobody.
     """
     p = len(system.parameters) - n_tests
     data = _Rows(system, weights, p, seconds)
+    if data.n < _LEAST:
+        return [], {}
     joined: list[int] = []
     left = list(suspects)
     guilty: list[Verdict] = []
