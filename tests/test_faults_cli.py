@@ -84,3 +84,38 @@ def test_a_folder_given_for_a_log_is_called_one(here):
 )
 def test_options_that_would_be_ignored_are_refused(here, command, said):
     assert said in refused(here, *command)
+
+
+def test_39_a_log_of_a_moment_gives_a_result_without_residual_tests(here):
+    """All of it within one block: deviations between blocks do not exist."""
+    cells = columns(here / "log.csv")
+    cells["t"] = [repr(0.01 * float(x)) for x in cells["t"]]
+    write_columns(here / "log.csv", cells)
+    (here / "experiment.yaml").write_text(
+        "robot: arm.yaml\nlogs: [log.csv]\nuncertainty: classical\nfilter: {cutoff: 2000, decimate: 1}\n"
+        "mask: {speed: 0, around: 0}\n"
+    )
+    warned(*IDENTIFY)
+    document = json.loads(Path("o/result.json").read_text(encoding="utf-8"))
+    assert "one short stretch" in document["choices"]["residual tests"]
+
+
+@pytest.mark.parametrize("level", ["0", "1.5"])
+def test_37_efforts_that_were_not_recorded_are_refused(here, level):
+    cells = columns(here / "log.csv")
+    cells |= {name: [level] * len(cells["t"]) for name in ("tau_1", "tau_2")}
+    write_columns(here / "log.csv", cells)
+    said = refused(here, *IDENTIFY)
+    assert "never change while the robot moves" in said
+    assert "log.csv" in said
+
+
+def test_37_one_constant_effort_is_told(here):
+    cells = columns(here / "log.csv")
+    cells["tau_2"] = ["0"] * len(cells["t"])
+    write_columns(here / "log.csv", cells)
+    assert "constant-effort" in warned(*IDENTIFY)
+    (here / "experiment.yaml").write_text(
+        (here / "experiment.yaml").read_text() + "efforts: [1]\n", encoding="utf-8"
+    )
+    assert "constant-effort" not in warned(*IDENTIFY)

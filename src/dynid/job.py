@@ -17,7 +17,13 @@ from dynid.conditioning.stream import grouped, stream
 from dynid.errors import InputError
 from dynid.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
-from dynid.job_checks import not_logged, refuse_passive, refuse_single_motors, refuse_unknown
+from dynid.job_checks import (
+    not_logged,
+    refuse_passive,
+    refuse_silent,
+    refuse_single_motors,
+    refuse_unknown,
+)
 from dynid.joined_mass import referred
 from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.friction import owners_of
@@ -197,7 +203,10 @@ def prepare(
     plans = plans_for(model, logs, robot, experiment) if plans is None else plans
     if not (model.homogeneous and is_homogeneous(directions)):
         job = join(robot, model, parameters, directions, plans, logs, experiment)
-        return job if model.tabular else replace(job, notices=not_logged(robot, logs, experiment))
+        if model.tabular:
+            return job
+        told = (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
+        return replace(job, notices=told)
     unit = referred(robot, parameters, [log.payloads for log in logs])
     job = join(unit.robot, model, parameters, directions, plans, logs, experiment, unit.reference)
     return replace(job, notices=unit.notices)

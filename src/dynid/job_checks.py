@@ -36,6 +36,40 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
     )
 
 
+def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+    """Efforts that never change while the robot moves were not recorded; all of them: nothing is told.
+
+    Returns:
+        A warning where some are constant.
+    """
+    asked = experiment.efforts
+    used = [
+        (i, name)
+        for i, name in enumerate(logs[0].effort_names)
+        if (asked is None or i + 1 in asked or name in asked) and any(log.effort_present[i] for log in logs)
+    ]
+    still = [
+        f"tau_{i + 1} ('{name}', always {levels.pop():.4g})"
+        for i, name in used
+        if len(levels := {x for log in logs for x in _levels(log, i)}) == 1
+    ]
+    moved = any(np.ptp(log.q[log.valid], axis=0).any() for log in logs if log.valid.any())
+    if not still or not moved:
+        return ()
+    what = f"efforts that never change while the robot moves: {', '.join(still)}"
+    remedy = "look at the recorder and at the mapping under `columns:`; a sensor may be unplugged"
+    if len(still) == len(used):
+        raise InputError(what, file=logs[0].file or experiment.file, remedy=remedy)
+    return (Notice("constant-effort", what, remedy),)
+
+
+def _levels(log: Log, i: int) -> set[float]:
+    """Values of one effort: its least and its largest, none where it is absent."""
+    x = log.tau[log.valid, i]
+    x = x[np.isfinite(x)]
+    return {float(x.min()), float(x.max())} if log.effort_present[i] and len(x) else set()
+
+
 def refuse_unknown(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> None:
     """Names that the experiment uses and the robot does not have, with their place in the file."""
     wanted: list[tuple[str, str, Mapping[str, object]]]
