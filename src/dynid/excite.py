@@ -135,7 +135,9 @@ def plan_inputs(
     known, measured_noise = None, None
     if after:
         base = planned_base(mechanism, settings)
-        known, measured_noise = known_information(robot, mechanism, base, after)
+        known, measured_noise = known_information(
+            robot, mechanism, base, after, settings.ties, settings.payloads
+        )
     noise = noise_of(mechanism, settings, measured_noise)
     if mechanism.model not in PROMISED_MODELS:
         text = f"sigma is foretold for model 'inverse', not for '{mechanism.model}' of the robot file"

@@ -11,20 +11,30 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.base import BaseSet
 from dynid.errors import InputError, nearest
-from dynid.experiment import Experiment, LogEntry
+from dynid.experiment import Experiment, LogEntry, TieChoice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.report.json_file import read_result
 from dynid.statistics.estimate import Estimate
 
 
+# A row filter passes this share of the band that is left after decimation (`FilterSettings.rows`).
+_PASSED = 0.8
+
+
 def known_information(
-    robot: str, mechanism: Mechanism, base: BaseSet, after: Sequence[str | Path]
+    robot: str,
+    mechanism: Mechanism,
+    base: BaseSet,
+    after: Sequence[str | Path],
+    ties: Sequence[str] = (),
+    payloads: tuple[str, ...] = (),
 ) -> tuple[Float[Array, "b b"], dict[str, float]]:
-    """Sum of inverse covariances of results, and the effort noise that they found.
+    """Sum of inverse covariances of results, and the effort noise of a sample that they found.
 
     Args:
         robot: As given on the command line, to identify logs with.
         after: Results (result.json or folders) and logs; the logs are identified together.
+        ties: Applied where logs are identified. payloads: mounted while they were recorded.
     """
     paths = [Path(one) for one in after]
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
@@ -33,15 +43,24 @@ def known_information(
     if logs:
         from dynid.identification import run_experiment
 
-        entries = tuple(LogEntry(str(path)) for path in logs)
-        estimates.append(run_experiment(Experiment(robot=robot, logs=entries, name=Path(robot).stem)))
+        entries = tuple(LogEntry(str(path), payloads) for path in logs)
+        applied = tuple(TieChoice(name) for name in ties)
+        asked = Experiment(robot=robot, logs=entries, ties=applied, name=Path(robot).stem)
+        estimates.append(run_experiment(asked))
     known = np.zeros((len(base.indices),) * 2)
     noise: dict[str, float] = {}
     for estimate in estimates:
         known += _information(estimate, mechanism, base)
-        noise |= {group.name: group.rms for group in estimate.fit.groups if group.rms > 0.0}
+        rows = _samples_per_row(estimate)
+        noise |= {group.name: group.rms * rows**0.5 for group in estimate.fit.groups if group.rms > 0.0}
     names = [actuator.name for actuator in mechanism.actuators]
     return known, {name: value for name, value in noise.items() if name in names}
+
+
+def _samples_per_row(estimate: Estimate) -> float:
+    """Samples of white noise that a row averages: rows are low-passed and thinned, and quieter by its root."""
+    decimate = estimate.provenance.get("options", {}).get("filter", {}).get("decimate") or 1
+    return decimate / _PASSED if decimate > 1 else 1.0
 
 
 def _information(estimate: Estimate, mechanism: Mechanism, base: BaseSet) -> Float[Array, "b b"]:
