@@ -99,13 +99,18 @@ def test_simulated_logs_are_those_of_pinocchio() -> None:
     np.testing.assert_allclose(log.tau[:200], truth.wrench + BIAS, atol=1e-11)
 
 
+def seen_by_imu(truth, imu: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Angular velocity, its rate, and specific force in the axes and at the origin of an IMU."""
+    felt = truth.specific + np.cross(truth.alpha, imu.p)
+    felt += np.cross(truth.omega, np.cross(truth.omega, imu.p))
+    return truth.omega @ imu.R, truth.alpha @ imu.R, felt @ imu.R
+
+
 def test_imu_anywhere_on_the_sensor_tells_the_motion_of_its_origin(samples) -> None:
     truth = samples[1]
     imu = Frame(rpy_matrix((0.3, -0.8, 2.0)), np.array([0.03, -0.02, 0.05]))
-    at_imu = truth.specific + np.cross(truth.alpha, imu.p)
-    at_imu += np.cross(truth.omega, np.cross(truth.omega, imu.p))
-    signals = np.hstack([truth.omega @ imu.R, at_imu @ imu.R])
-    rates = np.hstack([truth.alpha @ imu.R, np.zeros_like(at_imu)])
+    omega, alpha, felt = seen_by_imu(truth, imu)
+    signals, rates = np.hstack([omega, felt]), np.hstack([alpha, np.zeros_like(felt)])
     moved = ImuFrames(ForceSensor(imu=imu)).along(0, (signals, rates, rates))
     # Rounding.
     np.testing.assert_allclose(moved.dV[:, :3], truth.specific, atol=1e-12)
@@ -132,6 +137,28 @@ def test_exported_compensation_leaves_the_contact_alone(samples, sign: str) -> N
         found = compensation.compensate_joints(written, measured.tolist(), *state)
         # Filters and derivatives of the identification leave 1e-4 of 25 N.
         np.testing.assert_allclose(found, contact, atol=3e-3)
+
+
+def test_compensation_by_an_imu_leaves_the_contact_alone(samples) -> None:
+    """The exact tool, so that nothing is left but the motion that the IMU tells."""
+    t, truth, _ = samples
+    imu = Frame(rpy_matrix((0.3, -0.8, 2.0)), np.array([0.03, -0.02, 0.05]))
+    seen = np.stack(seen_by_imu(truth, imu), axis=1).tolist()
+    contact, bias = [3.0, -20.0, 5.0, 0.4, 0.1, -0.7], [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]
+    XX, XY, XZ, YY, YZ, ZZ, *moment, M = [TRUE[f"{symbol}_tool"] for symbol in SYMBOLS]
+    tool = {"mass": M, "first_moment": moment, "inertia": [[XX, XY, XZ], [XY, YY, YZ], [XZ, YZ, ZZ]]}
+    parameters = {
+        "imu": {"R": imu.R.tolist(), "p": imu.p.tolist()},
+        "tool": tool,
+        "sign": "load",
+        "bias": bias,
+    }
+    for i in range(0, len(t), 37):
+        measured = (truth.wrench[i] + contact + bias).tolist()
+        found = compensation.compensate_imu(parameters, measured, *seen[i])
+        np.testing.assert_allclose(found, contact, atol=1e-11)  # rounding
+    with pytest.raises(ValueError, match="without an IMU"):
+        compensation.compensate_imu({**parameters, "imu": None}, contact, bias[:3], bias[:3], bias[:3])
 
 
 def test_exported_kinematics_are_those_of_pinocchio(samples) -> None:
