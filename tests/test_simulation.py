@@ -25,6 +25,7 @@ from dynid.simulation import Simulation, simulate
 from dynid.simulationfile import default_simulation, read_simulation, with_flags
 from dynid.truth import Truth, true_values
 
+IDEAL = ControllerSettings(feedback="truth")
 SHORT = {"rate": 100.0, "duration": 0.1, "motion": MotionChoice(frequency=0.5, draws=1)}
 
 
@@ -180,7 +181,7 @@ def test_engines_agree(name: str) -> None:
     tension = default_simulation(robot).moving.tension
     courses = {}
     for engine, step in (("inverse", 1.0), ("dynid", 5e-4), ("mujoco", 5e-4)):
-        plant = PlantSettings(step=step, tension=tension)
+        plant = PlantSettings(step=step, tension=tension, controller=IDEAL)
         # Dry friction is rounded off at reversals where motion is integrated.
         truth = Truth(values={"Fs_*": 0.0})
         settings = Simulation(engine, truth=truth, plant=plant, beliefs="truth", **SHORT)
@@ -205,7 +206,7 @@ def test_a_controller_that_knows_less_strays(kind: str) -> None:
             duration=0.3,
             beliefs=beliefs,
             motion=MotionChoice(frequency=0.5, draws=1),
-            plant=PlantSettings(step=2.5e-3, controller=ControllerSettings(kind)),
+            plant=PlantSettings(step=2.5e-3, controller=ControllerSettings(kind, feedback="truth")),
             truth=Truth(values={"M_*": 4.0}),
         )
         found = simulate(robot, settings)
@@ -304,7 +305,7 @@ def test_gains_too_high_are_refused() -> None:
     with pytest.raises(InputError, match="controller gains too high: a bandwidth of 2000 Hz"):
         simulate(robot, Simulation("dynid", plant=wild, beliefs="truth", **SHORT))
     # Computed torque by a model thirty times too heavy: thirty times the gains.
-    heavy = PlantSettings(step=1e-3, controller=ControllerSettings("computed_torque", 100.0))
+    heavy = PlantSettings(step=1e-3, controller=ControllerSettings("computed_torque", 50.0))
     robot = robot_of("ur5")
     light = Truth("prior", {name: x / 30.0 for name, x in true_values(robot, Truth("prior"))[0].items()})
     with pytest.raises(InputError, match="the simulation is unstable: at"):

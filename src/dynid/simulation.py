@@ -35,6 +35,7 @@ BELIEFS = ("prior", "truth")
 STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short ones
 Seed = int | np.random.SeedSequence | None
 _FEWEST = 10  # samples of a log
+_RECORDER, _CONTROLLER = range(2)  # streams of the seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Simulated:
             seed: Of the noise; default that of the settings.
             anywhere: Whether the encoders' steps begin anywhere, as at another start of the robot.
         """
-        own = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
+        own = _seed_of(self.settings, _RECORDER) if seed is None else seed
         sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
         return recorded(self.course, sensing, np.random.default_rng(own))
 
@@ -202,7 +203,14 @@ def _integrated(
         payloads=settings.payloads,
         changes=settings.changes,
         believed=believed,
+        encoders=settings.sensing,
+        seed=_seed_of(settings, _CONTROLLER),
     )
+
+
+def _seed_of(settings: Simulation, stream: int) -> np.random.SeedSequence:
+    """One of the independent streams of a simulation's seed."""
+    return np.random.SeedSequence(settings.seed).spawn(stream + 1)[stream]
 
 
 def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:

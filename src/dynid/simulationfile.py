@@ -17,7 +17,7 @@ from dynid.excitation.friction import FrictionLaw
 from dynid.excitation.sensing import STAMPS, Sensing
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.scope import Scope
-from dynid.plant.settings import CONTROLLERS, ControllerSettings, PlantSettings
+from dynid.plant.settings import CONTROLLERS, FEEDBACKS, ControllerSettings, PlantSettings
 from dynid.simulated_motion import KINDS, MotionChoice
 from dynid.simulation import BELIEFS, ENGINES, STEPS, Simulation
 from dynid.strict_yaml import PathLike, read_yaml
@@ -83,7 +83,8 @@ def with_flags(settings: Simulation, **flags: Any) -> Simulation:
 
     Args:
         settings: Of a file, or the default.
-        flags: `engine`, `rate`, `duration`, `seed`, `motion` (a file, or `random`), `payloads`, `truth`.
+        flags: `engine`, `rate`, `duration`, `seed`, `motion` (a file, or `random`), `payloads`, `truth`,
+            `feedback` of the controller.
     """
     said = {name: value for name, value in flags.items() if value is not None}
     motion = said.pop("motion", None)
@@ -96,7 +97,12 @@ def with_flags(settings: Simulation, **flags: Any) -> Simulation:
     truth = said.pop("truth", None)
     if truth is not None:
         said["truth"] = replace(settings.truth, source=truth)
+    feedback = said.pop("feedback", None)
     settings = replace(settings, **said)
+    if feedback is not None:
+        moving = settings.moving
+        controller = replace(moving.controller, feedback=feedback)
+        settings = replace(settings, plant=replace(moving, controller=controller))
     if "engine" in said and settings.plant is not None and settings.plant.step in STEPS.values():
         step = STEPS.get(settings.engine, settings.plant.step)
         settings = replace(settings, plant=replace(settings.plant, step=step))
@@ -208,12 +214,13 @@ class _Reader:
         return _placed(entry, FrictionLaw, values)
 
     def controller(self, entry: Entry) -> ControllerSettings:
-        found = entry.fields(("kind", "bandwidth", "damping", "model"))
-        options: dict[str, Any] = {
-            name: self.positive(found[name]) for name in ("bandwidth", "damping") if name in found
-        }
+        numbers = ("bandwidth", "damping", "rate", "cutoff")
+        found = entry.fields(("kind", *numbers, "feedback", "model"))
+        options: dict[str, Any] = {name: self.positive(found[name]) for name in numbers if name in found}
         if "kind" in found:
             options["kind"] = found["kind"].choice(CONTROLLERS)
+        if "feedback" in found:
+            options["feedback"] = found["feedback"].choice(FEEDBACKS)
         return ControllerSettings(**options)
 
     def sensing(self, given: dict[str, Entry]) -> Sensing:

@@ -13,6 +13,7 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.loop import FIXED_BY
+from dynid.plant.control import Controller
 from dynid.plant.forward_plant import ForwardPlant, recorded_run
 from dynid.plant.reference import position_map
 from dynid.plant.settings import PlantSettings
@@ -82,22 +83,18 @@ def test_inverse_dynamics_inverts_forward_dynamics_through_loops(seed: int, bodi
     assert np.abs(open_by).max() < 1e-9 * max(1.0, np.abs(found.ddq).max())
 
 
-class Springs:
+def springs(robot, plant: ForwardPlant, omega: float) -> Controller:
     """Motors that hold the robot and pull it back: efforts with a potential, so that energy stays."""
+    stiffness = omega**2 * plant.felt(robot.actuator_map)
+    still, N = np.zeros_like(plant.dq), plant.dynamics.freedoms.tangent(plant.q)
+    weight = np.einsum("nvd,nv->nd", N, plant.dynamics.inverse(plant.q, still, still))
+    hold = least_norm(motor_jacobian(robot, N), weight)[0]
+    wanted = hold + stiffness * (position_map(robot) @ plant.q[0])
 
-    def __init__(self, robot, plant: ForwardPlant, omega: float) -> None:
-        self.Q = position_map(robot)
-        self.start = self.Q @ plant.q[0]
-        self.stiffness = omega**2 * plant.felt(robot.actuator_map)
-        still, N = np.zeros_like(plant.dq), plant.dynamics.freedoms.tangent(plant.q)
-        weight = np.einsum("nvd,nv->nd", N, plant.dynamics.inverse(plant.q, still, still))
-        self.hold = least_norm(motor_jacobian(robot, N), weight)[0]
+    def always(times):
+        return np.tile(wanted, (len(times), 1)), np.zeros((len(times), len(wanted)))
 
-    def load(self, times) -> None:
-        pass
-
-    def efforts(self, stage: int, q, dq):
-        return self.hold + self.stiffness * (self.start - self.Q @ q)
+    return Controller(robot, (stiffness, np.zeros_like(stiffness)), always)
 
 
 def swinging(name: str, speed: float) -> ForwardPlant:
@@ -114,7 +111,7 @@ def swinging(name: str, speed: float) -> ForwardPlant:
     else:
         q, dq = np.full(len(robot.positions), 0.3), np.full(len(robot.coordinates), speed)
     plant = ForwardPlant(robot, smooth, q, dq, PlantSettings(), 0.004)
-    plant.drive(Springs(robot, plant, 6.0 * np.pi))
+    plant.drive(springs(robot, plant, 6.0 * np.pi))
     return plant
 
 

@@ -18,6 +18,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--rate", type=float, metavar="HZ", help="Samples a second.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of motion and noise [default: 0].")
 @click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
+@click.option("--feedback", metavar="encoders|truth", help="What its controller sees [default: encoders].")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
 @click.option("--config", type=_FILE, help="Settings (dynid.simulation/1); flags win over them.")
@@ -32,6 +33,7 @@ def simulate(
     rate: float | None,
     seed: int | None,
     engine: str | None,
+    feedback: str | None,
     payloads: tuple[str, ...],
     truth: str | None,
     config: Path | None,
@@ -60,6 +62,7 @@ def simulate(
     settings = with_flags(
         settings,
         engine=engine,
+        feedback=feedback,
         rate=rate,
         duration=duration,
         seed=seed,

@@ -106,6 +106,11 @@ class ForwardDynamics:
         ddy = np.linalg.solve(mass, left[:, :, None])[:, :, 0]
         return Accelerations(drift + np.einsum("nvd,nd->nv", N, ddy), N, mass)
 
+    def inertia(self, q: Float[Array, "n q"]) -> tuple[Float[Array, "n v d"], Float[Array, "n d d"]]:
+        """Tangent directions, and the mass matrix along them."""
+        found = self._by_inverse(q, np.zeros((len(q), self._n_v)), np.zeros((len(q), len(self.ports))))
+        return found.N, found.mass
+
     def slopes(
         self,
         q: Float[Array, "n q"],

@@ -21,9 +21,9 @@ from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise
 
 
 @inner
-def room_for(closure, plan, bodies, n_q, n_v):
-    """Room for one tile; the fields that others read are `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
-    links, n_b, d, r = closure[0][0].size + 1, bodies[0].size, plan[0].size, plan[1].size
+def room_for(closure, plan, n_b, n_q, n_v):
+    """Room for one tile and n_b bodies; others read of it `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
+    links, d, r = closure[0][0].size + 1, plan[0].size, plan[1].size
     count = (closure[1][3][-1] + closure[3][3].size) * LANES
     return (
         np.empty(links * LINK * LANES),
@@ -90,7 +90,7 @@ def accelerations(closure, plan, bodies, gravity, inertia, rotors, q, dq, side, 
     size of N: large where the independent coordinates fail.
     """
     n, n_v, d = q.shape[0], dq.shape[1], plan[0].size
-    space = room_for(closure, plan, bodies, q.shape[1], n_v)
+    space = room_for(closure, plan, bodies[0].size, q.shape[1], n_v)
     basis, drift, M, h = space[6], space[7], space[8], space[9]
     poses, rates = np.empty((LANES, q.shape[1])), np.empty((LANES, n_v))
     for at in range(0, n, LANES):

@@ -142,6 +142,7 @@ class Course:
         q, dq, ddq: Measured positions and their exact rates, shape (n, m).
         tau: Efforts of the motors, shape (n, a), in [N m] or [N].
         q_ref: Positions asked for, shape (n, m); None: the robot does exactly what it is asked.
+        noise: Of the encoders where a controller has read them, shape (n, m), NaN elsewhere; None: nowhere.
     """
 
     t: Float[Array, "n"]
@@ -150,6 +151,7 @@ class Course:
     ddq: Float[Array, "n m"]
     tau: Float[Array, "n a"]
     q_ref: Float[Array, "n m"] | None = None
+    noise: Float[Array, "n m"] | None = None
 
 
 def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Recording:
@@ -165,7 +167,10 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
     q, dq, ddq = _positions(course, moments - sensing.position_delay)
     tau = _efforts(course, moments - sensing.effort_delay) / np.asarray(sensing.gain) + noise
     if np.any(sensing.position_sigma):
-        q = q + rng.normal(size=q.shape) * np.asarray(sensing.position_sigma)
+        drawn = rng.normal(size=q.shape) * np.asarray(sensing.position_sigma)
+        # What a controller has read is written down as it was read: its efforts answer to it.
+        read = drawn if course.noise is None else np.where(np.isnan(course.noise), drawn, course.noise)
+        q = q + read
     shift = np.zeros(q.shape[1])
     if sensing.anywhere:
         shift = rng.uniform(size=q.shape[1]) * np.asarray(sensing.resolution)

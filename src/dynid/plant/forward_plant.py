@@ -2,52 +2,44 @@
 
     N^T ID(q, dq, ddq; chi) = N^T (C^T tau - D^T resist),        A(q) dq = 0
 
-Motors push along C, friction along D; both are evaluated at every stage. After every step the state is put
-back onto the loops. Work is integrated by the same stages, so that what energy does not come from motors and
-friction is an error of the integration, and is told.
+Motors push along C, friction along D; both are evaluated at every stage, unless a controller holds its
+efforts from tick to tick. After every step the state is put back onto the loops. Work is integrated by the
+same stages, so that what energy comes neither from motors nor from friction is an error, and is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.dynamics.compiled_forward import SINGULAR
 from dynid.dynamics.forward import ForwardDynamics
-from dynid.dynamics.freedoms import Freedoms, freedoms_of
-from dynid.dynamics.integrate import advance
+from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, freedoms_of
 from dynid.errors import InputError
+from dynid.excitation.sensing import Sensing
 from dynid.excitation.series import Trajectory
 from dynid.excitation.simulate import parameter_vector, payload_phases
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import parameter_table
-from dynid.plant.control import followed
+from dynid.plant.control import Controller, followed
 from dynid.plant.drives import Drives
 from dynid.plant.reference import Reference, reference_along
 from dynid.plant.run import PlantRun, joined
 from dynid.plant.settings import PlantSettings, substeps
+from dynid.plant.sight import Sight, sight_of
 from dynid.plant.stability import check_bandwidth, check_tracking, unstable
+from dynid.plant.tables import body_model
 from dynid.regressor.regressor import energy_row
 
 _BLOCK = 64  # logged samples for which the reference is made at a time
 _OPEN = 1e-6  # m or rad: loops that were not closed again
 _INERTIAL = "Ia"
-
-
-@runtime_checkable
-class MotorEfforts(Protocol):
-    """What drives a plant: a `Controller`, or anything like it."""
-
-    def load(self, times: Float[Array, "n"]) -> None:
-        """Prepare for the stages at `times` [s]."""
-
-    def efforts(self, stage: int, q: Float[Array, "q"], dq: Float[Array, "v"]) -> Float[Array, "a"]:
-        """Of the motors at a stage and a state, in [N m] or [N]."""
 
 
 class ForwardPlant:
@@ -61,10 +53,13 @@ class ForwardPlant:
         step: Of the integration, in [s].
         mounted: Payloads on the robot.
         freedoms: Of the mechanism, shared by plants that follow each other.
+        efforts: Largest of the motors, shape (a,), in [N m] or [N], where friction grows with the load.
 
     Attributes:
         q, dq: The state, shapes (1, n_q) and (1, n_v).
-        work: Done on the robot so far, in [J].
+        z: Bend of the bristles, shape (e,), in [rad] or [m].
+        work: Done on the robot so far, shape (1,), in [J].
+        freedoms: In use: others take their place where they fail.
     """
 
     def __init__(
@@ -77,26 +72,23 @@ class ForwardPlant:
         step: float,
         mounted: tuple[str, ...] = (),
         freedoms: Freedoms | None = None,
+        efforts: Float[Array, "a"] | None = None,
     ) -> None:
         self.mechanism, self.step = mechanism, step
         self.drives = Drives(mechanism, truth, settings.friction)
         # Friction and offsets act as forces (rounded off where they jump); rotors stay among the masses.
         rubbing = set(DRIVE_SYMBOLS) - {_INERTIAL}
         rigid = {name: 0.0 if name.partition("_")[0] in rubbing else x for name, x in truth.items()}
-        C = mechanism.actuator_map
-        ports = np.concatenate([C, -self.drives.D])
-        self._n_motors = len(C)
-        self.dynamics = ForwardDynamics(
-            mechanism, parameter_vector(mechanism, rigid), mounted, freedoms, ports
-        )
+        self.freedoms = freedoms or freedoms_of(mechanism)
+        chi = parameter_vector(mechanism, rigid)
+        self.dynamics = ForwardDynamics(mechanism, chi, mounted, self.freedoms)
         self._energy_chi = _body_values(mechanism, rigid, mounted)
-        self.q, self.dq = np.array(q)[None], np.array(dq)[None]
-        self.z, self.work = self.drives.at_rest, 0.0
-        self._stage, self._begun = 0, np.zeros(len(self.drives.owners))
-        self._powers: list[float] = []
-        self._controller: MotorEfforts | None = None
+        self.model = body_model(mechanism, rigid, mounted, self.drives)
+        self.q, self.dq = np.array(q, float)[None], np.array(dq, float)[None]
+        self.z, self.work = self.drives.at_rest, np.zeros(1)
+        self._controller: Controller | None = None
         self._mobility = self._mobile()
-        self.drives.set_width(self.felt(self.drives.D), step)
+        self.drives.set_width(self.felt(self.drives.D), step, efforts)
 
     def follow(
         self,
@@ -104,51 +96,77 @@ class ForwardPlant:
         settings: PlantSettings,
         believed: Mapping[str, float],
         payloads: tuple[str, ...],
-    ) -> None:
+        sight: Sight | None = None,
+    ) -> Controller:
         """Let a controller with these beliefs follow a reference."""
         felt, width = self.felt(self.mechanism.actuator_map), self.drives.width
-        self.drive(followed(self.mechanism, reference, settings.controller, felt, believed, payloads, width))
+        robot = self.mechanism
+        return self.drive(
+            followed(robot, reference, settings.controller, felt, believed, payloads, width, sight)
+        )
 
-    def drive(self, controller: MotorEfforts) -> None:
-        """Let anything that gives motor efforts drive the robot."""
+    def drive(self, controller: Controller) -> Controller:
+        """Let a controller drive the robot."""
         self._controller = controller
-
-    def prepare(self, t: float, n_steps: int) -> None:
-        """Make the reference for the next `n_steps` steps: the two ends and the middle of each."""
-        if self._controller is not None:
-            self._controller.load(t + 0.5 * self.step * np.arange(2 * n_steps + 1))
+        return controller
 
     def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
         """Inertia that velocities `rows` dq feel at the start, the others being free, SI."""
         mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
         return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
 
-    def efforts(self, stage: int) -> Float[Array, "e"]:
-        """Of motors and friction at the present state; `stage` counts half steps since `prepare`."""
-        return self._act(stage, self.q[0], self.dq[0], self.z)
+    def advance(self, t: float, steps: int, n_steps: int, row: int, out: tuple[Array, ...]) -> None:
+        """Some steps from the time t [s] on, and rows of `out` where samples are due, `row` the first.
 
-    def accelerations(self, efforts: Float[Array, "e"]) -> Float[Array, "v"]:
-        """Of all coordinates at the present state, per s^2."""
-        return np.asarray(self.dynamics.accelerations(self.q, self.dq, efforts[None]).ddq[0])
+        Args:
+            n_steps: From sample to sample.
+            out: q, dq, ddq, tau and work of all samples, each (n, ...).
+        """
+        from dynid.plant.run_kernels import run_steps
 
-    def advance(self, stage: int) -> None:
-        """One step from the present state, which began at `stage`."""
-        h = self.step
-        self._stage, self._begun, self._powers = stage, self.drives.D @ self.dq[0], []
-        self.q, self.dq = advance(self.dynamics, self.q, self.dq, self._during, 0.0, h)
-        if self.drives.bends:
-            self.z = self.drives.bent(self.z, 0.5 * (self._begun + self.drives.D @ self.dq[0]), h)
-        first, second, third, fourth = self._powers
-        self.work += h / 6.0 * (first + 2.0 * second + 2.0 * third + fourth)
+        control = self._controller or self._idle()
+        control.begin(self.q, self.dq, self.step)
+        control.load(t + 0.5 * self.step * np.arange(2 * steps + 1))
+        at, failed = 0, -1
+        while True:
+            ticks, believed = control.ticks(self.step), control.model
+            room = max(len(bodies[0]) for bodies in (self.model.masses[0], (believed or [((),)])[0]))
+            counts = np.array([at, steps, n_steps, ticks, row, room], dtype=np.int64)
+            friction = (self.drives.tables, self.drives.loads)
+            series = (control.memory, control.wanted, control.extra, control.noise)
+            state = (self.q, self.dq, self.z, self.work)
+            at, condition = run_steps(
+                self._tables(),
+                self.model.terms,
+                *friction,
+                believed,
+                control.tables,
+                *series,
+                state,
+                counts,
+                self.step,
+                SINGULAR,
+                out,
+            )
+            if condition == 0.0:
+                return
+            if at == failed or not condition > 0.0 or not isinstance(self.freedoms, ClosedFreedoms):
+                raise unstable(t + at * self.step, "the equations of motion have no solution")
+            # Other coordinates serve where those chosen about the start pose have failed.
+            failed, self.freedoms = at, ClosedFreedoms(self.mechanism, self.q)
 
-    def _during(self, t: float, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n e"]:
-        """Efforts a time t [s] after the step began; their power is remembered."""
-        z = self.z
-        if self.drives.bends and t:
-            z = self.drives.bent(z, 0.5 * (self._begun + self.drives.D @ dq[0]), t)
-        found = self._act(self._stage + round(2.0 * t / self.step), q[0], dq[0], z)
-        self._powers.append(float(found @ (self.dynamics.ports @ dq[0])))
-        return found[None]
+    def _tables(self) -> tuple[Any, ...]:
+        closure, plan = self.freedoms.closure.tables, self.freedoms.plan.tables
+        return (closure, plan, *self.model.masses, np.ascontiguousarray(self.mechanism.actuator_map))
+
+    def _idle(self) -> Controller:
+        """Motors without efforts."""
+        none = np.zeros(len(self.mechanism.actuators))
+
+        def nothing(times: Float[Array, "n"]) -> tuple[Float[Array, "n a"], Float[Array, "n a"]]:
+            return np.zeros((len(times), len(none))), np.zeros((len(times), len(none)))
+
+        return self.drive(Controller(self.mechanism, (none, none), nothing))
 
     def energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n 2"]:
         """Potential and kinetic energy of states, shape (n, 2), in [J]."""
@@ -157,23 +175,16 @@ class ForwardPlant:
         Mv = self.dynamics.inverse(q, still, dq) - self.dynamics.inverse(q, still, still)
         return np.column_stack([potential, 0.5 * np.sum(dq * Mv, axis=1)])
 
-    def _act(self, stage: int, q: Array, dq: Array, z: Array) -> Float[Array, "e"]:
-        tau = np.zeros(self._n_motors)
-        if self._controller is not None:
-            tau = self._controller.efforts(stage, q, dq)
-        return np.concatenate([tau, self.drives.resist(self.drives.D @ dq, z)])
-
     def _mobile(self) -> Float[Array, "v v"]:
         """Accelerations per unit of force with the loops closed: the inverse inertia along them."""
-        found = self.dynamics.accelerations(self.q, self.dq, np.zeros((1, len(self.dynamics.ports))))
-        N = found.N[0]
-        if not np.linalg.eigvalsh(found.mass[0]).min() > 0.0:
+        N, mass = (x[0] for x in self.dynamics.inertia(self.q))
+        if not np.linalg.eigvalsh(mass).min() > 0.0:
             raise InputError(
                 f"the true parameters of robot '{self.mechanism.name}' give an inertia that is not positive",
                 file=self.mechanism.file,
                 remedy="give masses and inertias that bodies can have, or rotor inertias",
             )
-        return np.asarray(N @ np.linalg.solve(found.mass[0], N.T))
+        return np.asarray(N @ np.linalg.solve(mass, N.T))
 
 
 def run_forward(
@@ -187,6 +198,8 @@ def run_forward(
     payloads: tuple[str, ...] = (),
     changes: Sequence[tuple[float, tuple[str, ...]]] = (),
     believed: Mapping[str, float] | None = None,
+    encoders: Sensing | None = None,
+    seed: int | np.random.SeedSequence = 0,
 ) -> PlantRun:
     """All coordinates of a robot that dynid's own dynamics move; arguments as for `run_plant`."""
     settings = settings or PlantSettings()
@@ -196,20 +209,38 @@ def run_forward(
     reference = reference_along(
         mechanism, beliefs, motion, rate=rate, duration=duration, payloads=payloads, tension=settings.tension
     )
-    n_steps = substeps(rate, settings.step)
+    sight = seen_by(mechanism, settings, encoders, rate, duration, seed)
+    n_steps = substeps(rate, settings.step, None if sight is None else 1.0 / sight.period)
     step = 1.0 / (rate * n_steps)
-    check_bandwidth(settings.controller, step)
+    check_bandwidth(settings.controller, step, sight)
     t = np.arange(round(duration * rate) + 1) / rate
     q, dq, z = reference.q, reference.dq, None
     freedoms = freedoms_of(mechanism)
+    controller: Controller | None = None
     runs = []
     for mounted, rows in payload_phases(t, payloads, changes):
-        plant = ForwardPlant(mechanism, values, q, dq, settings, step, mounted, freedoms)
+        plant = ForwardPlant(mechanism, values, q, dq, settings, step, mounted, freedoms, reference.largest)
         plant.z = plant.z if z is None else z
-        plant.follow(reference, settings, beliefs, payloads)
+        if controller is None:
+            controller = plant.follow(reference, settings, beliefs, payloads, sight)
+        plant.drive(controller)
         runs.append(recorded_run(plant, t[rows.start : rows.stop + 1], n_steps, reference))
-        q, dq, z = plant.q[0], plant.dq[0], plant.z
-    return joined(runs)
+        q, dq, z, freedoms = plant.q[0], plant.dq[0], plant.z, plant.freedoms
+    return joined(runs, sight)
+
+
+def seen_by(
+    mechanism: Mechanism,
+    settings: PlantSettings,
+    encoders: Sensing | None,
+    rate: float,
+    duration: float,
+    seed: int | np.random.SeedSequence,
+) -> Sight | None:
+    """The encoders of the controller; None where it sees the truth."""
+    if encoders is None or settings.controller.feedback == "truth":
+        return None
+    return sight_of(mechanism, settings.controller, encoders, rate, duration, seed)
 
 
 def recorded_run(
@@ -217,24 +248,25 @@ def recorded_run(
 ) -> PlantRun:
     """Let a plant run through the samples at t [s], `n_steps` steps from each to the next."""
     robot, n = plant.mechanism, len(t)
-    q, dq = np.empty((n, plant.q.shape[1])), np.empty((n, plant.dq.shape[1]))
+    q, dq = np.full((n, plant.q.shape[1]), np.nan), np.full((n, plant.dq.shape[1]), np.nan)
     ddq, tau, work = np.empty_like(dq), np.empty((n, len(robot.actuators))), np.empty(n)
+    out = (q, dq, ddq, tau, work)
     # A controller that is too stiff overflows before anybody looks: that is told below.
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(n):
-            stage = 2 * n_steps * (k % _BLOCK)
-            if stage == 0:
-                plant.prepare(t[k], n_steps * _BLOCK)
-            efforts = plant.efforts(stage)
-            q[k], dq[k], tau[k], work[k] = plant.q[0], plant.dq[0], efforts[: tau.shape[1]], plant.work
-            if reference is not None:
-                check_tracking(robot, reference, t[k], q[k])
+        for first in range(0, max(n - 1, 1), _BLOCK):
+            last = min(first + _BLOCK, n - 1)
+            lost: InputError | None = None
             try:
-                ddq[k] = plant.accelerations(efforts)
-                for i in range(n_steps if k < n - 1 else 0):
-                    plant.advance(stage + 2 * i)
+                plant.advance(float(t[first]), (last - first) * n_steps, n_steps, first, out)
             except np.linalg.LinAlgError:
-                raise unstable(t[k], "the equations of motion have no solution") from None
+                lost = unstable(float(t[first]), "the equations of motion have no solution")
+            except InputError as error:
+                lost = error
+            if reference is not None:
+                known = slice(first, last + 1)
+                check_tracking(robot, reference, t[known], q[known], lost is not None)
+            if lost is not None:
+                raise lost
     gap = assembly_of(robot).gaps(q) if robot.is_closed else np.zeros(n)
     if not gap.max(initial=0.0) < _OPEN:
         raise InputError(

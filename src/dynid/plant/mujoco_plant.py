@@ -20,6 +20,8 @@ from dynid.excitation.simulate import parameter_vector, payload_phases
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
+from dynid.plant.control import Controller
+from dynid.plant.forward_plant import seen_by
 from dynid.plant.mujoco_model import mujoco_model
 from dynid.plant.reference import Reference, reference_along
 from dynid.plant.run import PlantRun, joined
@@ -41,6 +43,8 @@ def run_plant(
     payloads: tuple[str, ...] = (),
     changes: Sequence[tuple[float, tuple[str, ...]]] = (),
     believed: Mapping[str, float] | None = None,
+    encoders: Sensing | None = None,
+    seed: int | np.random.SeedSequence = 0,
 ) -> PlantRun:
     """All coordinates of a robot that MuJoCo moves along a motion of its measured coordinates.
 
@@ -54,6 +58,8 @@ def run_plant(
         payloads: Mounted at the beginning.
         changes: Times [s], growing, and the payloads mounted from then on.
         believed: What the controller takes for true; default the truth.
+        encoders: What the controller sees, if its settings say so; None: the state itself.
+        seed: Of the noise of these encoders.
     """
     settings = settings or PlantSettings()
     values = dict(zip(_names(mechanism), parameter_vector(mechanism, truth).tolist(), strict=True))
@@ -61,22 +67,26 @@ def run_plant(
     reference = reference_along(
         mechanism, beliefs, motion, rate=rate, duration=duration, payloads=payloads, tension=settings.tension
     )
-    n_steps = substeps(rate, settings.step)
+    sight = seen_by(mechanism, settings, encoders, rate, duration, seed)
+    n_steps = substeps(rate, settings.step, None if sight is None else 1.0 / sight.period)
     step = 1.0 / (rate * n_steps)
-    check_bandwidth(settings.controller, step)
+    check_bandwidth(settings.controller, step, sight)
     t = np.arange(round(duration * rate) + 1) / rate
     q, dq = reference.q, reference.dq
     z: Float[Array, "e"] | None = None
+    controller: Controller | None = None
     runs = []
     for mounted, rows in payload_phases(t, payloads, changes):
         built = mujoco_model(mechanism, values, payloads=mounted, step=step, softness=settings.softness)
-        plant = Stepper(built, q, dq, settings.friction)
+        plant = Stepper(built, q, dq, settings.friction, reference.largest)
         plant.z = plant.z if z is None else z
-        plant.follow(reference, settings.controller, beliefs, payloads)
+        if controller is None:
+            controller = plant.follow(reference, settings.controller, beliefs, payloads, sight)
+        plant.drive(controller)
         own = t[rows.start : rows.stop + 1]
         runs.append(_recorded(plant, rate, own, n_steps, reference))
         q, dq, z = runs[-1].q[-1], runs[-1].dq[-1], plant.z
-    return joined(runs)
+    return joined(runs, sight)
 
 
 def plant_log(
@@ -143,21 +153,20 @@ def _recorded(
         stage = 2 * n_steps * (k % _BLOCK)
         if stage == 0:
             plant.prepare(t[k], n_steps * _BLOCK)
-        plant.evaluate(stage)
+        plant.begin(stage, told=True)
         q[k], dq[k], ddq[k] = data.qpos[built.at_q], data.qvel[built.at_v], data.qacc[built.at_v]
         tau[k], energy[k] = plant.tau, data.energy
         gap[k] = np.abs(data.efc_pos).max(initial=0.0)
         if reference is not None:
-            check_tracking(built.mechanism, reference, t[k], q[k])
+            check_tracking(built.mechanism, reference, t[k : k + 1], q[k : k + 1])
         if not np.isfinite(energy[k]).all():
             raise NoResultError(
                 f"the plant of robot '{built.mechanism.name}' flew apart at {k / rate:.4g} s;"
                 " smaller steps may help"
             )
         for i in range(n_steps if k < n - 1 else 0):
+            plant.begin(stage + 2 * i)
             plant.advance(stage + 2 * i)
-            if i < n_steps - 1:
-                plant.evaluate(stage + 2 * i + 2)
     width = dict(zip(plant.drives.owners, plant.drives.width.tolist(), strict=True))
     return PlantRun(t, q, dq, ddq, tau, energy, gap, width, plant.step)
 

@@ -48,12 +48,14 @@ class Reference:
     Attributes:
         q, dq: All tree coordinates at the beginning, shapes (n_q,) and (n_v,).
         swing: How far each motor moves in all, shape (a,), in [rad] or [m].
+        largest: Efforts foreseen for it, shape (a,), in [N m] or [N].
         at: From times, shape (n,), to what is wanted then.
     """
 
     q: Float[Array, "q"]
     dq: Float[Array, "v"]
     swing: Float[Array, "a"]
+    largest: Float[Array, "a"]
     at: Callable[[Float[Array, "n"]], Goal]
 
 
@@ -99,7 +101,8 @@ def reference_along(
     def at(times: Float[Array, "n"]) -> Goal:
         return Goal(*np.split(spline(times), 5, axis=1))
 
-    return Reference(q[0], dq[0], np.ptp(y, axis=0), at)
+    largest = np.abs(foreseen + strain).max(axis=0, initial=0.0)
+    return Reference(q[0], dq[0], np.ptp(y, axis=0), largest, at)
 
 
 def position_map(mechanism: Mechanism) -> Float[Array, "a q"]:

@@ -12,6 +12,7 @@ from dynid.arrays import Array
 from dynid.excitation.measured import measured_motion
 from dynid.excitation.sensing import Course
 from dynid.mechanism.mechanism import Mechanism
+from dynid.plant.sight import Sight
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,7 @@ class PlantRun:
         step: Of the integration, in [s].
         work: Done on the robot by motors and friction since the start, shape (n,), in [J]; None where
             it is not counted.
+        sight: Encoders of its controller; None where it saw the state itself.
     """
 
     t: Float[Array, "n"]
@@ -40,6 +42,7 @@ class PlantRun:
     width: Mapping[str, float]
     step: float
     work: Float[Array, "n"] | None = None
+    sight: Sight | None = None
 
     @property
     def energy_drift(self) -> float:
@@ -52,10 +55,24 @@ class PlantRun:
 
     def course(self, mechanism: Mechanism) -> Course:
         """What the sensors may see of it."""
-        return Course(self.t, *measured_motion(mechanism, self.q, self.dq, self.ddq), self.tau)
+        measured = measured_motion(mechanism, self.q, self.dq, self.ddq)
+        return Course(self.t, *measured, self.tau, noise=self._noise(mechanism))
+
+    def _noise(self, mechanism: Mechanism) -> Float[Array, "n m"] | None:
+        """Of the logged encoders as the controller read them; NaN between its ticks and where it has none."""
+        if self.sight is None or not self.sight.noise.any():
+            return None
+        found = np.full((len(self.t), len(mechanism.measured_positions)), np.nan)
+        ticks = self.t / self.sight.period
+        at = np.rint(ticks).astype(np.int64)
+        rows = np.flatnonzero(np.abs(ticks - at) < 1e-6)
+        for column, name in enumerate(mechanism.measured_positions):
+            if name in self.sight.names:
+                found[rows, column] = self.sight.noise[at[rows], self.sight.names.index(name)]
+        return found
 
 
-def joined(runs: Sequence[PlantRun]) -> PlantRun:
+def joined(runs: Sequence[PlantRun], sight: Sight | None = None) -> PlantRun:
     """Runs that follow each other as one: each begins with the state in which the one before ended.
 
     Energy that a payload brings along counts as work.
@@ -75,4 +92,4 @@ def joined(runs: Sequence[PlantRun]) -> PlantRun:
         for name in ("t", "q", "dq", "ddq", "tau", "energy", "gap")
     }
     work_done = np.concatenate(parts) if parts else None
-    return PlantRun(**stacked, width=first.width, step=first.step, work=work_done)
+    return PlantRun(**stacked, width=first.width, step=first.step, work=work_done, sight=sight)

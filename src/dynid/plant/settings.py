@@ -45,6 +45,7 @@ MUJOCO_DEFAULT = Softness(steps=None, seconds=0.02, impedance=(0.9, 0.95))
 
 
 CONTROLLERS = ("feedforward", "computed_torque", "pd")
+FEEDBACKS = ("encoders", "truth")
 
 
 @dataclass(frozen=True)
@@ -55,21 +56,31 @@ class ControllerSettings:
         kind: `feedforward`, `computed_torque` or `pd`.
         bandwidth: Around the reference, in [Hz].
         damping: zeta, 1 is critical, dimensionless.
+        feedback: What it sees: `encoders`, read at its ticks (see `sight`), or the `truth` at any time.
+        rate: Its ticks a second, in [Hz]; None: about 1000, a multiple of the log's rate.
+        cutoff: Of the low-pass on velocities from encoders, in [Hz]; None: ten times the bandwidth.
     """
 
     kind: str = "feedforward"
     bandwidth: float = 10.0
     damping: float = 1.0
+    feedback: str = "encoders"
+    rate: float | None = None
+    cutoff: float | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in CONTROLLERS:
-            raise InputError(
-                f"controller '{self.kind}' is not known" + nearest(self.kind, CONTROLLERS),
-                remedy=f"use {', '.join(CONTROLLERS)}",
-            )
-        for name in ("bandwidth", "damping"):
-            if not 0.0 < getattr(self, name) < float("inf"):
-                raise InputError(f"controller: {name} {getattr(self, name):g} is not positive")
+        for what, name, valid in (
+            ("controller", self.kind, CONTROLLERS),
+            ("feedback", self.feedback, FEEDBACKS),
+        ):
+            if name not in valid:
+                raise InputError(
+                    f"{what} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+                )
+        for name in ("bandwidth", "damping", "rate", "cutoff"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < float("inf"):
+                raise InputError(f"controller: {name} {value:g} is not positive")
 
     @property
     def omega(self) -> float:
@@ -103,8 +114,15 @@ class PlantSettings:
             raise InputError(f"a tension of {self.tension:g} is none", remedy="give 0 or more, in N m or N")
 
 
-def substeps(rate: float, step: float) -> int:
-    """Integration steps from one logged sample to the next: none longer than `step`."""
+def substeps(rate: float, step: float, ticks: float | None = None) -> int:
+    """Integration steps from one logged sample to the next: none longer than `step`.
+
+    Args:
+        rate: Of the log, in [Hz].
+        step: The longest, in [s].
+        ticks: Of a controller, in [Hz], a whole multiple of the rate or a part of it: whole steps fit too.
+    """
     if not (rate > 0.0 and step > 0.0):
         raise InputError(f"rate {rate:g} Hz and step {step:g} s must both be positive")
-    return max(1, math.ceil(1.0 / (rate * step) - 1e-9))
+    fastest = max(rate, ticks or rate)
+    return max(1, math.ceil(1.0 / (fastest * step) - 1e-9)) * round(fastest / rate)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.dynamics.freedoms import freedoms_of
 from dynid.errors import InputError
 from dynid.excitation.friction import FrictionLaw
 from dynid.mechanism.mechanism import Mechanism
@@ -22,6 +23,10 @@ from dynid.plant.equalities import place_helper
 from dynid.plant.mujoco_model import PlantModel
 from dynid.plant.reference import Reference
 from dynid.plant.settings import ControllerSettings
+from dynid.plant.sight import Sight
+from dynid.plant.tables import term_tables
+
+_RANK_RTOL = 1e-9  # of the largest singular value of the equations: redundant ones
 
 
 class Stepper:
@@ -39,6 +44,7 @@ class Stepper:
         q: Float[Array, "q"],
         dq: Float[Array, "v"],
         laws: Mapping[str, FrictionLaw] | None = None,
+        efforts: Float[Array, "a"] | None = None,
     ) -> None:
         import mujoco
 
@@ -52,11 +58,15 @@ class Stepper:
         self.z = self.drives.at_rest
         self._elapsed, self._begun = 0.0, np.zeros(len(self.drives.owners))
         self._D = self._spread(self.drives.D)
+        self._terms = term_tables(robot, built.truth)
         self.tau = np.zeros(len(self._C))
         self._controller: Controller | None = None
         self._set(q, dq)
         self._mobility = self._constrained_mobility()
-        self.drives.set_width(self.felt(self._D), self.step)
+        self.drives.set_width(self.felt(self._D), self.step, efforts)
+        self._rubbing = (self._D, *self.drives.tables[1:])
+        self._loads = self.drives.loads
+        self._freedoms = freedoms_of(robot)
 
     def follow(
         self,
@@ -64,17 +74,22 @@ class Stepper:
         settings: ControllerSettings,
         believed: Mapping[str, float],
         payloads: tuple[str, ...],
-    ) -> None:
+        sight: Sight | None = None,
+    ) -> Controller:
         """Let a controller with these beliefs follow a reference."""
-        self._controller = followed(
-            self.built.mechanism,
-            reference,
-            settings,
-            self.felt(self._C),
-            believed,
-            payloads,
-            self.drives.width,
-        )
+        robot, felt, width = self.built.mechanism, self.felt(self._C), self.drives.width
+        return self.drive(followed(robot, reference, settings, felt, believed, payloads, width, sight))
+
+    def drive(self, controller: Controller) -> Controller:
+        """Let a controller drive the robot."""
+        self._controller = controller
+        controller.begin(*(x[None] for x in self.state), self.step)
+        return controller
+
+    @property
+    def state(self) -> tuple[Float[Array, "q"], Float[Array, "v"]]:
+        """All tree coordinates in dynid's order, shapes (n_q,) and (n_v,)."""
+        return np.array(self.data.qpos[self.built.at_q]), np.array(self.data.qvel[self.built.at_v])
 
     def prepare(self, t: float, n_steps: int) -> None:
         """Make the reference for the next `n_steps` steps: the two ends and the middle of each."""
@@ -82,20 +97,60 @@ class Stepper:
             times = t + 0.5 * self.step * np.arange(2 * n_steps + 1)
             self._controller.load(times)
 
-    def evaluate(self, stage: int) -> None:
+    def begin(self, stage: int, told: bool = False) -> None:
+        """Evaluate the state at the beginning of a step; its accelerations are those of the efforts that are
+        told, where they are asked for: half-way between the last ones and the new ones at a tick."""
+        control = self._controller
+        fresh = control is not None and control.tick(self._freedoms, stage, self.step)
+        if told and fresh and control is not None and control.memory is not None:
+            self.evaluate(stage, control.memory[5].mean(axis=0))
+            return
+        self.evaluate(stage)
+
+    def evaluate(self, stage: int, tau: Float[Array, "a"] | None = None) -> None:
         """Forces and accelerations of the present state; `stage` counts half steps since `prepare`."""
         data, v = self.data, self.data.qvel
-        if self._controller is not None:
-            self.tau = self._controller.efforts(stage, data.qpos[self.built.at_q], v[self.built.at_v])
+        if tau is not None:
+            self.tau = tau
+        elif self._controller is not None:
+            self.tau = self._controller.efforts(self._freedoms, stage, *self.state)
         s = self._D @ v
         z = self.z
         if self.drives.bends and self._elapsed:
             z = self.drives.bent(z, 0.5 * (self._begun + s), self._elapsed)
-        force = self.tau @ self._C - self.drives.resist(s, z) @ self._D
-        if self.drives.has_terms:
-            force[self.built.at_v] -= self.drives.terms(data.qpos[self.built.at_q], v[self.built.at_v])
+        resist = self.drives.resist(s, z)
+        force = self.tau @ self._C - resist @ self._D
+        if self.drives.loaded:
+            self._load(force, s, resist)
+        if self._terms is not None:
+            force -= self._declared(rubbing=False)
         data.qfrc_applied[:] = force
         self._mj.mj_forward(self.model, data)
+
+    def _load(self, force: Float[Array, "w"], s: Float[Array, "o"], resist: Float[Array, "o"]) -> None:
+        """Take load friction off the forces: of what reaches the freedoms, whatever holds the loops."""
+        from dynid.plant.drive_kernels import load_friction
+
+        self._mj.mj_fwdPosition(self.model, self.data)
+        J = self._equations()
+        _, sizes, Vt = np.linalg.svd(J, full_matrices=True)
+        rank = int((sizes > _RANK_RTOL * sizes.max(initial=0.0)).sum())
+        wearing = self._declared(rubbing=True) if self._terms is not None else np.zeros_like(force)
+        side = force - wearing
+        N = np.ascontiguousarray(Vt[rank:].T)
+        load_friction(self._rubbing, self._loads, self._C, N, self.tau, side, s, resist)
+        force[:] = side + wearing
+
+    def _declared(self, *, rubbing: bool) -> Float[Array, "w"]:
+        """Efforts of the declared columns against each coordinate; rubbing: of those that read a velocity."""
+        from dynid.plant.term_kernels import declared
+
+        q, dq = self.state
+        found = np.zeros(len(dq))
+        declared(self._terms, q, dq, rubbing, found)
+        out = np.zeros(self.model.nv)
+        out[self.built.at_v] = found
+        return out
 
     def advance(self, stage: int) -> None:
         """One Runge-Kutta step from an evaluated state, which began at `stage`."""
@@ -118,6 +173,8 @@ class Stepper:
         self._elapsed = 0.0
         if self.drives.bends:
             self.z = self.drives.bent(self.z, 0.5 * (self._begun + self._D @ data.qvel), h)
+        if self._controller is not None:
+            self._controller.remember(*self.state, h)
 
     def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
         """Inertia that velocities `rows` dq feel at the start, the others being free, SI."""
