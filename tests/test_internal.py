@@ -228,6 +228,20 @@ def test_nearly_singular_free_coordinates_are_told(free_motion) -> None:
     assert len(chosen.free) == 2
 
 
+def test_a_pose_solved_from_poor_coordinates_is_told_whatever_the_null_space() -> None:
+    robot = load_robot("cable4")
+    level = np.array([1.15, -0.15, -0.7, 1.0, 0.0, 0.0, 0.0])
+    still = np.zeros((200, 7))
+    whole = log_from_arrays(robot, np.arange(200) * 0.01, still + level, None, dq=still, ddq=still)
+    _, source, _ = rows_of(robot, whole, {"pose": "free", "free": ("x", "y"), "lengths": "estimate"})
+    [told] = [notice for notice in source.notices if notice.code == "free-singular"]
+    assert "the pose is solved from pose_x, pose_y" in told.text
+    assert "the whole pose" in told.remedy
+    for way in ("measured", "projected"):
+        _, source, _ = rows_of(robot, whole, {"pose": way, "lengths": "estimate"})
+        assert not source.notices
+
+
 def test_two_cables_leave_four_freedoms() -> None:
     motion = locked_motion_of(without_cables(load_robot("cable4"), ["cable3", "cable4"]))
     assert motion.count == 4

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
+from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
@@ -33,6 +34,7 @@ _STATES = 120
 _MOST_CANDIDATES = 64
 # A free coordinate that moves less than a tenth of a unit motion multiplies its noise by ten.
 _NEARLY_SINGULAR = 10.0
+_WHOLE = "use the whole pose where the log has it (pose: projected), else measure angles of the platform too"
 _TURNED = 0.3  # cosine of the angle beyond which one reference no longer serves a run
 
 
@@ -121,20 +123,30 @@ class InternalRows(MovingRows):
     def _doubts(
         self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: Sequence[float]
     ) -> list[Notice]:
-        log, told = self.motion.log.name, []
-        worst = float(self._free_motion.conditions(bases, self._free).max())
-        if self._by_free and worst > _NEARLY_SINGULAR:
-            names = ", ".join(mechanism.coordinates[i] for i in self._free)
-            best = self._free_motion.free_indices(AUTO, bases)
-            better = self._free_motion.conditions(bases, best).max() < worst / 3.0
-            text = f"the free coordinates {names} are nearly singular in log '{log}': a unit motion moves"
-            text += f" them by {1.0 / worst:.2g} only, and their noise grows {worst:.2g} times"
-            others = f", or free: [{', '.join(mechanism.coordinates[i] for i in best)}]" if better else ""
-            told.append(Notice("free-singular", text, f"nullspace: orthonormal{others}"))
+        told = list[Notice]()
+        # A pose that is measured as a whole shows any motion.
+        measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
+        solved_from = [i for i in measured if i not in self._free_motion.cables]
+        poor = self._singular(bases, solved_from, "noise and errors of the lengths grow")
+        told += [Notice("free-singular", f"the pose is solved from {one}", _WHOLE) for one in poor]
+        poor = self._singular(bases, self._free, "noise grows") if self._by_free else []
+        best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))
+        remedy = f"nullspace: orthonormal, or free: [{best}]"
+        told += [Notice("free-singular", f"rows are per velocity of {one}", remedy) for one in poor]
         if turned and not self._by_free:
-            text = f"the free motion of log '{log}' turns by more than 70 degrees in {len(turned)} run(s)"
+            text = f"the free motion of log '{self.motion.log.name}' turns by more than 70 degrees"
+            text += f" in {len(turned)} run(s)"
             told.append(Notice("free-turned", text, "split the log into shorter runs"))
         return told
+
+    def _singular(self, bases: Float[Array, "n v k"], by: Sequence[int], grows: str) -> list[str]:
+        """What to say where some coordinates hardly move with the free motion; nothing elsewhere."""
+        worst = float(self._free_motion.conditions(bases, by).max())
+        if worst <= _NEARLY_SINGULAR:
+            return []
+        names = ", ".join(self._free_motion.mechanism.coordinates[i] for i in by)
+        text = f"{names}, nearly singular in log '{self.motion.log.name}': a unit motion moves them by"
+        return [f"{text} {1.0 / worst:.2g} only, and their {grows} {worst:.2g} times"]
 
     def _words(self, mechanism: Mechanism) -> str:
         if not self._by_free:
