@@ -16,7 +16,6 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.report.json_file import read_result
 from dynid.statistics.estimate import Estimate
 
-
 # A row filter passes this share of the band that is left after decimation (`FilterSettings.rows`).
 _PASSED = 0.8
 
@@ -58,7 +57,7 @@ def known_information(
 
 
 def _samples_per_row(estimate: Estimate) -> float:
-    """Samples of white noise that a row averages: rows are low-passed and thinned, and quieter by its root."""
+    """Samples of white noise that a row averages: being low-passed and thinned, it is quieter by its root."""
     decimate = estimate.provenance.get("options", {}).get("filter", {}).get("decimate") or 1
     return decimate / _PASSED if decimate > 1 else 1.0
 
