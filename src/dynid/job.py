@@ -340,17 +340,10 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
         return _free_log(source, mechanism, experiment)
     if isinstance(source, Log):
         return source
-    entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
     if model.tabular:
-        return read_wrench_table(entry, mechanism, wrench_settings(experiment.wrench), experiment.columns)
-    return read_log(
-        entry,
-        mechanism,
-        columns=experiment.columns,
-        angles=experiment.angles,
-        cutoff=experiment.filter.cutoff,
-        drop_bad_rows=experiment.drop_bad_rows,
-    )
+        settings = wrench_settings(experiment.wrench)
+        return read_wrench_table(_entry(source), mechanism, settings, experiment.columns)
+    return _read(source, mechanism, experiment)
 
 
 def _free_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
@@ -358,18 +351,28 @@ def _free_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -
     settings = internal_settings(experiment.internal)
     if isinstance(source, Log):
         return free_motion_log(source, mechanism, settings)
-    entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
-    read = read_log(
-        entry,
+    choose = partial(reading_robot, mechanism, settings)
+    read = _read(source, mechanism, experiment, need_effort=False, choose=choose)
+    return free_motion_log(read, mechanism, settings)
+
+
+def _read(
+    source: str | os.PathLike[str] | LogEntry, mechanism: Mechanism, experiment: Experiment, **options: Any
+) -> Log:
+    """A log file, read as the experiment says; `options` of `read_log` come on top."""
+    return read_log(
+        _entry(source),
         mechanism,
         columns=experiment.columns,
         angles=experiment.angles,
         cutoff=experiment.filter.cutoff,
         drop_bad_rows=experiment.drop_bad_rows,
-        need_effort=False,
-        choose=partial(reading_robot, mechanism, settings),
+        **options,
     )
-    return free_motion_log(read, mechanism, settings)
+
+
+def _entry(source: str | os.PathLike[str] | LogEntry) -> LogEntry:
+    return source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
 
 
 def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:
