@@ -187,6 +187,22 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     quiet = System(parameters(2), tuple(groups[:1] + groups[3:]))
     assert not list(outlying_runs(quiet, chi))
     assert not list(bursts(quiet, chi, {}))
+    assert "hand on the platform" in next(outlying_runs(system, chi, free=True)).remedy
+
+
+def test_rounding_of_a_perfect_simulation_accuses_no_run() -> None:
+    rng = np.random.default_rng(1)
+    chi = np.array([1.0, 2.0])
+    groups = []
+    for run in range(4):
+        W = rng.standard_normal((400, 2))
+        # 1e-9 and 1e-8 of the measured side: a formula of differentiation, no fault.
+        Y = W @ chi + (1e-8 if run == 2 else 1e-9) * rng.standard_normal(400)
+        Y[:10] += 1e-7
+        groups.append(group(W, Y, log=f"run{run}", blocks=40))
+    system = System(parameters(2), tuple(groups))
+    assert not list(outlying_runs(system, chi))
+    assert not list(bursts(system, chi, {f"run{i}": [0.0] for i in range(4)}))
 
 
 @pytest.mark.parametrize(("colour", "low", "high"), [(0.0, 0.0, 0.1), (0.995, 0.9, 1.0)])

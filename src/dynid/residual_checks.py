@@ -66,7 +66,7 @@ def residual_checks(job: Job, data: BaseSystem, chi: Float[Array, "p"], experime
     free = job.reference is not None
     tests, notices, untested = ([], [], ()) if free else _suspects(job, data, chi, experiment)
     told = [
-        *outlying_runs(data.source, chi),
+        *outlying_runs(data.source, chi, free),
         *bursts(data.source, chi, _starts(job)),
     ]
     white, coloured = whiteness(job.sources, job.filters, chi, experiment.uncertainty.method)

@@ -30,15 +30,22 @@ _LAGS = 10
 # Rows are correlated by their filter up to here; further lags are independent of each other.
 _STRIDE = 3
 _COLOURED = 1e-3
+# Of the measured side: what a simulation without noise leaves is no fault of any run.
+_PERFECT = 1e-6
+_CAUSES = (
+    "a payload mounted otherwise (turned on its flange), another tool, a collision, or a run of another robot"
+)
+_FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or a cable whose points are not as described"
 _MOST_SAMPLES = 65_536
 
 
-def outlying_runs(system: System, chi: Float[Array, "p"]) -> Iterator[Notice]:
+def outlying_runs(system: System, chi: Float[Array, "p"], free: bool = False) -> Iterator[Notice]:
     """Runs whose residual of one effort is far above that of the other runs.
 
     Args:
         system: Over the standard parameters, with its blocks.
         chi: Standard parameters, shape (p,), SI.
+        free: Whether the runs are free motions on locked cables.
     """
     found: dict[str, dict[tuple[str, int], list[float]]] = {}
     for group in system.groups:
@@ -62,8 +69,7 @@ def outlying_runs(system: System, chi: Float[Array, "p"]) -> Iterator[Notice]:
         yield Notice(
             "outlying-run",
             f"the residual of one run is far above that of the others: {shown}",
-            "look for a payload mounted otherwise (turned on its flange), another tool, a collision, or a run"
-            " of another robot; or leave that run out",
+            f"look for {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
         )
 
 
@@ -99,12 +105,19 @@ def bursts(system: System, chi: Float[Array, "p"], starts: Mapping[str, Sequence
 
 
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
-    """Place, rms of the residual and number of rows of every block."""
+    """Place, rms of the residual and number of rows of every block; rounding counts as equal everywhere."""
     own = chi[group.columns]
+    floor = _PERFECT * np.sqrt(
+        sum(float(np.sum(block.Y**2)) for block in group.blocks) / max(group.n_rows, 1)
+    )
     return [
-        (place, float(np.linalg.norm(block.Y - block.W @ own)) / np.sqrt(block.n_rows), block.n_rows)
+        (place, max(_rms(block.Y - block.W @ own, block.n_rows), float(floor)), block.n_rows)
         for place, block in zip(group.places, group.blocks, strict=True)
     ]
+
+
+def _rms(error: Float[Array, "k"], n_rows: int) -> float:
+    return float(np.linalg.norm(error)) / float(np.sqrt(n_rows))
 
 
 def whiteness(
@@ -144,7 +157,7 @@ def whiteness(
         "not-white",
         f"the residuals of {shown} are correlated in time, but the classical uncertainty takes them as white:"
         " its intervals are too small",
-        "use uncertainty: cluster (the default), which takes them as they are",
+        "use uncertainty: cluster or bootstrap, which take them as they are",
     )
     return tests, [notice]
 
