@@ -35,7 +35,7 @@ _PERFECT = 1e-6
 _CAUSES = (
     "a payload mounted otherwise (turned on its flange), another tool, a collision, or a run of another robot"
 )
-_FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or a cable whose points are not as described"
+_FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or wrong points of a cable"
 _MOST_SAMPLES = 65_536
 
 
