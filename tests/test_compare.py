@@ -336,3 +336,56 @@ def test_stribeck_speeds_are_read_by_name_or_glob(file) -> None:
     file.write_text(with_term + "stribeck: {a: 0}\n")
     with pytest.raises(InputError, match="not positive"):
         load_robot(file)
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A robot without priors, whose bodies can grow: of link masses only sums act."""
+    path = tmp_path / "bare.yaml"
+    path.write_text(PENDULUM[: PENDULUM.index("bodies:")])
+    return load_robot(path)
+
+
+def test_a_set_that_does_not_exist_is_told_and_not_replaced_by_the_linear_fit(bare) -> None:
+    found = compare_logs(
+        bare, [recorded(bare)], Experiment(robot=bare), estimators=("wls", "consistent"), last=0.25
+    )
+    assert found["wls"].held_out_percent is not None
+    assert found["consistent"].held_out_percent is None
+    assert "bodies can grow" in found["consistent"].failed
+    (told,) = found.warnings
+    assert (told.code, "mass" in told.remedy) == ("not-compared", True)
+
+
+def test_folds_without_a_result_are_told_beside_the_estimate(bare) -> None:
+    asked = Experiment(robot=bare, estimator="consistent", cross_validate=2)
+    with pytest.raises(NoResultError, match="bodies can grow") as caught:
+        identify_logs(bare, [recorded(bare)], (), asked)
+    assert "bodies can grow" in caught.value.estimate.choices["cross-validation"]
+
+
+def test_equals_leave_the_first_line_in_place() -> None:
+    """A tie is no reason to change: neither by parameters nor by a hair of error."""
+    lines = [
+        Line("wls", n_parameters=9, held_out_percent=1.001),
+        Line("tls", n_parameters=9, held_out_percent=1.0),
+    ]
+    assert recommend(lines) == (
+        "wls",
+        "take wls: held-out error 1 %, and nothing else is more than 5 % better",
+    )
+    fewer = [*lines, Line("few", n_parameters=5, held_out_percent=1.03)]
+    label, words = recommend(fewer)
+    assert label == "few"
+    assert "2.9 % more than wls with -4 parameters" in words
+
+
+def test_results_of_different_robots_are_told_apart(file, bare, robot) -> None:
+    found = [
+        identify_logs(one, [recorded(one)], [recorded(one, seed=2)], Experiment(robot=one))
+        for one in (robot, replace(bare, name="other"))
+    ]
+    compared = compare_results(found)
+    assert compared.recommended == ""
+    assert "robots-differ" in [notice.code for notice in compared.warnings]
+    assert all(line.change_percent is None for line in compared.lines)

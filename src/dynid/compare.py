@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dynid.crossvalidation import cross_validate
-from dynid.errors import DynidError, InputError
+from dynid.errors import DynidError, InputError, NoResultError
 from dynid.estimator.estimator import estimator_named, solve_weighted
+from dynid.estimator.physical import NO_SET_REMEDY
 from dynid.estimator.wls import Weights
 from dynid.experiment import Experiment, from_plain
 from dynid.folds import FOLDS, Fold, folds, last_part
@@ -151,11 +152,11 @@ def compare_logs(
     told: list[Notice] = []
     solved: list[Solved | None] = []
     for candidate in candidates:
-        line, fit = _line(candidate, logs, parts, plans, progress)
+        line, fit, remedy = _line(candidate, logs, parts, plans, progress)
         lines.append(line)
         solved.append(fit)
         if line.failed:
-            told.append(Notice("not-compared", f"{line.label}: {line.failed}", "see the message"))
+            told.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
     with single_threaded_blas():
         lines = _judged(lines, solved)
     label, words = recommend(lines)
@@ -222,19 +223,23 @@ def _line(
     parts: Sequence[Fold],
     plans: Sequence[MotionPlan],
     progress: Progress | None,
-) -> tuple[Line, Solved | None]:
-    """Held-out errors of a candidate, and its fit to all data; what fails is told, not hidden."""
+) -> tuple[Line, Solved | None, str]:
+    """Held-out errors of a candidate, and its fit to all data; or what failed, and a remedy."""
     robot, own = candidate.mechanism, candidate.experiment
     line = Line(candidate.label, own.model or robot.model, own.estimator, drive_words(robot))
     try:
         errors = cross_validate(robot, parts, own, plans, progress)
         with single_threaded_blas():
             fit = solve_logs(robot, logs, own, progress, plans)
+        if fit.failure:
+            raise NoResultError(fit.failure)
+    except InputError as error:
+        return replace(line, failed=error.text), None, error.remedy or ""
     except DynidError as error:
-        return replace(line, failed=error.text if isinstance(error, InputError) else str(error)), None
+        return replace(line, failed=str(error)), None, _remedy(own)
     total = errors.total
     used = fit.solution if fit.reduced is None else fit.reduced.solution
-    return replace(
+    line = replace(
         line,
         n_parameters=len(used.chi),
         fit_percent=fit_of(fit.data, used).residual_percent,
@@ -242,7 +247,15 @@ def _line(
         effort_percent=total.effort_percent,
         by_effort=total.by_effort,
         folds=tuple(one.percent for one in errors.errors),
-    ), fit
+    )
+    return line, fit, ""
+
+
+def _remedy(experiment: Experiment) -> str:
+    """Where a fit has no result: what its estimator lacks, or who says more."""
+    if experiment.estimator == "consistent":
+        return NO_SET_REMEDY
+    return f"'dynid identify' with estimator: {experiment.estimator} says more"
 
 
 def drive_words(robot: Mechanism) -> str:

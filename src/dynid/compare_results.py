@@ -50,24 +50,39 @@ def compare_results(
             text = f"{label}: {', '.join(reused)} was also used for its identification"
             told.append(Notice("validation-not-independent", text, "compare on logs that none of them used"))
         lines.append(_line(label, estimate, checked))
+    apart = _apart(found, own=not logs)
+    lines, told = lines if apart else _changed(lines), told + apart
+    chosen, words = ("", "") if told else recommend(lines)
+    if not chosen and not told:
+        words = "no line has been predicted on other logs: give some with --log"
+    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations of the results themselves"
+    parameters = side_by_side(found)
+    robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
+    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
+
+
+def _changed(lines: list[Line]) -> list[Line]:
+    """With the change of their error against the first line."""
     first = lines[0]
-    lines = [
+    return [
         replace(line, change_percent=100.0 * (line.effort_percent / first.effort_percent - 1.0))
         if line is not first and line.effort_percent is not None and first.effort_percent
         else line
         for line in lines
     ]
-    chosen, words = ("", "") if told else recommend(lines)
-    if not chosen and not told:
-        words = "no line has been predicted on other logs: give some with --log"
-    if not logs and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:
+
+
+def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
+    """Why errors do not compare where each result tells its `own`: other robots, or other logs."""
+    robots = list(dict.fromkeys(estimate.robot for estimate in found))
+    if own and len(robots) > 1:
+        text = f"the results are of robots with different names, {', '.join(robots)}: their errors cannot be"
+        remedy = "if it is one robot described twice, give logs that both predict with --log"
+        return [Notice("robots-differ", f"{text} compared", remedy)]
+    if own and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:
         text = "the results were validated on different logs: their errors cannot be compared"
-        told.append(Notice("logs-differ", text, "give the logs to predict with --log"))
-        chosen, words = "", ""
-    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations of the results themselves"
-    parameters = side_by_side(found)
-    robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
-    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
+        return [Notice("logs-differ", text, "give the logs to predict with --log")]
+    return []
 
 
 def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.errors import InputError, NoResultError
 from dynid.experiment import Experiment
 from dynid.folds import Fold
 from dynid.job import Job, Progress, row_filters
@@ -119,7 +119,7 @@ def cross_validate(
     plans: Sequence[MotionPlan],
     progress: Progress | None = None,
 ) -> CrossValidation:
-    """Fit each fold as the experiment asks, and predict what it holds out.
+    """Fit each fold as the experiment asks, and predict what it holds out; refused where a fit fails.
 
     Args:
         mechanism: The robot.
@@ -133,6 +133,8 @@ def cross_validate(
         with single_threaded_blas():
             own, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
             solved = solve_logs(mechanism, fold.fitted, experiment, progress, own)
+            if solved.failure:
+                raise NoResultError(f"{fold.name}: {solved.failure}")
             errors.append(held_out_error(solved.job, solved.chi, fold.held_out, experiment, others))
     # Simulations of every fold would take as long as all folds together many times over.
     refined = isinstance(experiment.refine, RefineSettings)

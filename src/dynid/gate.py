@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.crossvalidation import CrossValidation, HeldOut, cross_validate, held_out_error
-from dynid.errors import InputError
+from dynid.errors import InputError, NoResultError
 from dynid.experiment import Experiment
 from dynid.folds import FOLDS, Fold, folds
 from dynid.info import known_columns
@@ -65,7 +65,12 @@ def judge(
     count = experiment.cross_validate or (FOLDS if experiment.gate and not validate else None)
     parts = folds(logs, count) if count else ()
     if parts:
-        found = cross_validate(mechanism, parts, replace(experiment, gains=None), solved.job.plans, progress)
+        plain = replace(experiment, gains=None)
+        try:
+            found = cross_validate(mechanism, parts, plain, solved.job.plans, progress)
+        except NoResultError as error:
+            choices["cross-validation"] = f"failed; {error}"
+            return Gate(choices, f"the gate cannot be judged; {error}" if experiment.gate else "")
         choices["cross-validation"] = found.words
     if experiment.gate is None:
         return Gate(choices)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.system import BaseSystem, base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.estimator.solution import Solution
+from dynid.estimator.solution import CONVERGED, Solution
 from dynid.experiment import Experiment
 from dynid.job import Job, Progress, build_system, prepare
 from dynid.linear import base_of
@@ -71,6 +71,14 @@ class Solved:
     def solution(self) -> Solution:
         """Over all parameters seen."""
         return self.real.solution
+
+    @property
+    def failure(self) -> str:
+        """Why the parameters are not those that were asked for; empty if they are."""
+        if self.solution.status == CONVERGED:
+            return ""
+        name, passes = self.settled.experiment.estimator, self.solution.iterations
+        return self.real.failure or f"'{name}' has not converged after {passes} iterations"
 
 
 def solve_logs(

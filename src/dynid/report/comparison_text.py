@@ -74,7 +74,7 @@ def cell(line: Line, name: str) -> str:
     """One figure of a line as text."""
     value = getattr(line, name)
     if name == "label":
-        return f"{value}: {line.failed}" if line.failed else str(value)
+        return f"{value} (failed)" if line.failed else str(value)
     if value is None:
         return "-"
     if name == "n_parameters":

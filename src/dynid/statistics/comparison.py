@@ -178,7 +178,7 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
         return "", "nothing to choose from"
     best = min(known, key=lambda line: line.error or 0.0)
     good = [line for line in known if (line.error or 0.0) <= (best.error or 0.0) * (1.0 + WORTH)]
-    chosen = min(good, key=lambda line: (line.n_parameters or 0, line.error or 0.0))
+    chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the one that stands first
     first = known[0]
     text = f"take {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
@@ -187,10 +187,10 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     else:
         change = 100.0 * (1.0 - (chosen.error or 0.0) / max(first.error or 0.0, np.finfo(float).tiny))
         more = (chosen.n_parameters or 0) - (first.n_parameters or 0)
-        text += f", {change:.0f} % less than {first.label}"
+        text += f", {abs(change):.2g} % {'less' if change >= 0.0 else 'more'} than {first.label}"
         text += f" with {more:+d} parameters" if more else ""
-    if best is not chosen:
-        more = (best.n_parameters or 0) - (chosen.n_parameters or 0)
+    more = (best.n_parameters or 0) - (chosen.n_parameters or 0)
+    if more > 0:
         gain = 100.0 * (1.0 - (best.error or 0.0) / max(chosen.error or 0.0, np.finfo(float).tiny))
         text += f"; {best.label} is {gain:.1f} % better still, for {more:+d} parameters: not worth it"
     if chosen.p is not None:
