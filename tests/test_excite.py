@@ -214,6 +214,30 @@ def test_friction_that_nobody_gave_is_told_where_efforts_are_limited(tmp_path: P
         excite(pair(tmp_path), replace(QUICK, prior=str(tmp_path / "bad.yaml")))
 
 
+def test_limits_that_nothing_is_held_to_are_told(tmp_path: Path) -> None:
+    text = TWO_LINKS.replace("TAU", "60").replace("limits:", "limits:\n  singularity: {condition: 30}")
+    text = text.replace('drive: {"*": [Fv, Fs]}', "")
+    motors = "actuators:\n  - {name: belt, on: {elbow: 2}}\n  - {name: shoulder, on: {shoulder: 1}}\n"
+    file = tmp_path / "belt.yaml"
+    file.write_text(text + "  belt: {dq: 3, tau: 30}\n" + motors)
+    found = excite(str(file), replace(QUICK, starts=1, hops=0))
+    (notice,) = found.notices
+    assert notice.code == "limits-unused"
+    assert notice.text.endswith("singularity.condition")
+    # The motor of the belt turns twice as fast as the elbow, and its limit is the tighter one.
+    kept = {(one.name, one.kind): one for one in found.limits}
+    assert kept["belt", "dq"].margin_percent >= 0.0
+    assert kept["belt", "effort"].margin_percent >= 0.0
+    speed = np.abs(found.motion.dq(np.linspace(0.0, 4.0, 4001))[:, found.names.index("elbow")]).max()
+    assert 1.2 < speed <= 1.5
+
+
+def test_sigma_for_another_model_is_told() -> None:
+    _, notices = plan_inputs("evra", QUICK)
+    assert [one.code for one in notices] == ["promised-by-another-model"]
+    assert "'power', not for 'energy'" in notices[0].text
+
+
 def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
     # An arm near the horizontal: holding it takes several N m at every pose.
     text = TWO_LINKS.replace("TAU", "0.5").replace("q: [-2, 1]", "q: [-0.5, 0.5]")

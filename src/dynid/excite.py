@@ -20,10 +20,10 @@ from dynid.errors import InputError
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.measured import measured_motion
 from dynid.excitation.optimal.between import fine_motion
-from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses
+from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses, unkept_limits
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.multistart import run_starts
-from dynid.excitation.optimal.predicted import PROMISED_MODELS, Promise, promise
+from dynid.excitation.optimal.predicted import PROMISED_BY, Promise, promise
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.series import Series
 from dynid.excite_after import known_information
@@ -139,9 +139,14 @@ def plan_inputs(
             robot, mechanism, base, after, settings.ties, settings.payloads
         )
     noise = noise_of(mechanism, settings, measured_noise)
-    if mechanism.model not in PROMISED_MODELS:
-        text = f"sigma is foretold for model 'inverse', not for '{mechanism.model}' of the robot file"
-        notices = (*notices, Notice("promised-by-inverse", text, "rehearse the experiment: dynid rehearse"))
+    promised = PROMISED_BY.get(mechanism.model, "inverse")
+    if promised != mechanism.model:
+        more = ", whose windows tell less (sigma about twice as large)" if promised == "power" else ""
+        text = (
+            f"sigma is foretold for model '{promised}', not for '{mechanism.model}' of the robot file{more}"
+        )
+        remedy = "dynid rehearse tells it for the experiment as it will be identified"
+        notices = (*notices, Notice("promised-by-another-model", text, remedy))
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     return PlanInputs(robot, settings, noise, chi, rows), notices
 
@@ -228,6 +233,13 @@ def _finished(
     x = plan.problem.blocks.coefficients(z)
     fine = fine_motion(plan.path, plan.family, x, len(plan.problem.t), plan.exact)
     uses = linear_uses(plan.family, plan.box, x) + ([] if fine is None else soft_uses(plan.exact, fine))
+    missed = unkept_limits(plan.mechanism, uses)
+    if inputs.chi is None:  # told already
+        missed = [one for one in missed if not one.endswith(".tau")]
+    if missed:
+        text = f"limits that do not act on what this motion moves were not kept: {', '.join(missed)}"
+        remedy = "give `tau` of motors, and ranges of joints, motors and bodies"
+        notices = (*notices, Notice("limits-unused", text, remedy))
     rate = inputs.settings.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate
     states = plan.states(z, t)

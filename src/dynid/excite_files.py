@@ -26,6 +26,7 @@ from dynid.excitation.optimal.figures import (
     tip_of,
     use_figure,
 )
+from dynid.excitation.optimal.predicted import PROMISED_BY
 from dynid.excitation.optimal.spline import SplineMotion
 from dynid.excitation.point_to_point import PointToPoint
 from dynid.excite import Excitation
@@ -209,7 +210,8 @@ def report_page(found: Excitation) -> str:
     ]
     limits = [f"{one.name}: {one.kind}" for one in found.limits]
     values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
-    model = ", identified by the power model" if plan.mechanism.model == "power" else ""
+    promised = PROMISED_BY.get(plan.mechanism.model, "inverse")
+    model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
         "excitation.html",
         (source("figures.js"), source("animation.js")),

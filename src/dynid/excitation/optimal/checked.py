@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from dynid.excitation.optimal.between import FineMotion, worst_between
 from dynid.excitation.optimal.box import RATES, Box
 from dynid.excitation.optimal.families import Family
 from dynid.excitation.optimal.soft import SoftLimits
+from dynid.excitation.optimal.soft_joints import NEARNESS
+from dynid.mechanism.mechanism import Mechanism
 
 DENSER = 20  # of the grid on which linear limits are set
 
@@ -71,3 +74,16 @@ def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
         left = min(-100.0 * excess, other.margin_percent if other else np.inf)
         found[key] = LimitUse(side.name, side.kind, side.low, side.high, least, most, left)
     return list(found.values())
+
+
+def unkept_limits(mechanism: Mechanism, uses: Sequence[LimitUse]) -> list[str]:
+    """Limits of the robot file that no motion was held to, in its own words."""
+    kept = {(one.name, one.kind) for one in uses}
+    near = any(one.kind == NEARNESS for one in uses)
+    missed = []
+    for name, own in mechanism.limits.items():
+        for key in own:
+            known = near if name == "singularity" else (name, "effort" if key == "tau" else key) in kept
+            if not known:
+                missed.append(f"{name}.{key}")
+    return missed

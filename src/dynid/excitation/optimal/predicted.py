@@ -19,7 +19,9 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.model import MODELS
 from dynid.regressor.regressor import tree_matrix
 
-PROMISED_MODELS = ("inverse", "power")
+# Model of a robot -> the one whose sigma is foretold. Windows of `energy` average rows of `power`; how long
+# they are is chosen from the spectrum of a log, which nobody has yet.
+PROMISED_BY = {"inverse": "inverse", "power": "power", "energy": "power"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +57,11 @@ def promise(
         states: Of the motion at evenly spaced samples.
         sigma: Noise of every motor, shape (a,), in [N m] or [N].
         weight: Recorded samples per sample given.
-        model: One of PROMISED_MODELS; others are judged as `inverse`.
+        model: Of the robot, see PROMISED_BY; others are judged as `inverse`.
         known: Information of data already recorded, shape (b, b).
     """
     robot = path.mechanism
-    D = _directions(path, states, model if model in PROMISED_MODELS else "inverse")
+    D = _directions(path, states, PROMISED_BY.get(model, "inverse"))
     W = tree_matrix(robot, states.q, states.dq, states.ddq, mounted=mounted) @ base.S
     rows = np.einsum("nvk,nvb->nkb", D, W)
     J = np.einsum("av,nvk->nak", robot.actuator_map, D) * sigma[:, None]

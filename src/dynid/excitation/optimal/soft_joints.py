@@ -16,6 +16,7 @@ from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.ranking import speed_bound, symmetric_range
 from dynid.kinematics.sensors import sensors_of
 
+NEARNESS = "distance to singularity (condition number)"
 _DIFFERENCE = 1e-6
 
 
@@ -114,10 +115,7 @@ class Singularity:
         ]
         self._seen = [(name, C) for name, C in _different(used) if len(C) >= path.assembly.dof]
         self._units = path.assembly.units
-        self.sides = tuple(
-            Side("distance to singularity (condition number)", name, None, most, True)
-            for name, _ in self._seen
-        )
+        self.sides = tuple(Side(NEARNESS, name, None, most, True) for name, _ in self._seen)
 
     def reached(self, side: Side, h: float) -> float:
         """The condition number."""
