@@ -91,7 +91,8 @@ def test_summary_of_the_estimate_prints(capsys):
         (0.0, 0.02, "0.000"),
         (-5e-20, 0.0009, "0.00000"),
         (2.5e7, 1e5, "2.500e+07"),
-        (0.1235, 2e-18, "1.235000000e-01"),  # exact data: what the parameter is called must stay visible
+        (0.1235, 2e-18, "0.12350000"),  # exact data: what the parameter is called must stay visible
+        (3.99999621e-4, 6.4e-11, "4.00000e-04"),
     ],
 )
 def test_values_have_the_digits_their_sigma_supports(value, sigma, shown):

@@ -6,7 +6,8 @@ import math
 
 from dynid.statistics.estimate import ParameterEstimate
 
-_MOST_DIGITS = 9  # behind the point of a power of ten: exact data would fill the line with noise
+_MOST_DIGITS = 5  # behind the point of a power of ten: exact data would fill the line with noise
+_MOST_FIGURES = 8  # of a plain number, for the same reason
 _MOST_DECIMALS = 6  # beyond these, small values read better with a power of ten
 
 
@@ -22,11 +23,10 @@ def value_text(value: float, sigma: float | None) -> str:
     if not sigma or not math.isfinite(sigma):
         return number(value)
     last_digit = math.floor(math.log10(sigma)) - 1
-    decimals = max(0, -last_digit)
-    is_plain = decimals <= _MOST_DECIMALS or abs(value) >= 1e-3
-    if is_plain and abs(value) < 1e6 and decimals <= 2 * _MOST_DECIMALS:
-        return f"{value:z.{decimals}f}"
     size = math.floor(math.log10(abs(value))) if value else last_digit
+    decimals = max(0, -last_digit)
+    if 1e-3 <= abs(value) < 1e6 or (decimals <= _MOST_DECIMALS and abs(value) < 1e6):
+        return f"{value:z.{min(decimals, max(0, _MOST_FIGURES - 1 - size))}f}"
     return f"{value:.{min(max(0, size - last_digit), _MOST_DIGITS)}e}"
 
 
