@@ -21,7 +21,7 @@ _OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_
 
 
 @inner
-def _cos_sin(x):
+def _cos_sin(x: Any) -> None:
     """The library's functions: for one number there is no vector to fill."""
     c, s = np.cos(x[0]), np.sin(x[0])
     x[0] = c

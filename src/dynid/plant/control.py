@@ -122,7 +122,7 @@ class Controller:
             return False
         done, last = self.memory[6].tolist()
         if done % self.ticks(step) or done == last:
-            return done == last
+            return bool(done == last)
         own = (freedoms.closure.tables, freedoms.plan.tables, self.model, self.tables)
         noise = self.noise[done // self.ticks(step)]
         tick_once(*own, self.memory, self.wanted[stage], self.extra[stage], noise)

@@ -83,7 +83,8 @@ class Stepper:
     def drive(self, controller: Controller) -> Controller:
         """Let a controller drive the robot."""
         self._controller = controller
-        controller.begin(*(x[None] for x in self.state), self.step)
+        q, dq = self.state
+        controller.begin(q[None], dq[None], self.step)
         return controller
 
     @property
