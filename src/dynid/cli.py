@@ -42,6 +42,9 @@ class Commands(click.Group):
             ctx.exit(error.exit_code)
         except BrokenPipeError:
             raise
+        except MemoryError as error:
+            _complain(f"not enough memory{': ' if str(error) else ''}{error}; nothing was written")
+            ctx.exit(InputError.exit_code)
         except OSError as error:
             _complain(str(error))
             ctx.exit(InputError.exit_code)
@@ -280,8 +283,12 @@ def predict(
     from dynid.report.text import print_prediction
 
     file = out or Path(f"{trajectory.stem}_efforts.csv")
-    if file.resolve() == trajectory.resolve():
+    own = result / "result.json" if result.is_dir() else result
+    if file.resolve() in (trajectory.resolve(), own.resolve()):
         raise InputError("would be overwritten by its own efforts", file=file, remedy="choose another --out")
+    if file.suffix.lower() != ".csv":
+        text = f"efforts are written as .csv, not as '{file.suffix}'"
+        raise InputError(text, file=file, remedy="rename --out")
     prediction = predict_efforts(
         result, trajectory, robot=robot, payloads=payloads, tension=tension, body=body
     )
@@ -306,7 +313,10 @@ def _experiment(
     if file is not None:
         if robot or logs or unseen:
             raise click.UsageError("an experiment file names its own robot and logs")
-        return replace(read_experiment(file), **chosen)
+        asked = read_experiment(file)
+        if chosen.get("estimator") not in (None, asked.estimator):
+            chosen["estimator_options"] = {}  # the file's are those of another one
+        return replace(asked, **chosen)
     if robot is None or not logs:
         raise click.UsageError("give an experiment file, or --robot with at least one --log")
     return Experiment(
@@ -361,7 +371,10 @@ def _names(text: str | None) -> tuple[str, ...] | None:
         return None
     if text.strip() == "none":
         return ()
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise click.UsageError(f"'{text}' names nothing; give names with commas between them")
+    return names
 
 
 def _complain(message: str) -> None:

@@ -42,7 +42,7 @@ from dynid.notices import Notice
 from dynid.projection.internal import InternalRows, is_homogeneous
 from dynid.projection.internal_log import free_motion_log, measuring_robot, reading_robot
 from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
-from dynid.projection.normalised import NormalisedRows, Reference
+from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.projection.wrench import WrenchRows
@@ -208,6 +208,7 @@ def prepare(
         told = (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
         return replace(job, notices=told)
     unit = referred(robot, parameters, [log.payloads for log in logs])
+    directions = per_mass_rows(directions, unit.reference)
     job = join(unit.robot, model, parameters, directions, plans, logs, experiment, unit.reference)
     return replace(job, notices=unit.notices)
 
@@ -348,6 +349,13 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
 
 def _free_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
     """A log of free motion, with the coordinates that the experiment wants of it."""
+    if not mechanism.cables:
+        raise InputError(
+            f"model 'internal' is for robots that swing on locked cables, and '{mechanism.name}' has none",
+            file=experiment.file or mechanism.file,
+            place="model",
+            remedy="choose model: inverse, power or energy, or describe `cables:`",
+        )
     settings = internal_settings(experiment.internal)
     if isinstance(source, Log):
         return free_motion_log(source, mechanism, settings)

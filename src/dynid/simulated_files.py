@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,18 @@ from dynid.truth import SCHEMA
 ENDINGS = (".csv", ".parquet")
 
 
-def check_target(path: Path) -> Path:
-    """A file that can be written, before anything is simulated."""
+def check_target(path: Path, inputs: Sequence[str | Path | None] = ()) -> Path:
+    """A file that can be written and is none of the `inputs`, before anything is simulated."""
     if path.suffix not in ENDINGS:
         raise InputError(
             f"a log ends in {' or '.join(ENDINGS)}, not in '{path.suffix}'", file=path, remedy="rename --out"
         )
     if not path.resolve().parent.is_dir():
         raise InputError("its folder does not exist", file=path, remedy="make the folder, or choose another")
+    if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
+        raise InputError("no permission to write in its folder", file=path, remedy="choose another --out")
+    if path.resolve() in [Path(one).resolve() for one in inputs if one]:
+        raise InputError("would overwrite what it is made from", file=path, remedy="choose another --out")
     return path
 
 

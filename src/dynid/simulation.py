@@ -35,6 +35,7 @@ BELIEFS = ("prior", "truth")
 STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short ones
 Seed = int | np.random.SeedSequence | None
 _FEWEST = 10  # samples of a log
+_MOST = 20_000_000  # samples: a few gigabytes
 _RECORDER, _CONTROLLER = range(2)  # streams of the seed
 
 
@@ -230,6 +231,11 @@ def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
         raise InputError(
             f"{duration:g} s at {settings.rate:g} Hz are {n} samples, too few for a log",
             remedy="raise the rate or the duration",
+        )
+    if n > _MOST:
+        raise InputError(
+            f"{duration:g} s at {settings.rate:g} Hz are {n:.2g} samples, more than {_MOST:.2g}",
+            remedy="lower the rate or the duration",
         )
     late = [time for time, _ in settings.changes if time >= duration]
     if late:

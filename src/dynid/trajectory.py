@@ -104,6 +104,12 @@ def _read(
         if prefix + name in table.columns
     }
     if any(key.startswith("q_") for key in chosen) or not pose:
+        if body is not None and not pose:
+            raise InputError(
+                f"gives joints, not the pose of '{body}'",
+                file=path,
+                remedy="leave --body out, or give columns x y z roll pitch yaw",
+            )
         return read_log(entry, mechanism, angles=angles, need_effort=False)
     if "t" not in chosen:
         text = f"no time column 't'; columns are {', '.join(table.columns)}"

@@ -104,6 +104,8 @@ def excite(
     few = 4
     count = jobs or (1 if starts <= few else os.cpu_count() or 1)
     asked = criterion or ("sigma" if sigma else None)
+    if sigma and asked != "sigma":
+        raise click.UsageError(f"--sigma belongs to the criterion 'sigma', not to '{asked}'")
     if swings_freely(load_robot(robot)):
         refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
         from dynid.excitation.free_set import FreeSetSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dynid.commands.shared import shown
+from dynid.commands.shared import refuse_given, shown
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -56,7 +56,7 @@ def simulate(
     from dynid.simulation import simulate as run
     from dynid.simulationfile import default_simulation, read_simulation, with_flags
 
-    target = check_target(out or Path(f"{Path(robot).stem}.csv"))
+    target = check_target(out or Path(f"{Path(robot).stem}.csv"), (robot, motion, truth, config))
     mechanism = load_robot(robot)
     settings = default_simulation(mechanism) if config is None else read_simulation(config, mechanism)
     settings = with_flags(
@@ -77,6 +77,7 @@ def simulate(
         if instants or digits:
             raise click.UsageError("--instants and --digits belong to --table")
         if swings_freely(mechanism):
+            refuse_given(("engine", "feedback"), "a robot that swings on locked cables: no motor moves it")
             free = simulate_free(mechanism, settings)
             files, told, words = write_free(free, target), free.notices, free.described()
         else:

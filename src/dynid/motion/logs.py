@@ -182,6 +182,8 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     """The columns of a log file as they stand in it; its ending chooses the reader."""
     if path.is_dir():
         raise InputError("a folder, not a file", file=path, remedy="name the logs in it one by one")
+    if not path.is_file():
+        raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
     kind = path.suffix.lower()
     reader = READERS.get(kind)
     if reader is None:
@@ -190,8 +192,6 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
             file=path,
             remedy=f"{_OTHERS.get(kind, 'give')} one of {', '.join(READERS)}",
         )
-    if not path.is_file():
-        raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
     return reader(path, drop_bad_rows)
 
 
