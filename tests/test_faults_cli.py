@@ -119,3 +119,74 @@ def test_37_one_constant_effort_is_told(here):
         (here / "experiment.yaml").read_text() + "efforts: [1]\n", encoding="utf-8"
     )
     assert "constant-effort" not in warned(*IDENTIFY)
+
+
+def _turned(cells: dict[str, list[str]], name: str) -> list[str]:
+    return [repr(-float(x)) for x in cells[name]]
+
+
+@pytest.mark.parametrize("fault", ["one sign", "swapped", "swapped, one sign", "all signs"])
+def test_33_signs_and_order_of_efforts_are_refused_with_the_likely_fix(here, fault):
+    cells = columns(here / "log.csv")
+    one, two = cells["tau_1"], cells["tau_2"]
+    if fault == "one sign":
+        cells["tau_2"] = _turned(cells, "tau_2")
+        fix = "columns: {tau_2: {name: tau_2, scale: -1}}"
+    elif fault == "swapped":
+        cells |= {"tau_1": two, "tau_2": one}
+        fix = "columns: {tau_1: {name: tau_2}, tau_2: {name: tau_1}}"
+    elif fault == "swapped, one sign":
+        cells |= {"tau_1": two, "tau_2": one}
+        cells["tau_1"] = _turned(cells, "tau_1")
+        fix = "columns: {tau_1: {name: tau_2}, tau_2: {name: tau_1, scale: -1}}"
+    else:
+        cells |= {name: _turned(cells, name) for name in ("tau_1", "tau_2")}
+        fix = "scale -1"
+    write_columns(here / "log.csv", cells)
+    said = refused(here, *IDENTIFY)
+    assert fix in said
+    if fault != "all signs":
+        # The fix that is proposed is one.
+        text = (here / "experiment.yaml").read_text(encoding="utf-8")
+        (here / "experiment.yaml").write_text(text + fix + "\n", encoding="utf-8")
+        assert "not-physical" not in warned(*IDENTIFY)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            ("identify", "experiment.yaml", "--model", "internal"),
+            "locked cables, and 'arm' has none",
+        ),
+        (("identify", "--robot", "arm.yaml", "--log", "nowhere"), "no such file"),
+        (("predict", "result", "log.csv", "--body", "fore"), "gives joints, not the pose of 'fore'"),
+        (("predict", "result", "log.csv", "--out", "result/result.json"), "overwritten"),
+        (("predict", "result", "log.csv", "--out", "log.csv"), "overwritten"),
+        (("predict", "result", "log.csv", "--out", "o.parquet"), "written as .csv, not as '.parquet'"),
+        (("simulate", "arm.yaml", "--motion", "log.csv", "--out", "log.csv"), "what it is made from"),
+        (("simulate", "arm.yaml", "--truth", "truth.yaml", "--rate", "1e12"), "lower the rate"),
+        (("simulate", "arm.yaml", "--out", "nowhere/log.csv"), "its folder does not exist"),
+        (("simulate", "cable4", "--engine", "mujoco"), "--engine does not apply to"),
+        (("excite", "arm.yaml", "--criterion", "logdet", "--sigma", "M_fore"), "belongs to the criterion"),
+        (("info", "arm.yaml", "--drive", ""), "names nothing"),
+        (("info", "arm.yaml", "--bodies", ","), "names nothing"),
+    ],
+)
+def test_nonsense_on_the_command_line_is_refused(here, command, said):
+    assert said in refused(here, *command)
+
+
+def test_an_estimator_of_the_command_line_has_its_own_options(here):
+    text = (here / "experiment.yaml").read_text(encoding="utf-8")
+    (here / "experiment.yaml").write_text(text + "estimator: {name: wls, weights: joint}\n", encoding="utf-8")
+    warned(*IDENTIFY, "--estimator", "ols")
+    assert json.loads(Path("o/result.json").read_text())["estimator"] == "ols"
+
+
+def test_51_no_memory_is_told_without_a_traceback(here, monkeypatch):
+    def greedy(*_, **__):
+        raise MemoryError("29 TiB")
+
+    monkeypatch.setattr("dynid.identification.run_experiment", greedy)
+    assert "not enough memory: 29 TiB" in refused(here, *IDENTIFY)

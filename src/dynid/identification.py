@@ -22,6 +22,7 @@ from dynid.compensation_export import compensation_files
 from dynid.errors import NoResultError
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import CONVERGED
+from dynid.effort_order import refuse_misplaced, refuse_reversed
 from dynid.experiment import Experiment, from_plain
 from dynid.fitted import fit_logs
 from dynid.free_motion_checks import check_free_motion
@@ -118,6 +119,8 @@ def identify_logs(
         unloaded, stage, solved, parts = fit.unloaded, fit.stage, fit.solved, fit.parts
         refined, chi = fit.refined, fit.chi
         job, settled, real, data = solved.job, solved.settled, solved.real, solved.data
+        refuse_misplaced(job, solved.seen, chi, experiment)
+        refuse_reversed(parts.parameters, job)
         tied, tie_notices = _tested_ties(solved, experiment)
         tested = residual_checks(job, data, chi, experiment)
         fitted = fitted_signals(job, chi)

@@ -149,13 +149,7 @@ class SuspectRows:
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """The source's; of a long log some windows all over it."""
-        pieces = list(self.source.pieces())
-        total = sum(stop - start for start, stop in pieces)
-        if total <= self._most:
-            return pieces
-        size = max(_WINDOW, self._most // 4)
-        windows = [(at, min(at + size, stop)) for start, stop in pieces for at in range(start, stop, size)]
-        return windows[:: -(-total // self._most)]
+        return spread_windows(self.source.pieces(), self._most)
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the test columns before each measured side."""
@@ -197,6 +191,16 @@ class SuspectRows:
                 tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * np.sign(v)
         tests[:, _PER_ROW:-2] = np.concatenate([poses.zeros, poses.motors], axis=1)[:, :, part]
         return at, np.concatenate([packed, tests.reshape(-1, n)])[self._take], weights
+
+
+def spread_windows(pieces: Sequence[tuple[int, int]], most: int = MOST_SAMPLES) -> list[tuple[int, int]]:
+    """Ranges of samples as they are; of more than `most` samples some windows all over them."""
+    total = sum(stop - start for start, stop in pieces)
+    if total <= most:
+        return list(pieces)
+    size = max(_WINDOW, most // 4)
+    windows = [(at, min(at + size, stop)) for start, stop in pieces for at in range(start, stop, size)]
+    return windows[:: -(-total // most)]
 
 
 def _slope(
