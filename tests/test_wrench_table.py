@@ -228,6 +228,66 @@ def test_real_bodies_need_no_prior_where_the_table_tells_their_masses(parameters
         assert is_physical(chi, 1e-6)  # the solver's tolerance
 
 
+def about(log, at):
+    """The same wrenches with moments about another point than the joint's origin."""
+    rows = log.rows
+    R, p = rotation_of(rows.signals["quaternion"]), rows.signals["position"]
+    joints = p + np.einsum("nbij,bj->nbi", R, [joint.body.inverse().p for joint in ROBOT.joints])
+    point = {"body": p, "world": np.zeros_like(p)}[at]
+    return changed(log, moment=rows.signals["moment"] + np.cross(joints - point, rows.signals["force"]))
+
+
+@pytest.mark.parametrize("at", ["body", "world"])
+@pytest.mark.parametrize("parameters", ["principal", "full"])
+@pytest.mark.parametrize("digits", [4, 7])
+def test_moments_about_another_point_are_recognised(at, parameters, digits, tmp_path):
+    """At the centroid (here the body's origin) or about the world's origin instead of at the hinge."""
+    moved = about(table(9, digits=None, positions=True), at)
+    log = write_wrench_table(moved, tmp_path / "moved.csv", digits)
+    with pytest.raises(InputError, match="moments about") as error:
+        fit(log, parameters=parameters)
+    assert f"at: {at}" in error.value.remedy
+    found = fit(log, parameters=parameters, at=at)
+    masses = [abs(one.value / TRUTH[one.name] - 1.0) for one in found.parameters if one.name.startswith("M_")]
+    assert max(masses) < 10.0 ** (2 - digits)  # forces of outer bodies are differences of printed ones
+    assert "no-balance" not in codes(found)
+
+
+def test_moments_about_the_centre_of_mass_of_the_robot_file():
+    """Bodies whose frames are elsewhere: the description knows where they weigh."""
+    arm = load_robot("puma560")
+    truth = read_demo(demo_file("puma560"), arm).truth
+    bodies = {
+        name: replace(body, prior={symbol: truth[f"{symbol}_{name}"] for symbol in SYMBOLS})
+        for name, body in arm.bodies.items()
+    }
+    arm = replace(arm, bodies=bodies)
+    log = wrench_table(arm, truth, random_motion(arm, 2), np.linspace(0.5, 9.0, 12), None, positions=True)
+    rows = log.rows
+    centres = np.array(
+        [[truth[f"{s}_{b}"] / truth[f"M_{b}"] for s in ("MX", "MY", "MZ")] for b in arm.bodies]
+    )
+    joints = np.array([joint.body.inverse().p for joint in arm.joints])
+    lever = np.einsum("nbij,bj->nbi", rotation_of(rows.signals["quaternion"]), joints - centres)
+    log = changed(log, moment=rows.signals["moment"] + np.cross(lever, rows.signals["force"]))
+    with pytest.raises(InputError) as error:
+        identify(arm, log, model="wrench")
+    assert "at: com" in error.value.remedy
+    found = identify(arm, log, model="wrench", wrench={"at": "com"})
+    for one in found.parameters:
+        # Exact data: rounding, and small entries of light bodies beside large wrenches.
+        assert one.value == pytest.approx(truth[one.name], rel=1e-6, abs=1e-7)
+
+
+def test_a_point_that_is_not_known_is_said():
+    with pytest.raises(InputError, match="not where it is"):
+        fit(table(), parameters="full", at="com")
+    with pytest.raises(InputError, match="positions"):
+        fit(table(), at="world")
+    with pytest.raises(InputError, match="joint, body, com, world"):
+        fit(table(), at="hinge")
+
+
 def test_what_is_known_to_be_small_is_no_weak_parameter():
     """Cylinders have neither products of inertia nor a centre of mass off the origin; the table says so."""
     motion = random_motion(ROBOT, 3, frequency=0.05)

@@ -148,7 +148,7 @@ def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:
     beside sqrt(M I) and I, however large it is beside a value near zero.
     """
     values = {one.name: abs(one.value) for one in parameters}
-    sizes = {}
+    sizes: dict[str, float] = {}
     for owner in (name[2:] for name in values if name.startswith("M_")):
         largest = max(values.get(f"{symbol}_{owner}", 0.0) for symbol in ("XX", "YY", "ZZ"))
         sizes |= {f"{symbol}_{owner}": largest for symbol in ("XY", "XZ", "YZ")}

@@ -33,7 +33,7 @@ from dynid.mechanism.scope import Scope
 from dynid.mechanism.sensor_reader import read_force_sensor
 from dynid.motion.internal_settings import AUTO, LENGTHS, NULLSPACES, POSES
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
-from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS
+from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS, POINTS
 from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
 from dynid.statistics.refine_settings import DAMPINGS, RefineSettings
@@ -372,7 +372,12 @@ class _Reader:
 
     def wrench(self, entry: Entry) -> dict[str, Any]:
         """Which bodies and parameters, and how tables are to be read."""
-        choices = {"parameters": PARAMETERS, "acceleration": ACCELERATIONS, "exerted_by": EXERTED_BY}
+        choices = {
+            "parameters": PARAMETERS,
+            "acceleration": ACCELERATIONS,
+            "exerted_by": EXERTED_BY,
+            "at": tuple(POINTS),
+        }
         fields = entry.fields((*choices, "bodies", "names", "axes"))
         options: dict[str, Any] = {
             name: fields[name].choice(valid) for name, valid in choices.items() if name in fields

@@ -17,6 +17,14 @@ DEFAULT_AXES = {"wrench": WORLD, "rates": BODY, "acceleration": WORLD}
 KINEMATIC, PROPER = ACCELERATIONS = ("kinematic", "proper")
 PARENT = "parent"
 EXERTED_BY = (PARENT, BODY)
+JOINT, COM = "joint", "com"
+# What the moments of a table are about, in words.
+POINTS = {
+    JOINT: "the origins of the joints",
+    BODY: "the origins of the bodies",
+    COM: "the centres of mass",
+    WORLD: "the world's origin",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,8 @@ class WrenchSettings:
         axes: `wrench`, `rates` (angular velocity and acceleration) and `acceleration`: `world` or `body`.
         acceleration: `kinematic`, or `proper`: gravity is subtracted, as an accelerometer shows it.
         exerted_by: Who exerts the wrench of a row: the `parent` on the body, or the `body` on its parent.
+        at: Point that the moments are about: origin of the inner `joint`, of the `body`, its centre of mass
+            (`com`), or origin of the `world`.
     """
 
     parameters: str = "full"
@@ -39,11 +49,13 @@ class WrenchSettings:
     axes: Mapping[str, str] = field(default_factory=dict)
     acceleration: str = KINEMATIC
     exerted_by: str = PARENT
+    at: str = JOINT
 
     def __post_init__(self) -> None:
         check_choice("wrench parameters", self.parameters, PARAMETERS)
         check_choice("wrench acceleration", self.acceleration, ACCELERATIONS)
         check_choice("wrench exerted_by", self.exerted_by, EXERTED_BY)
+        check_choice("wrench at", self.at, tuple(POINTS))
         for what, axes in self.axes.items():
             check_choice("axes of", what, tuple(DEFAULT_AXES))
             check_choice(f"axes of {what}", axes, AXES)
@@ -62,7 +74,7 @@ class WrenchSettings:
         axes = ", ".join(f"{what} in {self.axes_of(what)} axes" for what in DEFAULT_AXES)
         gravity = "gravity not subtracted" if self.acceleration == KINEMATIC else "gravity subtracted"
         by = "by the parent on the body" if self.exerted_by == PARENT else "by the body on its parent"
-        return f"{axes}; {gravity} from accelerations; wrenches exerted {by}"
+        return f"{axes}; {gravity} from accelerations; wrenches exerted {by}, moments about {POINTS[self.at]}"
 
 
 def wrench_settings(options: Mapping[str, Any]) -> WrenchSettings:

@@ -21,11 +21,11 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.body_table import BodyTable, TableLog
 from dynid.motion.motion import Motion
-from dynid.motion.wrench_settings import BODY, PARENT, WrenchSettings
+from dynid.motion.wrench_settings import BODY, JOINT, PARENT, WrenchSettings
 from dynid.notices import Notice
 from dynid.projection.projection import Directions
 from dynid.projection.wrench_motion import table_motion
-from dynid.projection.wrench_points import joint_points
+from dynid.projection.wrench_points import joint_points, levers
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.wrench import body_kernel, carried_kernel
 
@@ -176,10 +176,13 @@ class WrenchRows:
         return fine.astype(float)
 
     def _wrenches(self) -> tuple[Float[Array, "n b 3"], Float[Array, "n b 3"]]:
-        """Forces and moments that parents exert, world axes."""
+        """Forces and moments that parents exert at the origins of the joints, world axes."""
         force, moment = self.table.signals["force"], self.table.signals["moment"]
         if self.settings.axes_of("wrench") == BODY:
             force, moment = (np.einsum("nbij,nbj->nbi", self.moved.R, x) for x in (force, moment))
+        if self.settings.at != JOINT:
+            lever = levers(self.mechanism, self.table, self.moved, self.points.inner, self.settings)
+            moment = moment + np.cross(lever, force)
         sign = 1.0 if self.settings.exerted_by == PARENT else -1.0
         return sign * force, sign * moment
 

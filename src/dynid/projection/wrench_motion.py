@@ -21,6 +21,7 @@ from dynid.motion.body_table import QUANTITIES, SPOKEN, BodyTable
 from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
 from dynid.notices import Notice
+from dynid.projection.wrench_points import centres_of_mass
 
 _COARSE = 0.01  # what a shorter formula may change of a derivative before it must be told
 
@@ -161,7 +162,7 @@ class _Motions:
                 own = own + gravity
             if quantity == "acceleration":
                 return own
-            c = self._centres()
+            c = centres_of_mass(self.mechanism, self.table, self.settings, "accelerations")
             away = np.cross(alpha, c) + np.cross(omega, np.cross(omega, c))
             return np.asarray(own - np.einsum("nbij,nbj->nbi", R, away))
         if self.joints is not None:
@@ -171,26 +172,6 @@ class _Motions:
             raise self._missing("acceleration")
         position = self.table.signals["position"]
         return self._along(position, SPOKEN["acceleration"], "positions", 2, lambda x, d: d.second)
-
-    def _centres(self) -> Float[Array, "b 3"]:
-        """Centre of mass of each body in its frame, where accelerations are those of the centre of mass."""
-        centres = np.zeros((len(self.table.bodies), 3))
-        if self.settings.parameters == "principal":
-            return centres
-        used = np.any(self.table.present, axis=0).tolist()
-        for i, body in enumerate(self.mechanism.bodies.values()):
-            values = {**body.prior, **body.known}
-            if values.get("M"):
-                centres[i] = [values.get(symbol, 0.0) / values["M"] for symbol in ("MX", "MY", "MZ")]
-            elif used[i] and body.parameters:
-                raise InputError(
-                    f"accelerations of the centre of mass of '{body.name}' are given, but not where it is",
-                    file=self.mechanism.file,
-                    place=f"bodies.{body.name}",
-                    remedy="give ax ay az of the body's origin, its prior M and com in the robot file, or"
-                    " wrench: {parameters: principal}",
-                )
-        return centres
 
     def _along(
         self,

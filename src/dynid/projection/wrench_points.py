@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -13,7 +14,10 @@ from dynid.errors import InputError
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import BodyTable
-from dynid.projection.wrench_motion import TableMotion
+from dynid.motion.wrench_settings import BODY, COM, WORLD, WrenchSettings
+
+if TYPE_CHECKING:
+    from dynid.projection.wrench_motion import TableMotion
 
 _SLIDING = (JointKind.PRISMATIC, JointKind.FREE)
 
@@ -70,3 +74,58 @@ def _travelled(
         )
     away = moved.p[:, child] + moved.R[:, child] @ inner - moved.p[:, parent]
     return np.asarray(np.einsum("nji,nj->ni", moved.R[:, parent], away))
+
+
+def centres_of_mass(
+    mechanism: Mechanism, table: BodyTable, settings: WrenchSettings, what: str
+) -> Float[Array, "b 3"]:
+    """Centre of mass of each body in its frame, by the robot's description; in [m].
+
+    Args:
+        what: Is given at the centre of mass, for the message where it is not known.
+    """
+    centres = np.zeros((len(table.bodies), 3))
+    if settings.parameters == "principal":
+        return centres
+    used = np.any(table.present, axis=0).tolist()
+    for i, body in enumerate(mechanism.bodies.values()):
+        values = {**body.prior, **body.known}
+        if values.get("M"):
+            centres[i] = [values.get(symbol, 0.0) / values["M"] for symbol in ("MX", "MY", "MZ")]
+        elif used[i] and body.parameters:
+            raise InputError(
+                f"{what} of the centre of mass of '{body.name}' are given, but not where it is",
+                file=mechanism.file,
+                place=f"bodies.{body.name}",
+                remedy="give them at the body's origin, its prior M and com in the robot file, or"
+                " wrench: {parameters: principal}",
+            )
+    return centres
+
+
+def levers(
+    mechanism: Mechanism,
+    table: BodyTable,
+    moved: TableMotion,
+    inner: Float[Array, "b 3"],
+    settings: WrenchSettings,
+) -> Float[Array, "n b 3"]:
+    """From each body's inner joint to the point that the table's moments are about, world axes, in [m].
+
+    M_joint = M + lever x F.
+    """
+    if settings.at == WORLD:
+        if moved.p is None:
+            raise InputError(
+                "moments about the world's origin are given, but no positions of the bodies",
+                file=table.file,
+                place="header",
+                remedy="print x y z of the bodies' origins, or joint coordinates q_1..",
+            )
+        return -moved.p - np.asarray(moved.R @ inner[..., None])[..., 0]
+    point = inner
+    if settings.at == BODY:
+        point = np.zeros_like(inner)
+    elif settings.at == COM:
+        point = centres_of_mass(mechanism, table, settings, "moments")
+    return np.asarray(moved.R @ (point - inner)[..., None])[..., 0]

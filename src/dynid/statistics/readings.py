@@ -1,7 +1,8 @@
 """Other ways to read a table: if one of them balances the bodies far better, the table was misread.
 
-Wrenches, rates and accelerations may be given in world or in body axes, and accelerations with or without
-gravity. Each reading has its own least-squares balance; the right one leaves noise, the others do not.
+Wrenches, rates and accelerations may be given in world or in body axes, accelerations with or without
+gravity, moments about other points than the joints. Each reading has its own least-squares balance; the right
+one leaves noise, the others do not.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.motion.body_table import BodyTable
-from dynid.motion.wrench_settings import BODY, KINEMATIC, PROPER, WORLD, WrenchSettings
+from dynid.motion.wrench_settings import BODY, COM, JOINT, KINEMATIC, POINTS, PROPER, WORLD, WrenchSettings
 from dynid.projection.wrench import WrenchRows
+from dynid.projection.wrench_points import levers
 
 _BETTER = 10.0  # times: what no chance does where there are more rows than parameters
 _NEGLIGIBLE = 1e-8  # of what is balanced: rounding of floats
+_CLOSE = 1e-4  # of what is balanced: moments about a wrong point leave far more
 _MOST = 300  # instants; more tell nothing new
 
 
@@ -50,7 +53,7 @@ def check_reading(source: WrenchRows) -> float:
     own = balance_residual(source.like(_thinned(source)))
     if own is None or own < _NEGLIGIBLE:
         return 0.0
-    found = [one for one in readings(source) if one.changes]
+    found = [one for one in readings(source, points=own > _CLOSE) if one.changes]
     least = min((one.residual for one in found), default=np.inf)
     if least * _BETTER > own:
         return own
@@ -67,31 +70,56 @@ def check_reading(source: WrenchRows) -> float:
     )
 
 
-def readings(source: WrenchRows) -> Iterator[Reading]:
-    """All ways to read the table that its columns leave open, each with its residual."""
+def readings(source: WrenchRows, points: bool = True) -> Iterator[Reading]:
+    """All ways to read the table that its columns leave open, each with its residual.
+
+    Args:
+        points: Moments may be about other points, too.
+    """
     table = _thinned(source)
-    for axes, kind in _ways(source):
-        settings = replace(source.settings, axes=axes, acceleration=kind)
+    for axes, kind, at in _ways(source, points):
+        settings = replace(source.settings, axes=axes, acceleration=kind, at=at)
         changed = {w: axes[w] for w in axes if axes[w] != source.settings.axes_of(w)}
         changes = [f"axes: {{{', '.join(f'{w}: {a}' for w, a in changed.items())}}}"] if changed else []
         words = [f"{what} in {one} axes" for what, one in changed.items()]
         if kind != source.settings.acceleration:
             changes.append(f"acceleration: {kind}")
             words.append(f"gravity {'' if kind == PROPER else 'not '}subtracted from accelerations")
+        if at != source.settings.at:
+            changes.append(f"at: {at}")
+            words.append(f"moments about {POINTS[at]}")
         residual = balance_residual(source.like(table, settings))
         if residual is not None:
             yield Reading(settings, tuple(changes), tuple(words), residual)
 
 
-def _ways(source: WrenchRows) -> Iterator[tuple[dict[str, str], str]]:
-    """Axes of everything and kind of acceleration, where the table has columns for them."""
+def _ways(source: WrenchRows, points: bool) -> Iterator[tuple[dict[str, str], str, str]]:
+    """Axes of everything, kind of acceleration and point of moments, where the table leaves them open."""
     given, both = source.table.signals, (WORLD, BODY)
     moving = bool({"acceleration", "centroid"} & set(given))
     rates = both if {"omega", "alpha"} & set(given) else (source.settings.axes_of("rates"),)
     accelerations = both if moving else (source.settings.axes_of("acceleration"),)
     kinds = (KINEMATIC, PROPER) if moving else (source.settings.acceleration,)
-    for wrench, rate, acceleration, kind in product(both, rates, accelerations, kinds):
-        yield {"wrench": wrench, "rates": rate, "acceleration": acceleration}, kind
+    at = _points(source) if points else (source.settings.at,)
+    for wrench, rate, acceleration, kind, point in product(both, rates, accelerations, kinds, at):
+        yield {"wrench": wrench, "rates": rate, "acceleration": acceleration}, kind, point
+
+
+def _points(source: WrenchRows) -> tuple[str, ...]:
+    """Points that the moments may be about: those that are known, and not another one for all bodies."""
+    found = [source.settings.at]
+    lever: dict[str, Array] = {}
+    for at in (JOINT, BODY, COM, WORLD):
+        settings = replace(source.settings, at=at)
+        try:
+            one = levers(source.mechanism, source.table, source.moved, source.points.inner, settings)
+        except InputError:
+            continue  # nobody knows where that is
+        lever[at] = np.nan_to_num(one)
+    for at, one in lever.items():
+        if not any(np.allclose(one, lever[other], atol=1e-9) for other in found if other in lever):
+            found.append(at)
+    return tuple(found)
 
 
 def _thinned(source: WrenchRows) -> BodyTable:
