@@ -48,6 +48,7 @@ def test_without_noise_the_truth_is_found(exact) -> None:
         size = 0.06 if parameter.unit == "m^2" else 0.2
         assert abs(error) < 1e-6 * size, parameter.name
     assert exact.fit.residual_percent < 1e-3
+    assert [group.unit for group in exact.fit.groups] == ["N, N m per kg"] * 2
     assert exact.fit.cost_C > 1.0
     assert exact.fit.sigma_W < 1e-4
     assert "M_platform" not in [p.name for p in exact.parameters]

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from dynid.base.system import NotIdentifiable
 from dynid.notices import Notice
-from dynid.report.figures.small_multiples import points_per_panel
+from dynid.report.figures.small_multiples import _since_start, points_per_panel
 from dynid.report.html import report_html
 from dynid.report.quality import Quality, owner_of, quality, verdict
 from dynid.report.sections.standard import section as standard_section
@@ -251,3 +251,11 @@ def test_components_of_wrenches_stand_side_by_side():
     assert '"lines+markers"' in text
     # Three columns: the second begins behind a third of the width.
     assert '"domain":[0.36,' in text
+
+
+def test_runs_whose_clock_begins_anew_are_drawn_one_after_the_other():
+    t = np.array([5.0, 6.0, 7.0, np.nan, 5.0, 6.0, 7.0])
+    # A twentieth of the longest run lies between them.
+    np.testing.assert_allclose(_since_start(t), [0.0, 1.0, 2.0, np.nan, 2.1, 3.1, 4.1])
+    np.testing.assert_allclose(_since_start(t[:3]), [0.0, 1.0, 2.0])
+    assert np.isnan(_since_start(t[3:4])).all()

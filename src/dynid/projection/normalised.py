@@ -10,13 +10,14 @@ values are known in kilograms join as one column: its parameter is 1/m, which gi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Int
 
 from dynid.arrays import Array
 from dynid.projection.model import RowSource
+from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
 
 
@@ -54,6 +55,13 @@ class Reference:
     scale: int | None = None
     loads: Mapping[int, float] = field(default_factory=dict)
     joined: tuple[Joined, ...] = ()
+
+
+def per_mass_rows(directions: Directions, reference: Reference | None) -> Directions:
+    """The rows with the units that they have over the reference mass."""
+    if reference is None or reference.given:
+        return directions
+    return replace(directions, units=tuple(f"{unit} per kg" for unit in directions.units))
 
 
 class NormalisedRows:

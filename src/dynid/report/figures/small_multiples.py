@@ -22,6 +22,7 @@ _SERIES = 6  # t three times, measured, predicted, residual
 _PANEL, _FRAME = 190, 90  # pixels
 _COLUMNS = 2
 _VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # ends of names that stand side by side, x, y, z
+_BREAK = 0.05  # of the longest run: between runs whose clock begins anew
 _FEW = 60  # instants, at which points are drawn: a line alone would hide where they are
 
 
@@ -47,7 +48,7 @@ def effort_figure(signals: Signals, anchor: str, most: int) -> Markup:
         data,
         panels([_title(signals, i) for i in range(len(signals.names))], _columns(signals)),
         f"measured and predicted efforts of log {signals.log}",
-        f"Log {signals.log}" + _thinning(len(rows), len(signals.t)),
+        f"Log {signals.log}{_runs(signals.t)}" + _thinning(len(rows), len(signals.t)),
     )
 
 
@@ -68,7 +69,7 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
         data,
         layout,
         f"residuals of log {signals.log}",
-        f"Log {signals.log}: measured minus predicted; the band is \N{PLUS-MINUS SIGN}2 rms"
+        f"Log {signals.log}{_runs(signals.t)}: measured minus predicted; the band is \N{PLUS-MINUS SIGN}2 rms"
         + _thinning(len(rows), len(signals.t)),
     )
 
@@ -99,8 +100,20 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
 
 
 def _since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
-    finite = t[np.isfinite(t)]
-    return t - finite[0] if len(finite) else t
+    """Time from the first sample; runs whose clock begins anew come one after the other."""
+    at = np.flatnonzero(np.isfinite(t))
+    if not len(at):
+        return t
+    steps = np.diff(t[at])
+    gap = _BREAK * float(np.ptp(t[at]))
+    shown = np.array(t, dtype=float)
+    shown[at[1:]] += np.cumsum(np.where(steps < 0.0, gap - steps, 0.0))
+    return shown - shown[at[0]]
+
+
+def _runs(t: Float[Array, "n"]) -> str:
+    anew = np.any(np.diff(t[np.isfinite(t)]) < 0.0)
+    return ", its runs one after the other" if anew else ""
 
 
 def _thinned(t: Float[Array, "n"], most: int) -> Int[Array, "m"]:

@@ -15,6 +15,8 @@ def section(estimate: Estimate) -> Section | None:
         return None
     most = points_per_panel(estimate.signals)
     figures = [effort_figure(signals, f"efforts-{i}", most) for i, signals in enumerate(used)]
-    body = render("efforts.html", figures=figures)
+    free = estimate.fit.cost_C is not None
+    body = render("efforts.html", figures=figures, free=free)
     what = "wrench" if estimate.model == "wrench" else "effort"
-    return Section("efforts", f"Measured against predicted {what}", body)
+    title = "Free motion, measured against predicted" if free else f"Measured against predicted {what}"
+    return Section("efforts", title, body)

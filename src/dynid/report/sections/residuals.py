@@ -13,5 +13,6 @@ def section(estimate: Estimate) -> Section:
     used = [signals for signals in estimate.signals if not signals.validation]
     most = points_per_panel(estimate.signals)
     figures = [residual_figure(signals, f"residuals-{i}", most) for i, signals in enumerate(used)]
-    body = render("residuals.html", fit=estimate.fit, figures=figures, wrench=estimate.model == "wrench")
+    kind = "free" if estimate.fit.cost_C is not None else estimate.model
+    body = render("residuals.html", fit=estimate.fit, figures=figures, kind=kind)
     return Section("residuals", "Residuals", body)
