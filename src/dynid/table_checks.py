@@ -44,5 +44,5 @@ def _unbalanced(left: float) -> Notice:
     return Notice(
         "no-balance",
         f"the bodies do not balance: {100 * left:.2g} % of the wrenches is left, however they are read",
-        "check the joint frames of the robot file, columns, signs and units, and what else touches the bodies",
+        "check columns, signs and units, the joint frames of the robot file, and what else touches bodies",
     )

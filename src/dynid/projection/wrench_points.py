@@ -122,7 +122,7 @@ def levers(
                 place="header",
                 remedy="print x y z of the bodies' origins, or joint coordinates q_1..",
             )
-        return -moved.p - np.asarray(moved.R @ inner[..., None])[..., 0]
+        return np.asarray(-moved.p - (moved.R @ inner[..., None])[..., 0])
     point = inner
     if settings.at == BODY:
         point = np.zeros_like(inner)
