@@ -17,6 +17,7 @@ from dynid.excitation.export import write_trajectory
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.excitation.sensing import Course, Sensing, recorded
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.plant.settings import ControllerSettings, PlantSettings
 from dynid.simulated_files import write_simulated
@@ -108,6 +109,14 @@ def test_encoder_steps_may_begin_anywhere() -> None:
 def test_impossible_sensors_are_refused(options, match: str) -> None:
     with pytest.raises(InputError, match=match):
         Sensing(**options)
+
+
+def test_a_clock_that_cannot_keep_order_is_refused() -> None:
+    # Three deviations must stay within half a period, or samples would have to be moved back.
+    with pytest.raises(InputError, match="jitter of 0.0002 s is too much for samples every 0.001 s"):
+        recorded(sine_course(), Sensing(jitter=2e-4), np.random.default_rng(0))
+    with pytest.raises(InputError, match="dropped samples leave"):
+        recorded(sine_course(), Sensing(dropped=0.999), np.random.default_rng(0))
 
 
 def test_a_delay_longer_than_the_log_is_refused() -> None:
@@ -397,6 +406,8 @@ def test_settings_are_read(tmp_path: Path) -> None:
         ("friction: {motor1: {coulomb: 1, breakaway: 0.5}}\n", "breakaway 0.5 is less than coulomb 1"),
         ("friction: {motor1: {colomb: 1}}\n", "unknown key 'colomb'; did you mean 'coulomb'"),
         ("controller: {bandwidth: -1}\n", "-1 is not positive"),
+        ("controller: {feedback: eyes}\n", "'eyes' is not known"),
+        ("friction: {motor1: {coulomb: 1, damping: 3}}\n", "damping without stiffness"),
         ("schema: dynid.experiment/1\n", "did you mean"),
     ],
 )
@@ -406,6 +417,40 @@ def test_bad_settings_are_refused_with_their_place(tmp_path: Path, text: str, ma
     with pytest.raises(InputError, match=match) as caught:
         read_simulation(file, robot_of("dualv"))
     assert "line 1" in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["inverse", "dynid"])
+def test_a_tension_that_no_robot_could_have_is_refused(engine: str) -> None:
+    plant = PlantSettings(step=1e-3, tension=5.0)
+    with pytest.raises(InputError, match="no more actuators than freedoms"):
+        simulate(robot_of("scara"), Simulation(engine, plant=plant, beliefs="truth", **SHORT))
+
+
+def test_a_tree_with_more_motors_than_joints_can_be_strained() -> None:
+    robot = robot_of("scara")
+    doubled = (*robot.actuators, Actuator("second", {"elbow": 2.0}))
+    robot = replace(robot, actuators=doubled, drive={}, payloads={})
+    truth = Truth(values=dict(true_values(robot_of("scara"), Truth())[0]))
+    values = {
+        name: x for name, x in truth.values.items() if name.partition("_")[0] not in ("Ia", "Fv", "Fs", "Off")
+    }
+    runs = [
+        simulate(
+            robot, Simulation(truth=Truth("prior", values), plant=PlantSettings(tension=x), **SHORT)
+        ).course
+        for x in (0.0, 5.0)
+    ]
+    strain = runs[1].tau - runs[0].tau
+    assert np.abs(strain).max() > 1.0
+    # Rounding: a tension moves nothing.
+    np.testing.assert_allclose(strain @ robot.actuator_map, 0.0, atol=1e-12)
+
+
+def test_settings_without_effect_are_told() -> None:
+    plant = PlantSettings(controller=ControllerSettings("pd"))
+    told = simulate(robot_of("scara"), Simulation(plant=plant, **SHORT)).notices
+    assert "no-controller" in [notice.code for notice in told]
+    assert not simulate(robot_of("scara"), Simulation(**SHORT)).notices
 
 
 def test_unknown_owner_of_friction_is_refused() -> None:

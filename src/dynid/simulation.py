@@ -25,7 +25,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.plant.run import PlantRun
-from dynid.plant.settings import PlantSettings
+from dynid.plant.settings import ControllerSettings, PlantSettings
 from dynid.simulated_motion import MotionChoice, chosen_motion
 from dynid.threads import single_threaded_blas
 from dynid.truth import Truth, believed_values, true_values
@@ -161,11 +161,19 @@ def simulate(
         t = _times(settings, chosen)
         if settings.engine == "inverse":
             course = _prescribed(mechanism, settings, values, chosen, t)
-            return Simulated(mechanism, settings, course, values, None, told)
+            return Simulated(mechanism, settings, course, values, None, (*told, *_unused(settings)))
         believed, doubts = believed_values(mechanism, values, settings.beliefs)
         run = _integrated(mechanism, settings, values, believed, chosen, float(t[-1]))
     course = replace(run.course(mechanism), q_ref=chosen.q(t))
     return Simulated(mechanism, settings, course, values, run, (*told, *doubts))
+
+
+def _unused(settings: Simulation) -> tuple[Notice, ...]:
+    """Settings that a motion without a controller does not ask for."""
+    if settings.plant is None or settings.plant.controller == ControllerSettings():
+        return ()
+    text = "engine 'inverse' follows the motion exactly: the controller is not simulated"
+    return (Notice("no-controller", text, "take engine `dynid` or `mujoco`"),)
 
 
 def _prescribed(

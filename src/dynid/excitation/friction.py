@@ -58,6 +58,11 @@ class FrictionLaw:
                 f"friction: breakaway {self.breakaway:g} is less than coulomb {self.coulomb:g}",
                 remedy="friction at rest is the larger one",
             )
+        if self.stiffness is None and self.damping:
+            raise InputError(
+                f"friction: damping without stiffness: {self.damping:g} of no bristles",
+                remedy="give `stiffness` too, or `viscous` for friction that grows with the speed",
+            )
         if self.stiffness is not None:
             if not self.stiffness > 0.0:
                 raise InputError(f"friction: stiffness {self.stiffness:g} is not positive")

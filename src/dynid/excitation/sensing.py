@@ -23,7 +23,8 @@ from dynid.motion.logs import log_from_arrays
 Per = float | Float[Array, "c"]
 STAMPS = ("sampled", "nominal")
 _MOST_JITTER = 0.45  # of a sampling period: later samples stay later
-_FEWEST = 3  # samples that must be left
+_MOST_DEVIATION = 0.15  # of a sampling period: three deviations of the jitter stay within the most
+_FEWEST = 10  # samples that must be left
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,14 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
     noise = effort_noise(rng, n, a, sensing.correlation) * np.asarray(sensing.effort_sigma)
     moments = course.t
     if sensing.jitter:
-        most = _MOST_JITTER * (course.t[1] - course.t[0])
+        period = float(course.t[1] - course.t[0])
+        if sensing.jitter > _MOST_DEVIATION * period:
+            raise InputError(
+                f"a jitter of {sensing.jitter:g} s is too much for samples every {period:g} s: they would"
+                " change places",
+                remedy=f"give at most {_MOST_DEVIATION * period:.2g} s",
+            )
+        most = _MOST_JITTER * period
         moments = course.t + np.clip(sensing.jitter * rng.normal(size=n), -most, most)
     q, dq, ddq = _positions(course, moments - sensing.position_delay)
     tau = _efforts(course, moments - sensing.effort_delay) / np.asarray(sensing.gain) + noise
@@ -255,7 +263,10 @@ def _places(course: Course, times: Float[Array, "n"]) -> tuple[Array, Float[Arra
 def _kept(recording: Recording, keep: Bool[Array, "n"]) -> Recording:
     keep[[0, -1]] = True
     if np.count_nonzero(keep) < _FEWEST:
-        raise InputError("dropped samples leave nothing of the log", remedy="drop fewer")
+        raise InputError(
+            f"dropped samples leave {np.count_nonzero(keep)} of {len(keep)}, too few for a log",
+            remedy="drop fewer",
+        )
     t, q, tau = (x[keep] for x in (recording.t, recording.q, recording.tau))
     rest = (x if x is None else x[keep] for x in (recording.dq, recording.ddq, recording.q_ref))
     return Recording(t, q, tau, *rest)

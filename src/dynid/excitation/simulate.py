@@ -41,6 +41,7 @@ def inverse_efforts(
     ddq: Float[Array, "n m"],
     mounted: tuple[str, ...] = (),
     resist: Float[Array, "n v"] | None = None,
+    tension: Float[Array, "n a"] | None = None,
 ) -> Float[Array, "n a"]:
     """Efforts of all actuators at measured positions and their rates, least norm if redundant.
 
@@ -52,13 +53,14 @@ def inverse_efforts(
         ddq: Their second rates, shape (n, m), per s^2.
         mounted: Payloads on the robot.
         resist: Further efforts against each tree coordinate, shape (n, v), in [N m] or [N].
+        tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it loads the joints too.
 
     Returns:
         In the order of the actuators, shape (n, a), in [N m] or [N].
     """
     chi = parameter_vector(mechanism, chi_true)
     if mechanism.is_closed:
-        return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted, resist=resist)
+        return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted, tension, resist)
     directions = inverse_directions(mechanism)
     coordinates = coordinate_map(mechanism)
     G, states = coordinates.velocities, coordinates.states(q, dq, ddq)
@@ -66,7 +68,7 @@ def inverse_efforts(
     blocks = []
     for i in range(0, len(q), _BLOCK):
         q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)
-        load = loads(q_tree, dq_tree, ddq_tree, G)
+        load = loads(q_tree, dq_tree, ddq_tree, G, None if tension is None else tension[i : i + _BLOCK])
         blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted, load) @ chi)
     rows = np.concatenate(blocks)
     if resist is not None:
@@ -80,7 +82,7 @@ def inverse_efforts(
             file=mechanism.file,
             remedy="add an actuator, or simulate a robot whose joints are all driven",
         )
-    return np.asarray(tau)
+    return np.asarray(tau if tension is None else tau + tension)
 
 
 def parameter_vector(
@@ -176,20 +178,25 @@ def prescribed_course(
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
         dq_tree = coordinate_map(mechanism).states(q, dq, ddq)[1]
+        strain = tree_tension(mechanism, t, tension) if tension else None
     resist = None
     if friction is not None and friction.owners:
         resist = friction.along(dq_tree @ friction.D.T, float(t[1] - t[0])) @ friction.D
     tau = np.zeros((len(t), len(mechanism.actuators)))
     for mounted, rows in payload_phases(t, payloads, changes):
-        own = None if resist is None else resist[rows]
+        own, pull = (None if x is None else x[rows] for x in (resist, strain))
         if states is None:
-            tau[rows] = inverse_efforts(mechanism, chi, q[rows], dq[rows], ddq[rows], mounted, own)
+            tau[rows] = inverse_efforts(mechanism, chi, q[rows], dq[rows], ddq[rows], mounted, own, pull)
             continue
         part = ClosedStates(*(x[rows] for x in (states.q, states.dq, states.ddq, states.N)))
-        tau[rows] = closed_efforts(
-            mechanism, chi, part, mounted, None if strain is None else strain[rows], own
-        )
+        tau[rows] = closed_efforts(mechanism, chi, part, mounted, pull, own)
     return Course(t, q, dq, ddq, tau)
+
+
+def tree_tension(mechanism: Mechanism, t: Float[Array, "n"], size: float) -> Float[Array, "n a"]:
+    """Internal tension of a tree with more motors than joints; arguments as for `internal_tension`."""
+    N = coordinate_map(mechanism).velocities
+    return internal_tension(mechanism, np.broadcast_to(N, (len(t), *N.shape)), t, size)
 
 
 def payload_phases(

@@ -16,7 +16,7 @@ from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.efforts import closed_efforts, internal_tension
 from dynid.excitation.series import Trajectory
-from dynid.excitation.simulate import closed_motion, inverse_efforts, parameter_vector
+from dynid.excitation.simulate import closed_motion, inverse_efforts, parameter_vector, tree_tension
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.friction import DRY
 from dynid.mechanism.mechanism import Mechanism
@@ -93,7 +93,7 @@ def reference_along(
         measured = motion.q(t), motion.dq(t), motion.ddq(t)
         q, dq, ddq = coordinate_map(mechanism).states(*measured)
         foreseen = inverse_efforts(mechanism, without, *measured, payloads)
-        strain = np.zeros_like(foreseen)
+        strain = tree_tension(mechanism, t, tension) if tension else np.zeros_like(foreseen)
     C = mechanism.actuator_map
     y = q @ position_map(mechanism).T
     spline = make_interp_spline(t, np.concatenate([y, dq @ C.T, ddq @ C.T, foreseen, strain], axis=1), k=5)
