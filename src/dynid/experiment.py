@@ -230,13 +230,14 @@ def _refine(experiment: Experiment) -> RefineSettings | None:
         "essential": experiment.essential,
         "keep": experiment.keep,
         "gains": experiment.gains,
-        "standard": experiment.standard or (experiment.estimator == "consistent") or None,
+        "standard": experiment.standard or None,
     }
-    for name, other in others.items():
-        if other is not None:
-            raise InputError(
-                f"refine cannot be combined with '{name}'", remedy="refine all parameters of a linear fit"
-            )
+    found = [f"'{name}'" for name, other in others.items() if other is not None]
+    found += ["estimator 'consistent'"] if experiment.estimator == "consistent" else []
+    if found:
+        raise InputError(
+            f"refine cannot be combined with {found[0]}", remedy="refine all parameters of a linear fit"
+        )
     if given is True:
         return RefineSettings()
     if isinstance(given, RefineSettings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,9 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.base.system import BaseSystem, base_system
-from dynid.estimator.estimator import estimator_named
+from dynid.estimator.estimator import estimator_named, residual_norms
 from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.wls import group_factors
 from dynid.experiment import Experiment
 from dynid.job import Job, Progress, build_system, prepare
 from dynid.linear import base_of
@@ -28,7 +29,13 @@ from dynid.sensor_stage import settle_sensor
 from dynid.settle import Settled, settle_friction
 from dynid.standardise import Realised, check_reduction, realise
 from dynid.statistics.covariance import blocks_of
-from dynid.statistics.essential import EssentialRule, Reduced, essential_parameters, keep_parameters
+from dynid.statistics.essential import (
+    EssentialRule,
+    Reduced,
+    essential_parameters,
+    keep_parameters,
+    restrict,
+)
 from dynid.unit_mass import named
 
 if TYPE_CHECKING:
@@ -113,6 +120,7 @@ def solve_logs(
     equations = real.solution.equations
     data = seen if equations is None else seen.with_equations(equations)
     reduced = _reduced(experiment, data, real.solution, None if job.reference is None else _INFLUENCE)
+    reduced = reduced and _judged_on(seen, reduced)
     chi = _standard_values(data, real.solution, reduced) if real.chi is None else real.chi
     return Solved(settled, system, seen, data, linear, real, reduced, chi)
 
@@ -128,6 +136,13 @@ def _reduced(
         blocks = blocks_of(data.blocked(), solution, settings, data.system)
         return essential_parameters(data.system, solution, rule, blocks)
     return None
+
+
+def _judged_on(seen: BaseSystem, reduced: Reduced) -> Reduced:
+    """The fit of fewer parameters with residuals of the rows as measured, whatever equations it solves."""
+    rows = group_factors(restrict(seen.system, reduced.kept))
+    norms = residual_norms(rows, reduced.solution.chi)
+    return replace(reduced, solution=replace(reduced.solution, residual_norms=norms))
 
 
 def _standard_values(data: BaseSystem, solution: Solution, reduced: Reduced | None) -> Float[Array, "p"]:

@@ -91,7 +91,7 @@ class Estimator:
         return replace(
             solution,
             chi=chi,
-            residual_norms=_residual_norms(group_factors(system), chi),
+            residual_norms=residual_norms(group_factors(system), chi),
             equations=found.system,
             history=found.history,
         )
@@ -124,7 +124,7 @@ def solve_weighted(
         rank=len(fit.chi),
         condition=condition,
         condition_scaled=condition_scaled,
-        residual_norms=_residual_norms(factors, fit.chi),
+        residual_norms=residual_norms(factors, fit.chi),
         residual_norm=fit.residual_norm,
         measured_norm=float(np.linalg.norm(factor.Y)),
         normal_residual=_normal_residual(factor, fit.chi),
@@ -151,7 +151,8 @@ def _effective_dof(system: System, dof: int) -> int:
     return max(1, dof - int(lost))
 
 
-def _residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array, "g"]:
+def residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array, "g"]:
+    """|Y - W chi| of each group, its unit."""
     return np.array([np.linalg.norm(one.Y - one.W @ chi) for one in factors])
 
 
