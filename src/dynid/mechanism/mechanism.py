@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError, nearest
 from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
@@ -164,7 +163,9 @@ class Mechanism:
     force_sensor: ForceSensor | None = None
 
     def __post_init__(self) -> None:
-        _check(self)
+        from dynid.mechanism.fitting import check_parts  # which reads names of this module
+
+        check_parts(self)
 
     @cached_property
     def is_closed(self) -> bool:
@@ -215,110 +216,3 @@ class Mechanism:
             for coordinate, ratio in actuator.on.items():
                 C[row, index[coordinate]] = ratio
         return C
-
-
-def _check(robot: Mechanism) -> None:
-    """Refuse a mechanism whose parts do not fit; names are quoted with the nearest valid one."""
-
-    def refuse(text: str, remedy: str) -> InputError:
-        return InputError(text, file=robot.file, place=f"robot '{robot.name}'", remedy=remedy)
-
-    names = [joint.name for joint in robot.joints]
-    for kind, listed in (("joint", names), ("body", [joint.child for joint in robot.joints])):
-        doubled = (
-            sorted({name for name in listed if listed.count(name) > 1})
-            if len(set(listed)) < len(listed)
-            else []
-        )
-        if doubled:
-            raise refuse(f"{kind} name '{doubled[0]}' occurs more than once", "give every one its own name")
-    seen = {BASE}
-    for joint in robot.joints:
-        if joint.parent not in seen:
-            raise refuse(
-                f"joint '{joint.name}' hangs on body '{joint.parent}', which no earlier joint carries"
-                + nearest(joint.parent, seen),
-                "list the joints parents first, beginning at 'base'",
-            )
-        seen.add(joint.child)
-    coordinates = set(robot.coordinates)
-    for actuator in robot.actuators:
-        for coordinate in actuator.on:
-            if coordinate not in coordinates:
-                raise refuse(
-                    f"actuator '{actuator.name}' drives '{coordinate}', which is no movable coordinate"
-                    + nearest(coordinate, robot.coordinates),
-                    "name a movable joint",
-                )
-    for name in robot.measured:
-        if name not in names and name not in robot.positions:
-            raise refuse(
-                f"measured joint '{name}' is not in the mechanism" + nearest(name, names), "name a joint"
-            )
-    owners = coordinates | {actuator.name for actuator in robot.actuators}
-    for owner, symbols in robot.drive.items():
-        if owner not in owners:
-            raise refuse(
-                f"drive terms for unknown joint or actuator '{owner}'" + nearest(owner, sorted(owners)), ""
-            )
-        for symbol in symbols:
-            if symbol not in DRIVE_SYMBOLS:
-                raise refuse(
-                    f"'{owner}' has unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS), ""
-                )
-        if "Fl" in symbols and owner in coordinates and not any(owner in a.on for a in robot.actuators):
-            raise refuse(
-                f"'{owner}' has friction that grows with its load (Fl), but no actuator loads it",
-                "take Fl away from joints without a motor",
-            )
-    for owner, speed in robot.stribeck.items():
-        if owner not in owners:
-            raise refuse(
-                f"Stribeck speed of unknown joint or actuator '{owner}'" + nearest(owner, sorted(owners)), ""
-            )
-        if not 0.0 < speed < np.inf:
-            raise refuse(f"the Stribeck speed {speed:g} of '{owner}' is not positive", "e.g. 0.05 rad/s")
-    for term in robot.terms:
-        if term.joint not in coordinates:
-            raise refuse(
-                f"term '{term.name}' acts on unknown joint '{term.joint}'"
-                + nearest(term.joint, robot.coordinates),
-                "",
-            )
-    for payload in robot.payloads.values():
-        if payload.body not in robot.bodies:
-            raise refuse(
-                f"payload '{payload.name}' sits on unknown body '{payload.body}'"
-                + nearest(payload.body, robot.bodies),
-                "",
-            )
-    for loop in robot.loops:
-        for body in (loop.body_a, loop.body_b):
-            if body != BASE and body not in robot.bodies:
-                raise refuse(
-                    f"loop '{loop.name}' joins unknown body '{body}'" + nearest(body, robot.bodies), ""
-                )
-    _check_cables(robot, refuse)
-    if not np.all(np.isfinite(robot.gravity)):
-        raise refuse(f"gravity {robot.gravity} is not finite", "give three numbers in m/s^2")
-
-
-def _check_cables(robot: Mechanism, refuse: Callable[[str, str], InputError]) -> None:
-    """Refuse cables whose bodies or coordinates are missing."""
-    scalar = {joint.name for joint in robot.joints if joint.coordinates == (joint.name,)}
-    named = {cable.name: cable for cable in robot.cables}
-    for cable in robot.cables:
-        for body in (cable.body_from, cable.body_to):
-            if body != BASE and body not in robot.bodies:
-                raise refuse(
-                    f"cable '{cable.name}' ends on unknown body '{body}'" + nearest(body, robot.bodies), ""
-                )
-        if cable.length is None and cable.name not in scalar:
-            raise refuse(
-                f"cable '{cable.name}' has neither a length nor a coordinate",
-                "give its length, or add the joint that `cable_joint` makes",
-            )
-    for swivel in robot.swivels:
-        owner = named.get(swivel.cable)
-        if owner is None or owner.axis is None or swivel.name not in scalar:
-            raise refuse(f"swivel encoder '{swivel.name}' sits on no pulley with a coordinate for it", "")
