@@ -25,8 +25,10 @@ from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.simulate import inverse_efforts
 from dynid.excite import excite, noise_of, plan_inputs
+from dynid.excite_files import write_excitation
 from dynid.excite_plan import ExciteSettings, planned_robot
 from dynid.mechanism.load import load_robot
+from dynid.simulated_motion import file_motion
 
 QUICK = ExciteSettings(starts=2, hops=1, period=4.0)
 TWO_LINKS = """
@@ -341,6 +343,23 @@ def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -
         excite("fivebar", replace(QUICK, along="distal1"))
     with pytest.raises(InputError, match="is a tree"):
         excite("scara", replace(QUICK, along="quill"))
+
+
+def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path: Path) -> None:
+    found = excite("cable8", replace(QUICK, starts=1, hops=0))
+    assert found.moved == tuple(f"platform_{name}" for name in ("x", "y", "z", "roll", "pitch", "yaw"))
+    assert not found.notices
+    pulls = [one for one in found.limits if one.kind == "tension"]
+    assert len(pulls) == 8
+    assert min(one.margin_percent for one in found.limits) >= 0.0
+    assert all(one.least is not None and one.least >= 20.0 for one in pulls)
+    np.testing.assert_allclose(np.linalg.norm(found.q[:, 3:7], axis=1), 1.0, atol=1e-12)  # rounding
+    assert np.abs(found.q[:, :3]).max() <= 0.3
+    start = found.starts[0]
+    assert start.value > start.random + 5.0
+    write_excitation(found, tmp_path / "out")
+    again = file_motion(load_robot("cable8"), str(tmp_path / "out" / "trajectory.csv"))
+    np.testing.assert_allclose(again.q(found.t[::50]), found.q[::50], atol=1e-9)  # of the interpolation
 
 
 def test_the_same_seed_gives_the_same_motion_in_any_number_of_processes(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses, u
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.multistart import run_starts
 from dynid.excitation.optimal.predicted import PROMISED_BY, Promise, promise
+from dynid.excitation.optimal.soft_efforts import effort_range
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.series import Series
 from dynid.excite_after import known_information
@@ -167,8 +168,8 @@ def noise_of(
         return tuple(given)
     found = []
     for name in names:
-        limit = mechanism.limits.get(name, {}).get("tau")
-        most = max(abs(x) for x in limit) if isinstance(limit, tuple) else limit
+        limit = effort_range(mechanism, name)
+        most = None if limit is None else max(abs(x) for x in limit)
         found.append((measured or {}).get(name) or (_NOISE_SHARE * most if most else None))
     known = [value for value in found if value is not None]
     fallback = float(np.median(known)) if known else 1.0
@@ -177,7 +178,7 @@ def noise_of(
 
 def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
     """The model by which efforts are foretold; told where it lacks something and efforts are limited."""
-    limited = any("tau" in mechanism.limits.get(one.name, {}) for one in mechanism.actuators)
+    limited = any(effort_range(mechanism, one.name) is not None for one in mechanism.actuators)
     try:
         values, lacking = true_values(mechanism, Truth(file or "prior"))
     except InputError:
@@ -248,7 +249,7 @@ def _finished(
     q, dq, ddq = measured_motion(plan.mechanism, *plan.own(states))
     moved = plan.family.motion(x)
     led = plan.path.mechanism
-    motion = ClosedMotion(led, plan.path.names, moved) if led.loops else moved
+    motion = ClosedMotion(led, plan.path.names, moved) if led.is_closed else moved
     return Excitation(
         robot=plan.mechanism.name,
         settings=inputs.settings,

@@ -30,7 +30,7 @@ def guided(mechanism: Mechanism, body: str) -> tuple[Mechanism, tuple[str, ...]]
 
     Refused where the pose of the body does not tell all freedoms of the robot.
     """
-    if not mechanism.loops:
+    if not mechanism.is_closed:
         raise InputError(
             f"robot '{mechanism.name}' is a tree: its joints move by themselves",
             file=mechanism.file,
@@ -43,13 +43,26 @@ def guided(mechanism: Mechanism, body: str) -> tuple[Mechanism, tuple[str, ...]]
     names = tuple(f"{body}_{name}" for name in given)
     speeds = _speeds(robot, names)
     limits: dict[str, Any] = dict(robot.limits)
+    free = [joint.name for joint in mechanism.joints if joint.child == body and joint.has_quaternion]
+    told = [mechanism.limits.get(name, {}) for name in (body, *free)]
     for name, short, bounds in zip(names, given, speeds, strict=True):
         own: dict[str, Any] = {}
-        if short in mechanism.limits.get(body, {}):
-            own["q"] = symmetric_range(mechanism.limits[body][short])
-        own |= {key: bound for key, bound in zip(("dq", "ddq"), bounds, strict=True) if bound < np.inf}
+        for one in told:
+            if short in one:
+                own["q"] = symmetric_range(one[short])
+        for key, bound in zip(("dq", "ddq"), bounds, strict=True):
+            least = min([bound, *(speed_bound(one[key]) for one in told if key in one)])
+            own |= {key: least} if least < np.inf else {}
         limits[name] = own
     return replace(robot, limits=limits, measured=mechanism.measured, model=mechanism.model), names
+
+
+def led_body(mechanism: Mechanism) -> str:
+    """The body that leads a closed robot unasked: one whose own free joint is measured; empty: none."""
+    free = {joint.positions: joint.child for joint in mechanism.joints if joint.has_quaternion}
+    measured = set(mechanism.measured_positions)
+    found = [child for positions, child in free.items() if measured.issuperset(positions)]
+    return found[0] if mechanism.is_closed and found else ""
 
 
 def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:

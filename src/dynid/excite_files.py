@@ -240,8 +240,11 @@ def report_page(found: Excitation) -> str:
 def _unit(found: Excitation) -> str:
     """Of the measured positions."""
     kinds = {name: joint.kind for joint in found.plan.mechanism.joints for name in joint.positions}
-    slides = {kinds.get(name) == "prismatic" for name in found.names}
-    return "rad or m" if len(slides) > 1 else "m" if slides == {True} else "rad"
+    units = {
+        {"prismatic": "m", "revolute": "rad", "universal": "rad"}.get(kinds.get(name, ""), "rad or m")
+        for name in found.names
+    }
+    return units.pop() if len(units) == 1 else "rad or m"
 
 
 def _efforts(found: Excitation) -> tuple[tuple[str, ...], Float[Array, "n k"]] | None:

@@ -24,7 +24,7 @@ from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
 from dynid.excitation.optimal.soft_efforts import EffortLimits
 from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
-from dynid.excite_along import guided
+from dynid.excite_along import guided, led_body
 from dynid.info import structural_base, variant
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
@@ -163,9 +163,10 @@ def make_plan(inputs: PlanInputs) -> Plan:
     base = planned_base(robot, settings)
     noise = np.array(inputs.noise)
     own, names = robot, None
-    if settings.along:
-        robot, names = guided(robot, settings.along)
-    path: Path = ClosedPath(robot, noise, names) if robot.loops else TreePath(robot)
+    along = settings.along or led_body(robot)
+    if along:
+        robot, names = guided(robot, along)
+    path: Path = ClosedPath(robot, noise, names) if robot.is_closed else TreePath(robot)
     terms = settings.terms if settings.terms is not None else TERMS.get(settings.family, 5)
     family = family_of(settings.family, terms, settings.period)
     box, rest = _box(robot, path)
@@ -207,7 +208,7 @@ def make_starter(inputs: PlanInputs) -> Starter:
 
 def _box(robot: Mechanism, path: Path) -> tuple[Box, Float[Array, "j"] | None]:
     """Limits of what is moved, and where a closed robot rests: at its start pose."""
-    if not robot.loops:
+    if not robot.is_closed:
         return box_of(robot, path.names), None
     check_start(robot)
     # Joints without limits of their own swing no farther than a walk through the workspace does.
@@ -255,7 +256,7 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
     if soft is None:
         return blocks
     poses = pose[None]
-    if not robot.loops:
+    if not robot.is_closed:
         rng = np.random.default_rng(_REFERENCE_SEED)
         low, high = blocks.box.low[0], blocks.box.high[0]
         poses = np.concatenate([poses, rng.uniform(low, high, (_STATIC, len(low)))])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.excitation.closed import random_closed
+from dynid.excitation.closed import ClosedStates, random_closed
 from dynid.excitation.efforts import closed_efforts
 from dynid.excitation.optimal.closed_path import ClosedPath
 from dynid.excitation.optimal.criteria import Criterion
@@ -17,11 +17,13 @@ from dynid.excitation.optimal.soft_bodies import Collisions, Workspace, nearest_
 from dynid.excitation.optimal.soft_efforts import EffortLimits
 from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
 from dynid.excitation.simulate import inverse_efforts
+from dynid.excite_along import guided
 from dynid.info import structural_base
 from dynid.mechanism.capsule import Capsule
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS
+from dynid.truth import Truth, true_values
 
 STEP = 1e-6
 
@@ -199,3 +201,36 @@ def test_information_of_closed_robots(name: str) -> None:
         )
         # The information of a random motion is badly conditioned: rounding of the value is magnified.
         assert found == pytest.approx(float((slopes[order] * step).sum()), rel=1e-3)
+
+
+def cable_case(samples: int = 30):
+    """Eight cables led by the pose of their platform."""
+    robot, names = guided(load_robot("cable8"), "platform")
+    path = ClosedPath(robot, np.ones(8), names)
+    t = np.linspace(0.0, 2.0, samples)[:, None]
+    w = np.linspace(1.0, 3.0, 6)
+    size = np.array([0.2, 0.15, 0.1, 0.1, 0.12, 0.15])
+    return path, (size * np.sin(w * t), size * w * np.cos(w * t), -size * w**2 * np.sin(w * t))
+
+
+def test_tensions_of_a_redundant_cable_robot() -> None:
+    """They move the platform as asked, stay as near to the middle as they can, and have exact slopes."""
+    path, moved = cable_case()
+    robot = load_robot("cable8")
+    values, _ = true_values(robot, Truth("demo"))
+    chi = np.array([values[one.name] for one in parameter_table(robot)])
+    limit = EffortLimits(path, chi)
+    check_slopes(path, moved, limit)
+    states = path.states(moved)
+    tau = limit.efforts(states)
+    # What the robot itself, without anything that leads it, needs at least.
+    n_q, n_v = len(robot.positions), len(robot.coordinates)
+    own = ClosedStates(states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v], states.tangent[:, :n_v])
+    least = closed_efforts(robot, chi, own)
+    J = np.einsum("av,nvd->nad", robot.actuator_map, own.N)
+    np.testing.assert_allclose(
+        np.einsum("nad,na->nd", J, tau), np.einsum("nad,na->nd", J, least), atol=1e-9 * np.abs(tau).max()
+    )  # rounding
+    apart = tau - 210.0  # least squares: no change that moves nothing brings it nearer to the middle
+    still = np.linalg.svd(np.swapaxes(J, 1, 2))[2][:, 6:]
+    np.testing.assert_allclose(np.einsum("nka,na->nk", still, apart), 0.0, atol=1e-9 * np.abs(tau).max())

@@ -209,7 +209,15 @@ class Assembly:
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
             return None
-        A = self.closure.values(self.samples).A
+        found = self._planned(sensors, self.samples)
+        still = np.zeros((1, sensors.count))
+        if found is not None and not np.isfinite(found.rates(self.start[None], still, still)[1]).all():
+            # A pivot that vanishes at the start pose, where angles are zero: it is to count too.
+            found = self._planned(sensors, np.vstack([self.samples, self.start]))
+        return found
+
+    def _planned(self, sensors: Sensors, poses: Float[Array, "n q"]) -> Tracker | None:
+        A = self.closure.values(poses).A
         independent = sensors.velocity.tolist()
         if sensors.count > self.dof:
             independent = best_coordinates(self.tangent(A), range(self.closure.tree.n_v))

@@ -79,11 +79,14 @@ def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
 def unkept_limits(mechanism: Mechanism, uses: Sequence[LimitUse]) -> list[str]:
     """Limits of the robot file that no motion was held to, in its own words."""
     kept = {(one.name, one.kind) for one in uses}
-    near = any(one.kind == NEARNESS for one in uses)
+    kinds = {one.kind for one in uses}
+    whole = {"singularity": NEARNESS in kinds, "cables": "tension" in kinds}
+    whole |= {
+        joint.name: True for joint in mechanism.joints if joint.has_quaternion
+    }  # by the body it carries
     missed = []
     for name, own in mechanism.limits.items():
         for key in own:
-            known = near if name == "singularity" else (name, "effort" if key == "tau" else key) in kept
-            if not known:
+            if not whole.get(name, (name, "effort" if key == "tau" else key) in kept):
                 missed.append(f"{name}.{key}")
     return missed

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.cable import cable_coordinates, held_body
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.report.figures.figure import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
 
@@ -138,8 +139,8 @@ def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
 
 
 def tip_of(mechanism: Mechanism) -> str:
-    """The body whose path is shown: the platform, else the last one of the tree."""
-    return "platform" if "platform" in mechanism.bodies else mechanism.joints[-1].child
+    """The body whose path is shown: the platform, else what cables hold, else the last one of the tree."""
+    return "platform" if "platform" in mechanism.bodies else held_body(mechanism)
 
 
 def animation_of(
@@ -155,7 +156,11 @@ def animation_of(
     still = np.zeros((len(some), tree.n_v))
     motion = body_motion(tree, some, still, still)
     index = {name: i + 1 for i, name in enumerate(tree.body_names)} | {BASE: 0}
-    points = [np.zeros((len(some), 3)), *(motion.p[:, i] for i in range(len(tree.body_names)))]
+    massless = {joint.child for joint in mechanism.joints if joint.name in cable_coordinates(mechanism)}
+    points = [
+        np.zeros((len(some), 3)),
+        *(motion.p[:, i] * (name not in massless) for i, name in enumerate(tree.body_names)),
+    ]
     edges: list[list[int]] = []
     ground: list[list[int]] = []
 
@@ -167,7 +172,7 @@ def animation_of(
         return len(points) - 1
 
     for joint in mechanism.joints:
-        if joint.kind != "free":
+        if joint.kind != "free" and joint.child not in massless:
             begin = point(BASE, joint.placement.p) if joint.parent == BASE else index[joint.parent]
             edges.append([begin, index[joint.child]])
     for loop in mechanism.loops:

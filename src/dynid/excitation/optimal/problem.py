@@ -65,7 +65,7 @@ class Problem:
     @property
     def linear(self) -> bool:
         """Whether every motion within the linear limits can be done."""
-        return self.soft is None and not self.information.path.mechanism.loops
+        return self.soft is None and not self.information.path.mechanism.is_closed
 
     def narrowed(self, share: float) -> Problem:
         """The same with soft limits narrower by a share."""

@@ -10,11 +10,28 @@ from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.ranking import symmetric_range
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.regressor.adjoint import Slopes
+
+
+def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None:
+    """Limits of a motor's effort: its own `tau`, or the `tension` of all cables; None: not limited."""
+    own = mechanism.limits.get(motor, {})
+    if "tau" in own:
+        return symmetric_range(own["tau"])
+    pulls = mechanism.limits.get("cables", {}).get("tension")
+    if pulls is None or motor not in {cable.name for cable in mechanism.cables}:
+        return None
+    return pulls if isinstance(pulls, tuple) else (0.0, pulls)
 
 
 class EffortLimits(Ranged):
-    """Efforts of a motion between the limits `tau` of motors.
+    """Efforts of a motion between the limits of motors and cables.
+
+    With more cables than freedoms, a controller keeps all of them taut about the middle of their range m:
+
+        tau = m + D^T (W chi - C^T m)        D as in `ClosedPath`: what of m strains the robot only, stays
 
     Args:
         path: What is moved; its rows are what the motors feel.
@@ -35,20 +52,27 @@ class EffortLimits(Ranged):
         self.rows = Rows(path, parameter_table(robot), mounted, softness)
         self._bounds: list[tuple[int, float, float]] = []  # row, low, high
         sides: list[Side] = []
-        for actuator in robot.actuators:
-            own = robot.limits.get(actuator.name, {})
-            if "tau" in own and actuator.name in path.rows:
-                low, high = symmetric_range(own["tau"])
-                self._bounds.append((path.rows.index(actuator.name), low, high))
-                sides += both_sides("effort", actuator.name, low, high)
+        cables = {cable.name for cable in robot.cables}
+        middle = np.zeros(len(robot.actuators))
+        for i, actuator in enumerate(robot.actuators):
+            bounds = effort_range(robot, actuator.name)
+            if bounds is not None and actuator.name in path.rows:
+                self._bounds.append((path.rows.index(actuator.name), *bounds))
+                kind = "tension" if actuator.name in cables else "effort"
+                sides += both_sides(kind, actuator.name, *bounds)
+                middle[i] = 0.5 * sum(bounds) if actuator.name in cables else 0.0
         self.sides = tuple(sides)
+        self._middle = middle if middle.any() else None
         self._known: tuple[RobotStates, Entries] | None = None
 
     def efforts(self, states: RobotStates) -> Float[Array, "n k"]:
         """Efforts of all rows, shape (n, k), in [N m] or [N]."""
         entries = self._entries(states)
         pairs = zip(self.rows.entries, self.rows.columns, strict=True)
-        return np.stack([self.chi[columns] @ entries.model[rows] for rows, columns in pairs], axis=1)
+        tau = np.stack([self.chi[columns] @ entries.model[rows] for rows, columns in pairs], axis=1)
+        if self._middle is None or states.N is None:
+            return tau
+        return np.asarray(tau + self._middle - np.einsum("nvk,v->nk", states.N, self._strain))
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """Two rows a limit: above and below."""
@@ -63,8 +87,22 @@ class EffortLimits(Ranged):
             weights = np.zeros_like(entries.model)
             weights[self.rows.entries[k]] = (2.0 * self.chi[self.rows.columns[k]] / (high - low))[:, None]
             one = np.array(self.rows.back(entries, weights))
+            if self._middle is not None:
+                one += self._strained_back(states, k, 2.0 / (high - low))
             rows += [one, -one]
         return np.array(rows).transpose(1, 0, 2, 3)
+
+    @property
+    def _strain(self) -> Float[Array, "v"]:
+        """C^T m."""
+        return np.asarray(self.path.mechanism.actuator_map.T @ self._middle)
+
+    def _strained_back(self, states: RobotStates, k: int, size: float) -> Float[Array, "3 n d"]:
+        """Slopes of -size D_k^T C^T m: only D moves."""
+        N_bar = np.zeros((*states.dq.shape, len(self.path.rows)))
+        N_bar[:, :, k] = -size * self._strain
+        none = Slopes(*(np.zeros((len(states.q), states.dq.shape[1])) for _ in range(3)))
+        return np.array(self.path.back(states, none, N_bar))
 
     def _entries(self, states: RobotStates) -> Entries:
         if self._known is None or self._known[0] is not states:

@@ -132,7 +132,7 @@ class Starter:
         """Largest excess of a soft limit, between the samples too, in shares, and which."""
         blocks = self.problem.blocks
         path = self.problem.information.path
-        if self.exact is None and not path.mechanism.loops:
+        if self.exact is None and not path.mechanism.is_closed:
             return 0.0, ""
         motion = fine_motion(path, blocks.family, blocks.coefficients(z), len(self.problem.t), self.exact)
         if motion is None:
