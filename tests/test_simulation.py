@@ -113,7 +113,7 @@ def test_impossible_sensors_are_refused(options, match: str) -> None:
 
 def test_a_clock_that_cannot_keep_order_is_refused() -> None:
     # Three deviations must stay within half a period, or samples would have to be moved back.
-    with pytest.raises(InputError, match="jitter of 0.0002 s is too much for samples every 0.001 s"):
+    with pytest.raises(InputError, match="is too much for samples every"):
         recorded(sine_course(), Sensing(jitter=2e-4), np.random.default_rng(0))
     with pytest.raises(InputError, match="dropped samples leave"):
         recorded(sine_course(), Sensing(dropped=0.999), np.random.default_rng(0))
