@@ -262,6 +262,14 @@ def test_missing_ranges_and_bad_names_are_refused(tmp_path: Path) -> None:
         family_of("wavelet", 5, 1.0)
 
 
+def test_a_condition_number_below_one_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "round.yaml"
+    text = Path(str(load_robot("rrr3").file)).read_text()
+    file.write_text(text.replace("limits:", "limits:\n  singularity: {condition: 0.5}"))
+    with pytest.raises(InputError, match=r"no pose has a condition number of 0.5"):
+        excite(str(file), QUICK)
+
+
 def test_capsules_keep_bodies_apart(tmp_path: Path) -> None:
     more = """
 capsules:

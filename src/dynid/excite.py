@@ -159,12 +159,16 @@ def noise_of(
     names = [actuator.name for actuator in mechanism.actuators]
     if settings.noise:
         given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
-        if len(given) != len(names) or not all(0.0 < value < np.inf for value in given):
+        if len(given) != len(names):
             raise InputError(
-                f"{len(settings.noise)} values of noise do not fit {len(names)} actuators, or are no"
-                " positive numbers",
+                f"{len(settings.noise)} values of noise do not fit {len(names)} actuators",
                 remedy=f"give one, or one each of {', '.join(names)}",
             )
+        for value in given:
+            if not 0.0 < value < np.inf:
+                raise InputError(
+                    f"noise of {value:g} is no deviation", remedy="give a positive number of N m or N"
+                )
         return tuple(given)
     found = []
     for name in names:

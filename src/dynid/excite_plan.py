@@ -84,11 +84,12 @@ class ExciteSettings:
         ):
             if value < least:
                 raise InputError(f"{name} is {value}", remedy=f"give {least} or more")
-        if not 0.0 <= self.margin < 0.5 or not self.rate > 0.0:
+        if not 0.0 <= self.margin < 0.5:
             raise InputError(
-                f"a margin of {self.margin:g} and a rate of {self.rate:g} Hz make no plan",
-                remedy="a margin from 0 to 0.5, and a positive rate",
+                f"a margin of {self.margin:g} leaves no motion", remedy="give 0 or more, below 0.5"
             )
+        if not 0.0 < self.rate < np.inf:
+            raise InputError(f"a rate of {self.rate:g} Hz records nothing", remedy="give a positive rate")
 
 
 @dataclass(frozen=True)
@@ -244,9 +245,21 @@ def _soft(
         efforts = EffortLimits(path, chi, settings.payloads, softness)
         found += [efforts] if efforts else []
     if isinstance(path, ClosedPath):
-        most = path.mechanism.limits.get("singularity", {}).get("condition", _MOST_CONDITION)
-        found.append(Singularity(path, float(most)))
+        found.append(Singularity(path, _most_condition(path.mechanism)))
     return SoftLimits(tuple(found), margin) if found else None
+
+
+def _most_condition(robot: Mechanism) -> float:
+    """The largest condition number that poses may have."""
+    most = robot.limits.get("singularity", {}).get("condition", _MOST_CONDITION)
+    if isinstance(most, tuple) or most <= 1.0:
+        raise InputError(
+            f"no pose has a condition number of {most}",
+            file=robot.file,
+            place="limits.singularity.condition",
+            remedy="give a number above 1, e.g. 30",
+        )
+    return float(most)
 
 
 def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechanism) -> Blocks:
