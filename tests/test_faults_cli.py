@@ -190,3 +190,61 @@ def test_51_no_memory_is_told_without_a_traceback(here, monkeypatch):
 
     monkeypatch.setattr("dynid.identification.run_experiment", greedy)
     assert "not enough memory: 29 TiB" in refused(here, *IDENTIFY)
+
+
+_SHORT = ("--starts", "1", "--hops", "0", "--period", "2", "--rate", "50", "--jobs", "1")
+WRITERS = {
+    "identify": IDENTIFY,
+    "compare": ("compare", "result", "result/result.json"),
+    "excite": ("excite", "arm.yaml", *_SHORT),
+    "rehearse": ("rehearse", "experiment.yaml", "--runs", "2", "--config", "simulation.yaml", "--truth"),
+}
+
+
+def _writer(name: str, *more: str) -> tuple[str, ...]:
+    return (*WRITERS[name], *(("truth.yaml",) if name == "rehearse" else ()), *more)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_50_54_folders_are_checked_before_the_work(here, name):
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.tex").write_text("do not touch")
+    assert "thesis.tex" in refused(here, *_writer(name, "--out", "mine"))
+    (here / ".busy.lock").write_text(f"{os.getppid()} {os.uname().nodename}\n")
+    assert "is writing here" in refused(here, *_writer(name, "--out", "busy"))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_50_read_only_and_full_disks_are_refused_before_the_work(here, name, monkeypatch):
+    # Root may write anywhere, so the answer of the file system is made up.
+    monkeypatch.setattr("dynid.report.output.os.access", lambda _, mode, **__: not mode & os.W_OK)
+    assert "no permission to write" in refused(here, *_writer(name, "--out", "o"))
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    usage = shutil.disk_usage(here)._replace(free=1000)
+    monkeypatch.setattr("dynid.report.output.shutil.disk_usage", lambda _: usage)
+    assert "are free on the disk" in refused(here, *_writer(name, "--out", "o"))
+
+
+def test_refused_input_leaves_no_empty_folders(here):
+    refused(here, "excite", "arm.yaml", "--criterion", "wishful")
+    refused(here, "compare", "result", "nowhere")
+    refused(here, "rehearse", "experiment.yaml", "--truth", "nowhere")
+
+
+def test_paths_with_blanks_and_umlauts_from_another_folder(here, tmp_path, monkeypatch):
+    odd = tmp_path / "Prüfstand 1"
+    shutil.copytree(here, odd)
+    away = tmp_path / "away"
+    away.mkdir()
+    monkeypatch.chdir(away)
+    found = dynid("identify", str(odd / "experiment.yaml"), "--out", "Ergebnis ä")
+    assert found.exit_code == 0, found.output
+    for command in (
+        ("validate", "Ergebnis ä", str(odd / "other.parquet")),
+        ("predict", "Ergebnis ä", str(odd / "log.csv"), "--out", "Momente ö.csv"),
+        ("info", str(odd / "arm.yaml")),
+    ):
+        found = dynid(*command)
+        assert found.exit_code == 0, found.output
+    assert sorted(one.name for one in away.iterdir()) == ["Ergebnis ä", "Momente ö.csv"]

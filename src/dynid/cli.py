@@ -223,8 +223,9 @@ def compare(
     --log.
     """
     from dynid.compare_targets import compare_targets
-    from dynid.report.comparison_file import write_comparison
+    from dynid.report.comparison_file import FILES, comparison_files
     from dynid.report.comparison_text import print_comparison
+    from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
 
     if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
@@ -233,21 +234,22 @@ def compare(
         refuse_given(("folds",), "--last, which holds out one share")
     if robot and not logs:
         raise click.UsageError("--robot belongs to --log, a log that results predict")
-    with ProgressBar() as progress:
-        comparison = compare_targets(
-            targets,
-            drives=[_names(one) or () for one in drives],
-            friction=friction,
-            estimators=_names(estimators) or (),
-            models=_names(models) or (),
-            folds=folds,
-            last=last,
-            logs=logs,
-            robot=robot,
-            progress=progress,
-        )
     folder = out or _default_out(f"{targets[0].stem or 'results'}_compare")
-    write_comparison(comparison, folder)
+    with claimed_folder(folder, FILES) as path:
+        with ProgressBar() as progress:
+            comparison = compare_targets(
+                targets,
+                drives=[_names(one) or () for one in drives],
+                friction=friction,
+                estimators=_names(estimators) or (),
+                models=_names(models) or (),
+                folds=folds,
+                last=last,
+                logs=logs,
+                robot=robot,
+                progress=progress,
+            )
+        replace_folder(path, comparison_files(comparison))
     print_comparison(comparison)
     click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
 

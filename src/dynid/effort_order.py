@@ -212,16 +212,22 @@ def _refusal(job: Job, motors: Sequence[int], best: _Order, before: float, after
     for row, (place, sign) in enumerate(zip(best.place, best.sign, strict=True)):
         if place == row and sign > 0:
             continue
-        column = f"tau_{motors[place] + 1}"
+        own, column = (_column(job, motors, one) for one in (row, place))
         other = "" if place == row else f" is in the column of '{names[place]}'"
         turned = " has the other sign" if sign < 0 else ""
         said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
         name = log.mapping.get(column, column)
         scale = ", scale: -1" if sign < 0 else ""
-        columns.append(f"tau_{motors[row] + 1}: {{name: {name}{scale}}}")
+        columns.append(f"{own}: {{name: {name}{scale}}}")
     return InputError(
         f"signs or order of the efforts: {'; '.join(said)}. As logged {100 * before:.0f} % of the efforts"
         f" stay unexplained, put right {100 * after:.2g} %",
         file=log.file,
         remedy=f"columns: {{{', '.join(columns)}}}",
     )
+
+
+def _column(job: Job, motors: Sequence[int], row: int) -> str:
+    """What the effort of a row is called in a log."""
+    sensor = job.mechanism.force_sensor is not None
+    return job.directions.names[row] if sensor else f"tau_{motors[row] + 1}"

@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.errors import InputError
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.fourier import FourierMotion
 from dynid.excitation.optimal.checked import DENSER
@@ -34,7 +33,7 @@ from dynid.report.figures.figure import script_json
 from dynid.report.html import scripted_page
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
-from dynid.report.output import write_files
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.template import source
 
 SCHEMA = "dynid.excitation/1"
@@ -50,34 +49,8 @@ _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 def write_excitation(found: Excitation, folder: Path) -> None:
     """Write all files into `folder`, whole or not at all; only an older motion is replaced."""
-    write_folder(folder, excitation_files(found))
-
-
-def write_folder(folder: Path, files: dict[str, str]) -> None:
-    """Write texts into `folder`, whole or not at all."""
-    path = check_folder(folder, tuple(files))
-    try:
-        write_files(path, files)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
-        ) from error
-
-
-def check_folder(folder: Path, ours: tuple[str, ...] = FILES) -> Path:
-    """Refuse, before the work, a folder with files that are not ours."""
-    path = folder.resolve()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        foreign = [one.name for one in path.iterdir() if one.name not in ours] if path.is_dir() else []
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
-        ) from error
-    if foreign or path.is_file():
-        shown = ", ".join(sorted(foreign)[:3]) or "a file of that name"
-        raise InputError(f"holds {shown}", file=path, remedy="choose another folder with --out")
-    return path
+    with claimed_folder(folder, FILES) as path:
+        replace_folder(path, excitation_files(found))
 
 
 def excitation_files(found: Excitation) -> dict[str, str]:

@@ -20,13 +20,14 @@ from dynid.excitation.optimal.figures import (
     spread_figure,
     use_figure,
 )
-from dynid.excite_files import SCHEMA, write_folder
+from dynid.excite_files import SCHEMA
 from dynid.excite_free import FreeExcitation
 from dynid.mechanism.attitude import angles_of, rotation_of
 from dynid.report.figures.figure import script_json
 from dynid.report.html import scripted_page
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.template import source
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
@@ -35,13 +36,19 @@ _ANIMATED = 3.0  # s of each motion in the animation
 
 def write_free_excitation(found: FreeExcitation, folder: Path) -> None:
     """Write all files into `folder`, whole or not at all; only an older set is replaced."""
+    with claimed_folder(folder, FREE_FILES) as path:
+        replace_folder(path, free_files(found))
+
+
+def free_files(found: FreeExcitation) -> dict[str, str]:
+    """Name -> text."""
     texts = (
         _csv(release_columns(found), "%.9g"),
         _csv(motion_columns(found), "%.12g"),
         json_text(free_document(found)),
         report_page(found),
     )
-    write_folder(folder, dict(zip(FREE_FILES, texts, strict=True)))
+    return dict(zip(FREE_FILES, texts, strict=True))
 
 
 def release_columns(found: FreeExcitation) -> dict[str, Float[Array, "k"]]:

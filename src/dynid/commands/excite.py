@@ -117,14 +117,13 @@ def excite(
         return
     refuse_given(("motions",), "a robot that is driven; --starts and --period do")
     from dynid.excite import excite as run
-    from dynid.excite_files import check_folder, summary, write_excitation
+    from dynid.excite_files import FILES, excitation_files, summary
     from dynid.excite_plan import ExciteSettings
     from dynid.report.console import standard_console
+    from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
     from dynid.report.tables import print_warnings
 
-    folder = check_folder(folder)
-    journal = _journal(folder)
     settings = ExciteSettings(
         criterion=asked or "logdet",
         sigma=sigma,
@@ -143,10 +142,12 @@ def excite(
         along=along,
         prior=prior,
     )
-    with _resumable(journal, starts), ProgressBar() as progress:
-        found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
-    write_excitation(found, folder)
-    journal.unlink(missing_ok=True)
+    with claimed_folder(folder, FILES) as path:
+        journal = _journal(path)
+        with _resumable(journal, starts), ProgressBar() as progress:
+            found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
+        replace_folder(path, excitation_files(found))
+        journal.unlink(missing_ok=True)
     print_warnings(standard_console(), found.notices)
     click.echo(summary(found))
     tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
@@ -158,17 +159,17 @@ def excite(
 
 def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> None:
     """A set of free motions on locked cables."""
-    from dynid.excite_files import check_folder
     from dynid.excite_free import excite_free
-    from dynid.excite_free_files import FREE_FILES, free_summary, write_free_excitation
+    from dynid.excite_free_files import FREE_FILES, free_files, free_summary
+    from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
 
-    folder = check_folder(folder, FREE_FILES)
-    journal = _journal(folder)
-    with _resumable(journal, settings.starts), ProgressBar() as progress:
-        found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
-    write_free_excitation(found, folder)
-    journal.unlink(missing_ok=True)
+    with claimed_folder(folder, FREE_FILES) as path:
+        journal = _journal(path)
+        with _resumable(journal, settings.starts), ProgressBar() as progress:
+            found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
+        replace_folder(path, free_files(found))
+        journal.unlink(missing_ok=True)
     click.echo(free_summary(found))
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(FREE_FILES)})")
 

@@ -51,8 +51,9 @@ def rehearse(
     from dynid.mechanism.load import load_robot
     from dynid.rehearsal import RehearsalPlan
     from dynid.rehearsal import rehearse as run
+    from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
-    from dynid.report.rehearsal_file import check_folder, write_rehearsal
+    from dynid.report.rehearsal_file import FILES, rehearsal_files
     from dynid.report.rehearsal_text import print_rehearsal
     from dynid.simulationfile import default_simulation, read_simulation, with_flags
 
@@ -60,11 +61,12 @@ def rehearse(
     mechanism = load_robot(asked.robot)
     settings = default_simulation(mechanism) if config is None else read_simulation(config, mechanism)
     settings = with_flags(settings, engine=engine, rate=rate, duration=duration, truth=truth)
-    folder = check_folder(out or Path("results") / f"{Path(asked.name).name or 'experiment'}_rehearsal")
-    journal = folder.parent / f".{folder.name}.journal"
-    with ProgressBar() as progress:
-        plan = RehearsalPlan(asked, settings, motion, seed)
-        found = run(plan, runs, jobs=jobs, journal=journal, progress=progress)
-    write_rehearsal(found, folder)
+    folder = out or Path("results") / f"{Path(asked.name).name or 'experiment'}_rehearsal"
+    with claimed_folder(folder, FILES) as path:
+        journal = path.parent / f".{path.name}.journal"
+        with ProgressBar() as progress:
+            plan = RehearsalPlan(asked, settings, motion, seed)
+            found = run(plan, runs, jobs=jobs, journal=journal, progress=progress)
+        replace_folder(path, rehearsal_files(found))
     print_rehearsal(found, full=full)
     click.echo(f"\nwritten: {shown(folder)} (rehearsal.json, rehearsal.csv, rehearsal.html)")

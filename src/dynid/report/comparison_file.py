@@ -8,12 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import InputError
 from dynid.report.comparison_text import TITLES, cell
 from dynid.report.csv_file import harmless
 from dynid.report.html import page_style, static_policy
 from dynid.report.json_file import json_text, plain
-from dynid.report.output import write_files
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.template import render
 from dynid.statistics.comparison import Comparison
 
@@ -82,22 +81,17 @@ def comparison_html(comparison: Comparison) -> str:
     return str(page)
 
 
+def comparison_files(comparison: Comparison) -> dict[str, str]:
+    """Name -> text."""
+    texts = (
+        json_text(comparison_document(comparison)),
+        comparison_csv(comparison),
+        comparison_html(comparison),
+    )
+    return dict(zip(FILES, texts, strict=True))
+
+
 def write_comparison(comparison: Comparison, folder: Path) -> None:
     """Write the three files into `folder`, whole or not at all; only an older comparison is replaced."""
-    path = folder.resolve()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        foreign = [one.name for one in path.iterdir() if one.name not in FILES] if path.is_dir() else []
-        if foreign or path.is_file():
-            shown = ", ".join(sorted(foreign)[:3]) or "a file of that name"
-            raise InputError(f"holds {shown}", file=path, remedy="choose another folder with --out")
-        texts = (
-            json_text(comparison_document(comparison)),
-            comparison_csv(comparison),
-            comparison_html(comparison),
-        )
-        write_files(path, dict(zip(FILES, texts, strict=True)))
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
-        ) from error
+    with claimed_folder(folder, FILES) as path:
+        replace_folder(path, comparison_files(comparison))

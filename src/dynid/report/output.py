@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +37,7 @@ class ResultFolder:
 
     def write(self, estimate: Estimate) -> None:
         """Put `result.json`, `parameters.csv`, `signals.csv` and `report.html` there, all or none."""
-        files = result_files(estimate)
-        with _refusing(self.path):
-            write_files(self.path, files)
+        replace_folder(self.path, result_files(estimate))
 
 
 def write_results(estimate: Estimate, directory: str | Path) -> None:
@@ -54,7 +52,33 @@ def write_results(estimate: Estimate, directory: str | Path) -> None:
 
 @contextlib.contextmanager
 def claimed(directory: str | Path) -> Iterator[ResultFolder]:
-    """Check and lock `directory` before the work, so that a long run does not fail at its end."""
+    """Check and lock the folder of a result before the work, so that a long run does not fail at its end."""
+    with _claimed(directory, _check_result) as path:
+        yield ResultFolder(path)
+
+
+@contextlib.contextmanager
+def claimed_folder(directory: str | Path, own: Sequence[str]) -> Iterator[Path]:
+    """The same for a folder of other files: nothing but `own` may be in it. `replace_folder` writes it."""
+
+    def check(path: Path) -> None:
+        foreign = sorted(one.name for one in path.iterdir() if one.name not in own) if path.exists() else []
+        if foreign:
+            raise InputError(f"holds {', '.join(foreign[:3])}", file=path, remedy=_REMEDY)
+
+    with _claimed(directory, check) as path:
+        yield path
+
+
+def replace_folder(path: Path, files: Mapping[str, str]) -> None:
+    """Put `files` into a claimed folder, whole or not at all."""
+    with _refusing(path):
+        write_files(path, files)
+
+
+@contextlib.contextmanager
+def _claimed(directory: str | Path, check: Callable[[Path], None]) -> Iterator[Path]:
+    """Check and lock a folder; `check` looks at what is in it."""
     path = Path(os.path.abspath(directory))
     with contextlib.ExitStack() as stack:
         with _refusing(path):
@@ -63,8 +87,8 @@ def claimed(directory: str | Path) -> Iterator[ResultFolder]:
             _check_place(path)
             stack.enter_context(locked(path.parent / f".{path.name}.lock"))
             _recover(path)
-            _check_content(path)
-        yield ResultFolder(path)
+            check(path)
+        yield path
 
 
 @contextlib.contextmanager
@@ -176,7 +200,7 @@ def _check_place(path: Path) -> None:
         )
 
 
-def _check_content(path: Path) -> None:
+def _check_result(path: Path) -> None:
     if not path.exists():
         return
     names = sorted(entry.name for entry in path.iterdir())

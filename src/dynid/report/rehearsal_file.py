@@ -8,12 +8,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import InputError
 from dynid.report.csv_file import harmless
 from dynid.report.figures.rehearsal import promise_figure
 from dynid.report.html import scripted_page
 from dynid.report.json_file import json_text, plain
-from dynid.report.output import write_files
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.rehearsal_text import TITLES, cells
 from dynid.report.template import source
 from dynid.statistics.rehearsal import Rehearsal, RehearsedParameter
@@ -52,31 +51,13 @@ def rehearsal_html(found: Rehearsal) -> str:
     )
 
 
-def check_folder(folder: Path) -> Path:
-    """Refuse, before the work, a folder with files that are not ours."""
-    path = folder.resolve()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        foreign = [one.name for one in path.iterdir() if one.name not in FILES] if path.is_dir() else []
-    except OSError as error:
-        raise _cannot(error, path) from error
-    if foreign or path.is_file():
-        shown = ", ".join(sorted(foreign)[:3]) or "a file of that name"
-        raise InputError(f"holds {shown}", file=path, remedy="choose another folder with --out")
-    return path
+def rehearsal_files(found: Rehearsal) -> dict[str, str]:
+    """Name -> text."""
+    texts = (json_text(rehearsal_document(found)), rehearsal_csv(found), rehearsal_html(found))
+    return dict(zip(FILES, texts, strict=True))
 
 
 def write_rehearsal(found: Rehearsal, folder: Path) -> None:
     """Write the three files into `folder`, whole or not at all; only an older rehearsal is replaced."""
-    path = check_folder(folder)
-    texts = (json_text(rehearsal_document(found)), rehearsal_csv(found), rehearsal_html(found))
-    try:
-        write_files(path, dict(zip(FILES, texts, strict=True)))
-    except OSError as error:
-        raise _cannot(error, path) from error
-
-
-def _cannot(error: OSError, path: Path) -> InputError:
-    return InputError(
-        f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
-    )
+    with claimed_folder(folder, FILES) as path:
+        replace_folder(path, rehearsal_files(found))
