@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.errors import InputError
 from dynid.excitation.write import write_columns
+from dynid.plant.run import PlantRun
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import write_file
@@ -92,6 +93,7 @@ def described(simulated: Simulated) -> dict[str, str]:
         told["payloads"] = ", ".join(f"{', '.join(names) or 'none'} from {at:g} s" for at, names in phases)
     if run is not None:
         told["steps"] = f"Runge-Kutta, {run.step:.3g} s"
+        told["controller"] = _controller(simulated, run)
         told["tracking error"] = f"at most {_away(simulated):.2g} rad or m"
         told["loops open"] = f"at most {run.gap.max(initial=0.0):.2g} m or rad"
         if np.isfinite(run.energy_drift):
@@ -99,6 +101,15 @@ def described(simulated: Simulated) -> dict[str, str]:
         if run.width:
             told["dry friction"] = f"turns within {max(run.width.values()):.2g} rad/s or m/s of rest"
     return told
+
+
+def _controller(simulated: Simulated, run: PlantRun) -> str:
+    """Its kind, and what it sees."""
+    settings = simulated.settings.moving.controller
+    if run.sight is None:
+        return f"{settings.kind}, sees the true state"
+    rate, cutoff = 1.0 / run.sight.period, run.sight.cutoff
+    return f"{settings.kind}, reads its encoders at {rate:g} Hz, velocities below {cutoff:.3g} Hz"
 
 
 def _away(simulated: Simulated) -> float:

@@ -40,6 +40,7 @@ from dynid.regressor.regressor import energy_row
 _BLOCK = 64  # logged samples for which the reference is made at a time
 _OPEN = 1e-6  # m or rad: loops that were not closed again
 _INERTIAL = "Ia"
+_POOR = 100.0  # size of N from which on better coordinates are looked for
 
 
 class ForwardPlant:
@@ -127,7 +128,7 @@ class ForwardPlant:
         control = self._controller or self._idle()
         control.begin(self.q, self.dq, self.step)
         control.load(t + 0.5 * self.step * np.arange(2 * steps + 1))
-        at, failed = 0, -1
+        at, failed, most = 0, -1, _POOR
         while True:
             ticks, believed = control.ticks(self.step), control.model
             room = max(len(bodies[0]) for bodies in (self.model.masses[0], (believed or [((),)])[0]))
@@ -145,15 +146,18 @@ class ForwardPlant:
                 state,
                 counts,
                 self.step,
-                SINGULAR,
+                most,
                 out,
             )
             if condition == 0.0:
                 return
-            if at == failed or not condition > 0.0 or not isinstance(self.freedoms, ClosedFreedoms):
+            if condition > 0.0 and at != failed and isinstance(self.freedoms, ClosedFreedoms):
+                # Other coordinates serve where those chosen about the start pose begin to fail.
+                failed, self.freedoms = at, ClosedFreedoms(self.mechanism, self.q)
+            elif condition > 0.0 and most < SINGULAR:
+                most = SINGULAR  # there are none better
+            else:
                 raise unstable(t + at * self.step, "the equations of motion have no solution")
-            # Other coordinates serve where those chosen about the start pose have failed.
-            failed, self.freedoms = at, ClosedFreedoms(self.mechanism, self.q)
 
     def _tables(self) -> tuple[Any, ...]:
         closure, plan = self.freedoms.closure.tables, self.freedoms.plan.tables
