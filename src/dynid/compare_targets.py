@@ -42,19 +42,7 @@ def compare_targets(
         logs: That all results predict.
         robot: Instead of the robots named in the results.
     """
-    for path in targets:
-        if path.suffix.lower() in READERS:
-            raise InputError(
-                f"'{path}' is a log: a comparison is of experiments or of results",
-                remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml),"
-                f" or results that all predict it: dynid compare results/a results/b --log {path}",
-            )
-    experiments = [path for path in targets if path.suffix.lower() in _EXPERIMENTS]
-    if experiments and len(experiments) < len(targets):
-        raise InputError(
-            f"'{experiments[0]}' is an experiment, other targets are results",
-            remedy="compare experiments with each other, or results with each other",
-        )
+    experiments = _experiments(targets)
     if not experiments:
         if drives or friction or estimators or models:
             raise InputError(
@@ -82,6 +70,24 @@ def compare_targets(
             )
         )
     return found[0] if len(found) == 1 else _joined(experiments, found)
+
+
+def _experiments(targets: Sequence[Path]) -> list[Path]:
+    """The targets, if they are experiment files; none if they are results; a mixture is refused."""
+    for path in targets:
+        if path.suffix.lower() in READERS:
+            raise InputError(
+                f"'{path}' is a log: a comparison is of experiments or of results",
+                remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml),"
+                f" or results that all predict it: dynid compare results/a results/b --log {path}",
+            )
+    experiments = [path for path in targets if path.suffix.lower() in _EXPERIMENTS]
+    if experiments and len(experiments) < len(targets):
+        raise InputError(
+            f"'{experiments[0]}' is an experiment, other targets are results",
+            remedy="compare experiments with each other, or results with each other",
+        )
+    return experiments
 
 
 def _joined(files: Sequence[Path], found: Sequence[Comparison]) -> Comparison:
