@@ -17,10 +17,11 @@ from dynid.estimator.estimator import ESTIMATORS
 from dynid.estimator.wls import GroupWeights
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
+from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.sandwich import autocorrelated, chosen_lags, jackknife
+from dynid.statistics.sandwich import autocorrelated, chosen_lags
 from dynid.statistics.uncertainty import uncertainty
 from tests.systems import parameters
 
@@ -150,7 +151,7 @@ def _blocks(name, W) -> Group:
 def test_default_intervals_cover_noise_that_remembers(time_constant):
     """AR(1) as friction errors and drive filters make it, correlated between the joints; blocks of
     a second hold memories of up to a third of it. 8000 intervals tell 95 % to a quarter percent."""
-    plain, robust = coverage_of(jackknife, time_constant, 1.0, seed=6)
+    plain, robust = coverage_of(lambda clusters: calibrated(clusters)[0], time_constant, 1.0, seed=6)
     if time_constant == 0.0:
         assert 0.93 <= robust <= 0.97
     else:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.estimator.estimator import ESTIMATORS
+from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.essential import EssentialRule, essential_parameters, restrict
@@ -102,7 +103,7 @@ def test_combinations_of_parameters_are_covered_with_fewer_blocks_than_parameter
         data = system(W, W @ chi + e, blocks=10)
         full = ESTIMATORS["ols"](data)
         spread = covariance_of(data, full)
-        block = jackknife(clusters_of(data, full.chi, full.weights, 0.5))
+        block, _ = calibrated(clusters_of(data, full.chi, full.weights, 0.5))
         np.testing.assert_allclose(np.diag(spread.covariance), np.diag(block.covariance), rtol=1e-9)
         assert np.linalg.matrix_rank(spread.covariance) == p
         rows = rng.standard_normal((20, p))
