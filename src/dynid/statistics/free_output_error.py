@@ -18,6 +18,7 @@ from dynid.dynamics.integrate import Runs, integrate
 from dynid.dynamics.locked import LockedCables
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors
+from dynid.statistics.output_error import by_window, missed, seen_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +87,12 @@ class FreeOutputError:
         runs = self._run(chi, windows, self.S)
         if runs.by_start is None or runs.by_parameter is None:
             raise TypeError("runs without derivatives")
-        k, n, n_q = runs.q.shape
-        N = self._seen(self.robot.freedoms.tangent(runs.q.reshape(-1, n_q)), k, n)
-        by_start, by_parameter = (self._stacked(N @ one) for one in (runs.by_start, runs.by_parameter))
+        n, flat = runs.q.shape[1], runs.q.reshape(-1, runs.q.shape[2])
+        N = seen_rows(self.robot.freedoms.tangent(flat), self.sensors, self.sigma, n)
+        by_start, by_parameter = (by_window(N @ one) for one in (runs.by_start, runs.by_parameter))
         if runs.by_closure is not None and self.length_sigma is not None:
-            P = self.robot.dynamics.responses(runs.q.reshape(-1, n_q), self.robot.rows)
-            by_length = self._stacked(N @ runs.by_closure + self._seen(P, k, n))
+            P = self.robot.dynamics.responses(flat, self.robot.rows)
+            by_length = by_window(N @ runs.by_closure + seen_rows(P, self.sensors, self.sigma, n))
             held = np.broadcast_to(
                 np.eye(by_length.shape[2]) / self.length_sigma, (n, *by_length.shape[2:] * 2)
             )
@@ -131,19 +132,9 @@ class FreeOutputError:
         start = windows.q, windows.dq
         return integrate(dynamics, *start, efforts, windows.step, steps, directions, closures, projected)
 
-    def _seen(self, directions: Float[Array, "m v d"], k: int, n: int) -> Float[Array, "k n w d"]:
-        """Rows of the measured coordinates, in deviations."""
-        rows = directions[:, self.sensors.velocity]
-        return np.asarray(rows.reshape(k, n, *rows.shape[1:]) / self.sigma[:, None])
-
-    def _stacked(self, slopes: Float[Array, "k n w s"]) -> Float[Array, "n r s"]:
-        return np.moveaxis(slopes, 1, 0).reshape(slopes.shape[1], -1, slopes.shape[3])
-
     def missed(self, poses: Float[Array, "k n q"], windows: FreeWindows) -> Float[Array, "n r"]:
         """The residual of simulated poses."""
-        k, n, n_q = poses.shape
-        flat = self.sensors.miss(poses.reshape(-1, n_q), windows.measured.reshape(k * n, -1))
-        rows = np.moveaxis((flat / self.sigma).reshape(k, n, -1), 1, 0).reshape(n, -1)
+        rows = missed(poses, windows.measured, self.sensors, self.sigma)
         if self.length_sigma is None:
             return rows
         return np.concatenate([rows, (windows.given - windows.lengths) / self.length_sigma], axis=1)

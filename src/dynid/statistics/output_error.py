@@ -93,7 +93,7 @@ class OutputError:
 
     def residual(self, chi: Float[Array, "b"], windows: Windows) -> Float[Array, "n r"]:
         """Measured less simulated positions in deviations, shape (n, (k + 1) m)."""
-        return self._miss(self._run(chi, windows, None), windows)
+        return missed(self._run(chi, windows, None).q, windows.measured, self.sensors, self.sigma)
 
     def slopes(
         self, chi: Float[Array, "b"], windows: Windows
@@ -102,14 +102,10 @@ class OutputError:
         runs = self._run(chi, windows, self.S)
         if runs.by_start is None or runs.by_parameter is None:
             raise TypeError("runs without derivatives")
-        k, n, n_q = runs.q.shape
-        N = self.freedoms.tangent(runs.q.reshape(-1, n_q))[:, self.sensors.velocity]
-        N = N.reshape(k, n, *N.shape[1:]) / self.sigma[:, None]
-        by_start, by_parameter = (
-            np.moveaxis(N @ one, 1, 0).reshape(n, -1, one.shape[3])
-            for one in (runs.by_start, runs.by_parameter)
-        )
-        return self._miss(runs, windows), by_start, by_parameter
+        N = self.freedoms.tangent(runs.q.reshape(-1, runs.q.shape[2]))
+        N = seen_rows(N, self.sensors, self.sigma, runs.q.shape[1])
+        by_start, by_parameter = (by_window(N @ one) for one in (runs.by_start, runs.by_parameter))
+        return missed(runs.q, windows.measured, self.sensors, self.sigma), by_start, by_parameter
 
     def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
         """Starting states changed by independent positions and velocities."""
@@ -130,10 +126,27 @@ class OutputError:
         steps = len(windows.measured) - 1
         return integrate(dynamics, windows.q, windows.dq, efforts, windows.step, steps, directions)
 
-    def _miss(self, runs: Runs, windows: Windows) -> Float[Array, "n r"]:
-        k, n, n_q = runs.q.shape
-        flat = self.sensors.miss(runs.q.reshape(-1, n_q), windows.measured.reshape(k * n, -1))
-        return np.moveaxis((flat / self.sigma).reshape(k, n, -1), 1, 0).reshape(n, -1)
+
+def seen_rows(
+    directions: Float[Array, "m v d"], sensors: Sensors, sigma: Float[Array, "w"], n: int
+) -> Float[Array, "k n w d"]:
+    """Rows of the measured coordinates in deviations, of all steps of n windows side by side."""
+    rows = directions[:, sensors.velocity]
+    return np.asarray(rows.reshape(-1, n, *rows.shape[1:]) / sigma[:, None])
+
+
+def by_window(slopes: Float[Array, "k n w s"]) -> Float[Array, "n r s"]:
+    """Derivatives of each window in the order of its residual."""
+    return np.moveaxis(slopes, 1, 0).reshape(slopes.shape[1], -1, slopes.shape[3])
+
+
+def missed(
+    poses: Float[Array, "k n q"], measured: Float[Array, "k n w"], sensors: Sensors, sigma: Float[Array, "m"]
+) -> Float[Array, "n r"]:
+    """Measured less simulated positions in deviations, shape (n, k m)."""
+    k, n, n_q = poses.shape
+    flat = sensors.miss(poses.reshape(-1, n_q), measured.reshape(k * n, -1))
+    return np.moveaxis((flat / sigma).reshape(k, n, -1), 1, 0).reshape(n, -1)
 
 
 @dataclass(frozen=True, eq=False)
