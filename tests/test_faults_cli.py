@@ -248,3 +248,15 @@ def test_paths_with_blanks_and_umlauts_from_another_folder(here, tmp_path, monke
         found = dynid(*command)
         assert found.exit_code == 0, found.output
     assert sorted(one.name for one in away.iterdir()) == ["Ergebnis ä", "Momente ö.csv"]
+
+
+def test_sections_that_contradict_each_other_are_refused_with_their_file(here):
+    text = (here / "experiment.yaml").read_text(encoding="utf-8")
+    (here / "experiment.yaml").write_text(text + "refine: true\nkeep: ['M*']\n", encoding="utf-8")
+    assert "error: experiment.yaml: refine cannot be combined" in refused(here, *IDENTIFY)
+
+
+def test_lengths_of_some_cables_alone_are_refused_with_the_log(here):
+    (here / "free.csv").write_text("t,x,y,z,qw,qx,qy,qz,l0_1\n0,1,0,0,1,0,0,0,1\n" * 2, encoding="utf-8")
+    said = refused(here, "identify", "--robot", "cable4", "--log", "free.csv")
+    assert "free.csv" in said

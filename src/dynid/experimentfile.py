@@ -98,7 +98,12 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
     options.setdefault("name", Path(file).stem)
     if isinstance(options.get("estimator"), Mapping):
         options["estimator"], options["estimator_options"] = named_options(options["estimator"])
-    return Experiment(**options, file=str(file), places=places(fields))
+    try:
+        return Experiment(**options, file=str(file), places=places(fields))
+    except InputError as error:
+        raise (
+            error if error.file else InputError(error.text, file=file, place=error.place, remedy=error.remedy)
+        ) from None
 
 
 class _Reader:

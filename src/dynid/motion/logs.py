@@ -76,7 +76,13 @@ def read_log(
     check_order(mechanism, angles, path)
     table = read_table(path, drop_bad_rows)
     mapped = {**(columns or {}), **own}
-    mechanism = mechanism if choose is None else choose(tuple(table.columns), mapped)
+    if choose is not None:
+        try:
+            mechanism = choose(tuple(table.columns), mapped)
+        except InputError as error:
+            raise InputError(
+                error.text, file=error.file or path, place=error.place, remedy=error.remedy
+            ) from None
     known = slots(mechanism)
     chosen = match(tuple(table.columns), known, mapped, path)
     gathered = gather(table, mechanism, known, chosen, angles, path)

@@ -6,13 +6,16 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from dynid.errors import NoResultError
 from dynid.excitation.optimal.journal import Journal
 
 Make = Callable[..., Any]  # something with `run(number)`
 Progress = Callable[[str, float], None]
 _OWN: list[Any] = []
+_TRIES = 3  # a process that dies is started twice more
 
 
 def run_starts(
@@ -54,13 +57,34 @@ def _run(
         for number in numbers:
             yield own.run(number)
         return
+    left = list(numbers)
+    for _ in range(_TRIES):
+        try:
+            for number, found in _parallel(make, arguments, left, jobs):
+                left.remove(number)
+                yield found
+            return
+        except BrokenProcessPool:
+            jobs = max(1, jobs // 2)  # mostly it is memory that is short
+    numbers_left = ", ".join(str(number) for number in left[:8])
+    raise NoResultError(
+        f"processes were killed {_TRIES} times, at last in one of number {numbers_left}: is there memory"
+        " enough? Try --jobs 1; what is done is kept"
+    )
+
+
+def _parallel(
+    make: Make, arguments: Sequence[Any], numbers: Sequence[int], jobs: int
+) -> Iterator[tuple[int, Any]]:
+    """Numbers and what came of them, as they are done."""
     context = multiprocessing.get_context("spawn")  # threads of BLAS and compiled code do not survive a fork
     pool = ProcessPoolExecutor(
         min(jobs, len(numbers)), context, initializer=_prepare, initargs=(make, tuple(arguments))
     )
     try:
-        for future in as_completed([pool.submit(_one, number) for number in numbers]):
-            yield future.result()
+        waiting = {pool.submit(_one, number): number for number in numbers}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
     except BaseException:
         processes = list((getattr(pool, "_processes", None) or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
