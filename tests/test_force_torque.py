@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dynid.compensation import compensate_imu, compensate_joints
 from dynid.compensation_export import compensation_document, compensation_files
 from dynid.errors import InputError
 from dynid.experiment import Experiment, from_plain, read_experiment
-from dynid.identification import identify_logs, prepare, run_experiment, validate_result
+from dynid.identification import identify, identify_logs, prepare, run_experiment, validate_result
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
-from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.frame import Frame, identity_frame, rpy_matrix
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.sensor_mechanism import with_force_sensor
@@ -407,6 +409,76 @@ def test_imu_columns_have_their_plain_names(tmp_path) -> None:
     assert json.loads(found.files["compensation.json"])["chain"] is None
 
 
+def check_floor(left: np.ndarray) -> None:
+    """What compensation leaves of a log without contact is the noise of the sensor and nothing else."""
+    n = len(left)
+    # Errors of the parameters are far below the noise: 2 % of its rms, and its mean over n samples.
+    assert np.all(np.abs(np.std(left, axis=0) / NOISE - 1.0) < 5.0 / np.sqrt(2 * n) + 0.02)
+    assert np.all(np.abs(left.mean(axis=0)) < 8.0 * NOISE / np.sqrt(n))
+
+
+@pytest.mark.repeated
+def test_compensation_leaves_noise_alone_of_joints_and_of_an_imu() -> None:
+    """Each way to give the motion, over whole logs that were not fitted."""
+    _, other = wrist_log(rate=RATE, seed=21)
+    t, truth, _ = wrist_samples(Setup(), rate=RATE)
+    motion = wrist_motion()
+    robot, log = wrist_log(rate=RATE, seed=20)
+    by_joints = json.loads(identified(robot, log).files["compensation.json"])
+    rates = [x(t).tolist() for x in (motion.q, motion.dq, motion.ddq)]
+    states = zip(other.tau.tolist(), *rates, strict=True)
+    check_floor(np.array([compensate_joints(by_joints, *state) for state in states]))
+    place = Frame(rpy_matrix((0.0, 0.0, np.pi / 2)), np.array([0.02, 0.0, -0.015]))
+    carried = np.cross(truth.alpha, place.p) + np.cross(truth.omega, np.cross(truth.omega, place.p))
+    omega, alpha, specific = (x @ place.R for x in (truth.omega, truth.alpha, truth.specific + carried))
+    inertial = with_force_sensor(load_robot("panda"), ForceSensor(imu=place))
+    made = log_from_arrays(inertial, t, np.column_stack([omega, specific]), log.tau, name="imu")
+    by_imu = json.loads(identified(inertial, made).files["compensation.json"])
+    felt = zip(other.tau.tolist(), omega.tolist(), alpha.tolist(), specific.tolist(), strict=True)
+    check_floor(np.array([compensate_imu(by_imu, *state) for state in felt]))
+
+
+@pytest.mark.parametrize(("degrees", "warned"), [(0.0, False), (1.0, False), (6.0, True), (150.0, True)])
+def test_a_sensor_that_is_turned_against_its_description_is_told(degrees: float, warned: bool) -> None:
+    _, log = wrist_log(rate=RATE)
+    off = rpy_matrix((0.0, 0.0, -np.deg2rad(degrees)))
+    asked = replace(SENSOR, frame=Frame(SENSOR.frame.R @ off, SENSOR.frame.p))
+    found = identified(with_force_sensor(load_robot("panda"), asked), log)
+    assert ("mounting-off" in codes(found)) is warned
+    if warned:
+        (size,) = re.findall(r"turned by ([0-9.]+) degrees", told(found, "mounting-off"))
+        assert float(size) == pytest.approx(degrees, abs=1.0)  # forces alone, the swing of the tool left out
+
+
+def test_an_imu_that_is_turned_against_the_sensor_is_told() -> None:
+    t, truth, _ = wrist_samples(Setup(), rate=RATE)
+    robot = with_force_sensor(load_robot("panda"), ForceSensor(imu=identity_frame()))
+    Q = rpy_matrix((0.0, 0.0, 0.5))
+    q = np.column_stack([truth.omega @ Q, truth.specific @ Q])
+    log = log_from_arrays(robot, t, q, wrist_log(rate=RATE)[1].tau)
+    text = told(identified(robot, log), "mounting-off")
+    assert "against its IMU" in text
+
+
+def test_moments_in_another_unit_than_forces_are_told() -> None:
+    robot, log = wrist_log(rate=RATE)
+    found = identified(robot, replace(log, tau=log.tau * np.repeat([1.0, 1000.0], 3)), estimator="wls")
+    assert "different units" in told(found, "moment-unit")
+    assert "moment-unit" not in codes(identified(robot, log, estimator="wls"))
+
+
+def test_joints_of_a_log_are_not_taken_for_an_imu(folder) -> None:
+    """Six columns q_1.. q_6 are not six signals of an inertial unit."""
+    with pytest.raises(InputError, match="no column for the IMU: wx, wy, wz, ax, ay, az"):
+        identify("panda", folder / "wrist.csv", force_sensor=ForceSensor(imu=identity_frame()))
+
+
+def test_a_payload_that_the_sensor_does_not_feel_is_refused(folder) -> None:
+    box = Payload("box", "link_7", identity_frame())
+    with pytest.raises(InputError, match="feels what hangs on 'tool'"):
+        identify("panda", folder / "wrist.csv", force_sensor=SENSOR, payloads={"box": box})
+
+
 def test_loads_on_the_tool_are_told_apart_from_it() -> None:
     """A log without and one with a box on the gripper: two bodies from one sensor."""
     box = 0.7 * TOOL
@@ -423,7 +495,14 @@ def test_loads_on_the_tool_are_told_apart_from_it() -> None:
     for name, true in (tool_values() | tool_values(box, "box")).items():
         # Six deviations.
         assert abs(found[name].value - true) < 6 * found[name].sigma
-    assert json.loads(found.files["compensation.json"])["payloads"]["box"]["mass"] == found["M_box"].value
+    parameters = json.loads(found.files["compensation.json"])
+    assert parameters["payloads"]["box"]["mass"] == found["M_box"].value
+    motion, t = wrist_motion(), loaded.t
+    states = zip(
+        loaded.tau.tolist(), *(x(t).tolist() for x in (motion.q, motion.dq, motion.ddq)), strict=True
+    )
+    left = np.array([compensate_joints(parameters, *state, payloads=["box"]) for state in states])
+    check_floor(left)
 
 
 def test_a_measured_pose_moves_the_sensor_as_joints_do(tmp_path) -> None:

@@ -29,7 +29,7 @@ from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
-from dynid.mechanism.sensor_mechanism import with_force_sensor, with_runs
+from dynid.mechanism.sensor_mechanism import check_loads, with_force_sensor, with_runs
 from dynid.model_defaults import free_motion_filter
 from dynid.motion.internal_settings import internal_settings
 from dynid.motion.log import Log
@@ -324,6 +324,7 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         mechanism = replace(mechanism, force_sensor=sensor) if there else with_force_sensor(mechanism, sensor)
     changes: dict[str, Any] = {}
     if experiment.payloads:
+        check_loads(mechanism, experiment.payloads, experiment.file)
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}
     if experiment.drive is not None:
         symbols = tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in experiment.drive)

@@ -17,6 +17,7 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
 from dynid.experiment import Experiment
 from dynid.job import Job, row_groups
+from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
 from dynid.projection.projection import System
@@ -252,8 +253,10 @@ def _gain(suspect: Suspect, size: float, half: float) -> Notice:
     return Notice(
         "gain",
         text,
-        "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
-        " description; or let gains be found from runs with a weighed payload: gains: all",
+        "check its calibration, unit, sign and column, and where the sensor is"
+        if suspect.about in COMPONENTS
+        else "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry"
+        " of the description; or let gains be found from runs with a weighed payload: gains: all",
     )
 
 

@@ -7,6 +7,7 @@ less over is the likely truth.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -14,12 +15,24 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.job import Job
+from dynid.mechanism.attitude import angles_of
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor
 from dynid.notices import Notice
 from dynid.projection.sensor_columns import SensorColumns
-from dynid.sensor_samples import DenseFit, SensorSamples, bias_columns, dense_fit, per_load
+from dynid.sensor_samples import (
+    DenseFit,
+    SensorSamples,
+    bias_columns,
+    dense_fit,
+    nearest_rotation,
+    per_load,
+    turned_forces,
+)
 
 _BETTER = 0.25  # product of the residual forces and moments left over, relative to the description's
+_BETTER_TURNED, _OFF = 0.7, 2.0  # the same for an attitude that was fitted, and degrees that matter
+_ALL_ROUND = 0.3  # of the largest singular value: gravity was in all three directions
+_FAR = 3.0  # m from the sensor to a centre of mass
 _SURE = 5.0  # deviations
 _DRIFT, _DRIFT_PART = 6.0, 0.3  # deviations, and parts of the noise of one sample
 _GRAVITY = 0.02
@@ -48,9 +61,11 @@ def check_wrench_log(job: Job, some: SensorSamples, x: Float[Array, "a"]) -> tup
     W = _wrench_columns(job, some, x)
     fit = _fitted(sensor, some, W)
     told = [*_axes(sensor, some, W, fit)]
+    told = told or [*_mounting(sensor, some, W, fit)]
     if not told:
         _check_sign(job, some, fit)
-    return (*told, *_drift(sensor, some, W), *_imu_gravity(job, sensor, some), *_range(job, sensor))
+    told += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
+    return (*told, *_imu_gravity(job, sensor, some), *_range(job, sensor))
 
 
 def _wrench_columns(job: Job, some: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
@@ -99,6 +114,54 @@ def _axes(
             f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
             "log it in axes of the sensor, or give the sensor's frame as the axes in which it is logged",
         )
+
+
+def _mounting(
+    sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
+) -> Iterable[Notice]:
+    """Whether the sensor is turned against what the description says: forces tell the whole attitude."""
+    if sensor.mounting != "known" or not np.isfinite(some.measured).all():
+        return
+    M = sensor.factor * turned_forces(some)[0].T
+    sizes = np.linalg.svd(M, compute_uv=False)
+    if np.linalg.det(M) <= 0.0 or sizes[-1] < _ALL_ROUND * sizes[0]:
+        return  # gravity was not in all directions, or the sign is the other one
+    Q = nearest_rotation(M)
+    degrees = float(np.rad2deg(np.arccos(np.clip((np.trace(Q) - 1.0) / 2.0, -1.0, 1.0))))
+    turned = _fitted(sensor, some, W, np.broadcast_to(Q, (len(some.measured), 3, 3)))
+    (force, moment), (own_force, own_moment) = _left(turned), _left(fit)
+    if degrees < _OFF or force * moment > _BETTER_TURNED * own_force * own_moment:
+        return
+    who, R = ("its IMU", Q.T @ sensor.imu.R) if sensor.imu is not None else ("`rpy`", sensor.frame.R @ Q)
+    rpy = ", ".join(f"{angle:.3f}" for angle in angles_of(R, "zyx"))
+    where = "imu: {rpy: [...]}" if sensor.imu is not None else "rpy, or let it be found: mounting: rpy"
+    yield Notice(
+        "mounting-off",
+        f"the sensor seems to be turned by {degrees:.1f} degrees against {who}: read so, {force:.3g} N and"
+        f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
+        f"check the attitude (about [{rpy}] rad would fit): {where}",
+    )
+
+
+def _moment_unit(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
+    """A centre of mass so far away that forces and moments cannot be in the same units."""
+    parts = []
+    for other in (slice(3, 6), slice(0, 3)):
+        measured = some.measured.copy()
+        measured[:, other] = np.nan
+        if np.isfinite(measured).all(axis=0).sum() < 3:
+            return
+        parts.append(_fitted(sensor, replace(some, measured=measured), W))
+    by_force, by_moment = parts
+    for k in range(some.n_loads):
+        place = 10 * k + _TOOL_MASS
+        mass, away = by_force.x[place], float(np.linalg.norm(by_moment.x[place - 3 : place]))
+        if mass > _SURE * by_force.sigma[place] and away > _FAR * mass:
+            text = f"by the forces there are {mass:.3g} kg behind the sensor, by the moments their centre of"
+            text += f" mass is {away / mass:.3g} m away: moments and forces seem to have different units"
+            remedy = "say the unit, e.g. columns: {mx: {unit: Nmm}, my: {unit: Nmm}, mz: {unit: Nmm}}"
+            yield Notice("moment-unit", text, remedy)
+            return
 
 
 def _left(fit: DenseFit) -> tuple[float, float]:

@@ -126,3 +126,23 @@ def bias_columns(n: int, run: Int[Array, "n"] | None = None) -> Float[Array, "n 
         return np.array(one)
     numbers: Sequence[int] = np.unique(run).tolist()
     return np.concatenate([np.where((run == k)[:, None, None], one, 0.0) for k in numbers], axis=2)
+
+
+def turned_forces(some: SensorSamples) -> tuple[Float[Array, "3 3"], float]:
+    """A of f = A a + bias, summed over the loads, and the rms of what is left over, in [N]."""
+    total, left = np.zeros((3, 3)), []
+    for k in range(some.n_loads):
+        own = some.load == k
+        a, f = some.motion.dV[own, :3], some.measured[own, :3]
+        if len(a) > 4:
+            a, f = a - a.mean(axis=0), f - f.mean(axis=0)
+            A = np.linalg.lstsq(a, f, rcond=1e-6)[0].T
+            total += A
+            left.append(np.mean((f - a @ A.T) ** 2))
+    return total, float(np.sqrt(np.mean(left))) if left else 0.0
+
+
+def nearest_rotation(M: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """The rotation nearest to a matrix."""
+    U, _, Vt = np.linalg.svd(M)
+    return np.asarray(U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt)

@@ -17,10 +17,11 @@ from dynid.arrays import Array
 from dynid.experiment import Experiment
 from dynid.job import Job
 from dynid.linear import LinearFit, base_of, linear_fit
+from dynid.mechanism.attitude import angles_of
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.notices import Notice
 from dynid.sensor_checks import HEAVY, check_wrench_log, wrong_sign
-from dynid.sensor_samples import SensorSamples, sensor_samples
+from dynid.sensor_samples import SensorSamples, nearest_rotation, sensor_samples, turned_forces
 from dynid.settle import Settled
 
 _ROUNDS = 25
@@ -103,16 +104,14 @@ def first_angles(job: Job, sensor: ForceSensor, some: SensorSamples) -> Float[Ar
     x = sensor.start()
     if sensor.mounting == "known":
         return _first_tilt(job, sensor, some, x)
-    A, left = _turned_forces(some)
+    A, left = turned_forces(some)
     M = sensor.factor * A.T
     if np.linalg.norm(A, 2) * np.linalg.norm(some.motion.dV[:, :3], axis=1).mean() > HEAVY * left:
         _check_turned_sign(job, sensor, M)
     if sensor.mounting == "angle":
         x[0] = np.arctan2(M[1, 0] - M[0, 1], M[0, 0] + M[1, 1])
         return x
-    U, _, Vt = np.linalg.svd(M)
-    Q = sensor.frame.R @ U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
-    x[:3] = np.arctan2(Q[2, 1], Q[2, 2]), np.arcsin(np.clip(-Q[2, 0], -1, 1)), np.arctan2(Q[1, 0], Q[0, 0])
+    x[:3] = angles_of(sensor.frame.R @ nearest_rotation(M), "zyx")
     return x
 
 
@@ -126,20 +125,6 @@ def _check_turned_sign(job: Job, sensor: ForceSensor, M: Float[Array, "3 3"]) ->
     along = M[2, 2] / max(float(sizes[0]), 1e-12) if sensor.mounting == "angle" else 0.0
     if (told and np.linalg.det(M) < 0) or along < -_MIRRORED:
         raise wrong_sign(job, sensor, f"{-sizes[0]:.4g} kg")
-
-
-def _turned_forces(some: SensorSamples) -> tuple[Float[Array, "3 3"], float]:
-    """A of f = A a + bias, summed over the loads, and the rms of what is left over, in [N]."""
-    total, left = np.zeros((3, 3)), []
-    for k in range(some.n_loads):
-        own = some.load == k
-        a, f = some.motion.dV[own, :3], some.measured[own, :3]
-        if len(a) > 4:
-            a, f = a - a.mean(axis=0), f - f.mean(axis=0)
-            A = np.linalg.lstsq(a, f, rcond=1e-6)[0].T
-            total += A
-            left.append(np.mean((f - a @ A.T) ** 2))
-    return total, float(np.sqrt(np.mean(left))) if left else 0.0
 
 
 def _first_tilt(

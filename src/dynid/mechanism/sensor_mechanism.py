@@ -7,7 +7,7 @@ components of the wrench.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ from dynid.mechanism.expression import parse
 from dynid.mechanism.force_sensor import COMPONENTS, IMU, UNITS, ForceSensor, Run, run_bias
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism, Term
+from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism, Payload, Term
 
 _EYE = np.eye(3)
 
@@ -55,6 +55,25 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
     }
     plain: dict[str, Any] = {"known": {}, "prior": {}, "ties": {}, "limits": {}, "stribeck": {}}
     return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)
+
+
+def check_loads(mechanism: Mechanism, payloads: Mapping[str, Payload], file: str | None) -> None:
+    """Refuse payloads that a force sensor does not feel; other robots carry theirs anywhere.
+
+    Args:
+        payloads: That the experiment puts on the robot.
+        file: Of the experiment.
+    """
+    sensor = mechanism.force_sensor
+    for name, payload in payloads.items() if sensor is not None else ():
+        if sensor is not None and payload.body != sensor.tool:
+            raise InputError(
+                f"payload '{name}' is on body '{payload.body}', but the force sensor feels what hangs on"
+                f" '{sensor.tool}'",
+                file=file,
+                place=f"payloads.{name}.body",
+                remedy=f"say  body: {sensor.tool}  and give its frame in the axes of the sensor",
+            )
 
 
 def with_runs(mechanism: Mechanism, runs: Sequence[Run]) -> Mechanism:

@@ -132,10 +132,13 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")
     for i, name in enumerate(positions):
         bare = _bare(name, poses)
-        bare = (name,) if inertial else bare
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare, *lengths.get(name, ()))))
-        yield Slot(f"q_{i + 1}", "q", i, spellings, f"the position of '{name}'")
-    for quantity, label in (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference")):
+        # The same log may have q_1.. and dq_1.. of joints: these are not what an IMU measures.
+        spellings = (name,) if inertial else spellings
+        what = f"{name} of the IMU" if inertial else f"the position of '{name}'"
+        yield Slot(f"q_{i + 1}", "q", i, spellings, what)
+    rates = (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference"))
+    for quantity, label in () if inertial else rates:
         for i, name in enumerate(positions):
             spelled = _numbered(quantity, i, name)
             yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'")

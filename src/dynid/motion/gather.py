@@ -125,12 +125,20 @@ def _positions(
             q[:, start : start + 4] = quaternion(attitude, angles)
             missing.difference_update(entries)
     if missing:
-        lost = ", ".join(f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
+        sensor = mechanism.force_sensor
+        inertial = sensor is not None and sensor.imu is not None
+        lost = ", ".join(names[i] if inertial else f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
+        what = f"the IMU: {lost}" if inertial else f"the position of {lost}"
         raise InputError(
-            f"no column for the position of {lost}; columns are {', '.join(table.columns)}",
+            f"no column for {what}; columns are {', '.join(table.columns)}",
             file=file,
             place="header",
-            remedy="map them under `columns:`, or list the joints the log has under `measured:`",
+            remedy="map them under `columns:`, or "
+            + (
+                "leave `imu:` out to use joints"
+                if inertial
+                else "list the joints the log has under `measured:`"
+            ),
         )
     for i, name in enumerate(names):
         if not np.any(np.isfinite(q[:, i])):
