@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
 
 from dynid.errors import NoResultError
-from dynid.excitation.optimal.journal import Journal
+from dynid.excitation.optimal.journal import SCHEMA, Journal
 from dynid.excitation.optimal.multistart import run_starts
+from dynid.excitation.optimal.starts import Start
 
 
 @dataclass
@@ -48,3 +50,12 @@ def test_52_a_number_that_kills_every_process_is_named(tmp_path):
         run_starts(Mortal, (str(tmp_path), 9), 3, journal, jobs=2)
     assert "1" in str(failed.value)
     assert journal.done[0] == 0
+
+
+def test_49_damaged_lines_of_a_journal_are_done_again(tmp_path):
+    file = tmp_path / "a.journal.jsonl"
+    asked = {"robot": "arm"}
+    header = json.dumps({"schema": SCHEMA, **asked})
+    good = json.dumps(asdict(Start(2, (0.1,), 1.0, 0.5, 0.2, 3, -0.1)))
+    file.write_text("\n".join([header, "5", "[1]", '{"number": 1}', '{"numb', good, "null"]) + "\n")
+    assert sorted(Journal(file, asked).done) == [2]

@@ -84,7 +84,10 @@ class Journal:
                 remedy="finish that one with its own options, choose another --out, or delete this file",
             )
         for document in documents[1:]:
-            entry = self._revive(document)
+            try:
+                entry = self._revive(document)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                continue  # a damaged line: that one is done again
             self.done[entry.number] = entry
 
 
