@@ -174,7 +174,7 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     middle = float(np.median([one.ratio for one in many])) if many else 1.0
     if middle < 1.0 / _WRONG_RATIO:
         text = f"printed sigma is on the safe side: errors are {middle:.2f} of it in the middle"
-        remedy = "longer logs give the jackknife more blocks; `uncertainty: classical` where noise is white"
+        remedy = "longer logs, or more runs, tell sigma better; `uncertainty: classical` where noise is white"
         found.append(Notice("sigma-too-large", text, remedy))
     weak = [one for one in parameters if one.sigma_rel_percent is not None and one.sigma_rel_percent > 100.0]
     if weak:
