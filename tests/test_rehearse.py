@@ -24,6 +24,7 @@ from dynid.report.rehearsal_file import rehearsal_html, write_rehearsal
 from dynid.simulated_files import write_simulated
 from dynid.simulated_motion import MotionChoice
 from dynid.simulation import Simulation, simulate
+from dynid.simulationfile import default_simulation
 from dynid.statistics.rehearsal import Draw, summarise
 
 SETTINGS = Simulation(
@@ -262,3 +263,18 @@ def test_a_robot_on_locked_cables_is_rehearsed() -> None:
     assert found.runs == 2
     assert any(one.name == "MZ/M_platform" for one in found.parameters)
     assert "releases" in found.plan["log 1"]
+
+
+def test_a_motion_is_planned_on_the_way() -> None:
+    """Beside a random motion the planned one tells more."""
+    simulation = replace(default_simulation(load_robot("scara")), duration=3.0)
+    experiment = Experiment(robot="scara")
+    plans = [RehearsalPlan(experiment, simulation, motion, 1) for motion in ("random", "excite")]
+    random, planned = (rehearse(plan, 2) for plan in plans)
+    assert "dynid excite" in planned.plan["log 1"]
+    before = {one.name: one.sigma for one in random.parameters}
+    gains = [before[one.name] / one.sigma for one in planned.parameters if one.name in before]
+    assert np.median(gains) > 1.0
+    swings = RehearsalPlan(Experiment(robot="cable4"), default_simulation(load_robot("cable4")), "excite")
+    with pytest.raises(InputError, match="swings freely and cannot follow 'excite'"):
+        rehearse(swings, 2)

@@ -26,13 +26,14 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.simulated_free import FreeSimulated, simulate_free
-from dynid.simulated_motion import chosen_motion, file_motion, log_motion
+from dynid.simulated_motion import SampledMotion, chosen_motion, file_motion, log_motion
 from dynid.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
 from dynid.threads import single_threaded_blas
 
-RANDOM = "random"
+RANDOM, EXCITE = "random", "excite"
+_STARTS, _HOPS = 2, 2  # of a motion that is planned on the way
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,8 @@ class RehearsalPlan:
     Attributes:
         experiment: Robot, model, filter, estimator, and the logs it is going to have.
         simulation: Engine, truth, sensors.
-        motion: Trajectory or log that all logs follow, or `random`; None: each log's own, random where its
-            file does not exist.
+        motion: Trajectory or log that all logs follow, `random`, or `excite`: the motion that tells most;
+            None: each log's own, random where its file does not exist.
         seed: Of motions and noise.
     """
 
@@ -95,6 +96,11 @@ class Rehearser:
     def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
         """The course of one log, simulated once: only noise differs between runs."""
         if swings_freely(self.true_robot):
+            if self.plan.motion not in (None, RANDOM):
+                raise InputError(
+                    f"robot '{self.true_robot.name}' swings freely and cannot follow '{self.plan.motion}'",
+                    remedy="leave --motion out: it is let go from random displacements",
+                )
             self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
             mounted = tuple(entry.payloads) or self.plan.simulation.payloads
             free = replace(self.plan.simulation, seed=seed, payloads=mounted)
@@ -108,6 +114,8 @@ class Rehearser:
     def _motion(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         settings, asked = self.plan.simulation, self.plan.motion
         source = asked or (entry.file if Path(entry.file).exists() else RANDOM)
+        if source == EXCITE:
+            return self._planned(entry, seed)
         if source == RANDOM:
             # With a file named but absent, its own end is not known: the motion's period decides.
             motion = chosen_motion(self.true_robot, replace(settings.motion, file=None), seed)
@@ -125,6 +133,27 @@ class Rehearser:
             return file_motion(self.true_robot, source), whole, f"trajectory {path.name}"
         recorded = log_motion(self.true_robot, log)
         return recorded, replace(whole, rate=1.0 / log.dt), f"what log {path.name} did"
+
+    def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
+        """The motion that `dynid excite` finds for this robot, a short search."""
+        from dynid.excite import excite
+        from dynid.excite_plan import ExciteSettings
+
+        robot, settings = self.plan.experiment.robot, self.plan.simulation
+        if isinstance(robot, Mechanism):
+            raise InputError("a motion is planned for a robot with a file", remedy="name the robot's file")
+        asked = ExciteSettings(
+            period=settings.duration or ExciteSettings.period,
+            starts=_STARTS,
+            hops=_HOPS,
+            seed=seed,
+            rate=settings.rate,
+            payloads=tuple(entry.payloads) or settings.payloads,
+            ties=tuple(tie.name for tie in self.plan.experiment.ties),
+        )
+        found = excite(robot, asked)
+        words = f"motion of dynid excite (log det {found.criterion:.4g}, seed {seed})"
+        return SampledMotion(found.t, found.q), replace(settings, duration=None), words
 
     def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fitted) -> Draw:
         """What a run found, beside the truth."""

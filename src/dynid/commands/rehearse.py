@@ -13,7 +13,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command(short_help="Expected accuracy, before the robot runs.")
 @click.argument("experiment", type=_FILE)
-@click.option("--motion", metavar="FILE|random", help="Trajectory of all logs [default: each log's own].")
+@click.option("--motion", metavar="FILE|random|excite", help="Motion of all logs [default: each its own].")
 @click.option("--runs", type=click.IntRange(min=2), default=50, show_default=True, help="How many.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of motion and noise.")
 @click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
