@@ -351,7 +351,10 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
 
     folder.write(estimate)
     print_summary(estimate, full=full)
-    files = ", ".join(("result.json", "parameters.csv", "signals.csv", "report.html", *estimate.files))
+    history = () if estimate.history is None else ("history.csv",)
+    files = ", ".join(
+        ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
+    )
     click.echo(f"\nwritten: {shown(folder.path)} ({files})")
 
 
