@@ -92,6 +92,15 @@ def test_noise_moves_the_robot_and_is_seeded() -> None:
     np.testing.assert_array_equal(*ideal)
 
 
+def test_another_recording_has_noise_that_the_controller_answered() -> None:
+    found = simulated("fivebar")
+    first, again = found.recording(5), found.recording(5)
+    np.testing.assert_array_equal(first.tau, again.tau)
+    own, other = found.recording(), found.recording(6)
+    assert np.abs(own.tau - first.tau).max() > 0.0
+    assert np.abs(other.tau - first.tau).max() > 0.0
+
+
 def test_a_controller_slower_than_the_log_holds_its_efforts() -> None:
     tau = simulated("fivebar", rate=100.0, bandwidth=3.0).course.tau
     moves = np.abs(np.diff(tau, axis=0)).max(axis=1) > 0.0

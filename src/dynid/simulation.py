@@ -105,6 +105,7 @@ class Simulated:
         values: True standard parameters by name, SI.
         run: All coordinates, where an engine integrated them.
         notices: What to know of it.
+        motion: That was asked for.
     """
 
     mechanism: Mechanism
@@ -113,6 +114,7 @@ class Simulated:
     values: Mapping[str, float]
     run: PlantRun | None = None
     notices: tuple[Notice, ...] = ()
+    motion: Trajectory | None = None
 
     @property
     def length(self) -> float:
@@ -120,7 +122,9 @@ class Simulated:
         return float(self.course.t[-1])
 
     def recording(self, seed: Seed = None, *, anywhere: bool = False) -> Recording:
-        """One recording; another seed gives other noise of the same course.
+        """One recording; another seed gives other noise of the same motion.
+
+        Noise that a controller reads moves the robot: there another seed gives another course too.
 
         Args:
             seed: Of the noise; default that of the settings.
@@ -128,7 +132,10 @@ class Simulated:
         """
         own = _seed_of(self.settings, _RECORDER) if seed is None else seed
         sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
-        return recorded(self.course, sensing, np.random.default_rng(own))
+        course = self.course
+        if seed is not None and course.noise is not None:
+            course = _course(self.mechanism, self.settings, self.values, self.motion, self.length, seed)[0]
+        return recorded(course, sensing, np.random.default_rng(own))
 
     def log(
         self,
@@ -162,10 +169,9 @@ def simulate(
         if settings.engine == "inverse":
             course = _prescribed(mechanism, settings, values, chosen, t)
             return Simulated(mechanism, settings, course, values, None, (*told, *_unused(settings)))
-        believed, doubts = believed_values(mechanism, values, settings.beliefs)
-        run = _integrated(mechanism, settings, values, believed, chosen, float(t[-1]))
-    course = replace(run.course(mechanism), q_ref=chosen.q(t))
-    return Simulated(mechanism, settings, course, values, run, (*told, *doubts))
+        doubts = believed_values(mechanism, values, settings.beliefs)[1]
+        course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
+    return Simulated(mechanism, settings, course, values, run, (*told, *doubts), chosen)
 
 
 def _unused(settings: Simulation) -> tuple[Notice, ...]:
@@ -190,6 +196,22 @@ def _prescribed(
     )
 
 
+def _course(
+    mechanism: Mechanism,
+    settings: Simulation,
+    values: Mapping[str, float],
+    motion: Trajectory | None,
+    duration: float,
+    seed: Seed = None,
+) -> tuple[Course, PlantRun]:
+    """What an integrating engine makes of a motion; the seed is that of the encoders' noise."""
+    chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
+    believed = believed_values(mechanism, values, settings.beliefs)[0]
+    noise = _seed_of(settings, _CONTROLLER) if seed is None else _child(seed, _CONTROLLER)
+    run = _integrated(mechanism, settings, values, believed, chosen, duration, noise)
+    return replace(run.course(mechanism), q_ref=chosen.q(run.t)), run
+
+
 def _integrated(
     mechanism: Mechanism,
     settings: Simulation,
@@ -197,6 +219,7 @@ def _integrated(
     believed: Mapping[str, float],
     motion: Trajectory,
     duration: float,
+    seed: np.random.SeedSequence,
 ) -> PlantRun:
     from dynid.plant.forward_plant import run_forward
     from dynid.plant.mujoco_plant import run_plant
@@ -213,13 +236,19 @@ def _integrated(
         changes=settings.changes,
         believed=believed,
         encoders=settings.sensing,
-        seed=_seed_of(settings, _CONTROLLER),
+        seed=seed,
     )
 
 
 def _seed_of(settings: Simulation, stream: int) -> np.random.SeedSequence:
     """One of the independent streams of a simulation's seed."""
-    return np.random.SeedSequence(settings.seed).spawn(stream + 1)[stream]
+    return _child(settings.seed, stream)
+
+
+def _child(seed: int | np.random.SeedSequence, stream: int) -> np.random.SeedSequence:
+    """The same stream whenever it is asked for: spawning counts."""
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, stream))
 
 
 def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
