@@ -1,0 +1,60 @@
+"""Fault 33: the likely fix is named for arms with many joints and for force sensors; clean logs pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.errors import InputError
+from dynid.experiment import Experiment
+from dynid.identification import identify_logs
+from dynid.mechanism.load import load_robot
+from dynid.simulation import simulate
+from dynid.simulationfile import default_simulation
+from tests.wrist import Setup, wrist_log
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """Robot and log of the built-in six-joint experiment, with its noise."""
+    robot = load_robot("serial6")
+    found = simulate(robot, replace(default_simulation(robot), rate=100.0, seed=3))
+    return robot, found.log(3, "serial6", robot)
+
+
+def _with_efforts(log, order, sign=None):
+    return replace(log, tau=log.tau[:, order] * (np.ones(len(order)) if sign is None else np.array(sign)))
+
+
+def test_a_clean_log_is_not_accused(recorded):
+    robot, log = recorded
+    assert identify_logs(robot, [log]).fit.residual_percent < 5.0  # noise of the demo is about 1 %
+
+
+@pytest.mark.parametrize(
+    ("order", "sign", "fix"),
+    [
+        ([0, 1, 2, 3, 4, 5], [1, 1, -1, 1, 1, 1], "columns: {tau_3: {name: tau_3, scale: -1}}"),
+        (
+            [0, 1, 2, 4, 3, 5],
+            [1, -1, 1, 1, 1, 1],
+            "columns: {tau_2: {name: tau_2, scale: -1}, tau_4: {name: tau_5}, tau_5: {name: tau_4}}",
+        ),
+    ],
+)
+def test_six_joints(recorded, order, sign, fix):
+    robot, log = recorded
+    with pytest.raises(InputError) as refused:
+        identify_logs(robot, [_with_efforts(log, order, sign)])
+    assert fix in str(refused.value)
+
+
+def test_two_forces_of_a_sensor_exchanged():
+    setup = Setup()
+    robot, log = wrist_log(setup, rate=100.0, seconds=6.0)
+    asked = Experiment(robot=setup.robot, force_sensor=setup.sensor)
+    with pytest.raises(InputError, match="is in the column of 'fy'") as refused:
+        identify_logs(robot, [_with_efforts(log, [1, 0, 2, 3, 4, 5])], experiment=asked)
+    assert "columns: {fx: {name: fy}, fy: {name: fx}}" in str(refused.value)
