@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynid.dynamics.forward import ForwardDynamics, named_values
-from dynid.dynamics.integrate import advance
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.load import load_robot
@@ -48,7 +49,9 @@ def test_a_step_of_a_tree_is_that_of_mujoco(seed: int, bodies: int) -> None:
     expected = np.array(other.data.qacc[built.at_v])
     # Rounding of two programs, times the condition of a mass matrix of bodies with rotors of 0.3 kg m^2.
     np.testing.assert_allclose(found, expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
-    q1, dq1 = advance(dynamics, q, dq, lambda *_: none, 0.0, STEP)
+    plant = ForwardPlant(replace(robot, actuators=()), truth, q[0], dq[0], PlantSettings(), STEP)
+    recorded_run(plant, np.array([0.0, STEP]), 1)
+    q1, dq1 = plant.q, plant.dq
     other.advance(0)
     size = max(1.0, np.abs(expected).max())
     # Both are Runge-Kutta of fourth order; quaternions are integrated along other curves: h^5 apart.

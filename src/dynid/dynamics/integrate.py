@@ -108,19 +108,6 @@ def integrate(
     return Runs(poses, rates, slopes[..., : 2 * d], slopes[..., 2 * d : last], by_closure)
 
 
-def advance(
-    dynamics: ForwardDynamics,
-    q: Float[Array, "n q"],
-    dq: Float[Array, "n v"],
-    efforts: Efforts,
-    t: float,
-    h: float,
-) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
-    """Feasible states a step h [s] after the time t [s]; `efforts` is asked four times, in order."""
-    end = _step(dynamics, _State(q, dq), efforts, t, h, None)
-    return end.q, end.dq
-
-
 def _step(
     dynamics: ForwardDynamics,
     state: _State,
