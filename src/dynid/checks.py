@@ -148,10 +148,12 @@ def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:
     beside sqrt(M I) and I, however large it is beside a value near zero.
     """
     values = {one.name: abs(one.value) for one in parameters}
+    masses = {f"_{name[2:]}": value for name, value in values.items() if name.startswith("M_")}
+    # Per unit mass the mass is one: `MX/M_platform`.
+    masses |= {name[2:]: 1.0 for name in values if name[:2] in ("XX", "YY", "ZZ") and name[2:5] == "/M_"}
     sizes: dict[str, float] = {}
-    for owner in (name[2:] for name in values if name.startswith("M_")):
-        largest = max(values.get(f"{symbol}_{owner}", 0.0) for symbol in ("XX", "YY", "ZZ"))
-        sizes |= {f"{symbol}_{owner}": largest for symbol in ("XY", "XZ", "YZ")}
-        first = (largest * values[f"M_{owner}"]) ** 0.5
-        sizes |= {f"{symbol}_{owner}": first for symbol in ("MX", "MY", "MZ")}
+    for owner, mass in masses.items():
+        largest = max(values.get(f"{symbol}{owner}", 0.0) for symbol in ("XX", "YY", "ZZ"))
+        sizes |= {f"{symbol}{owner}": largest for symbol in ("XY", "XZ", "YZ")}
+        sizes |= {f"{symbol}{owner}": (largest * mass) ** 0.5 for symbol in ("MX", "MY", "MZ")}
     return sizes
