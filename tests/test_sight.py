@@ -14,7 +14,8 @@ from dynid.cli import main
 from dynid.errors import InputError
 from dynid.excitation.sensing import Sensing, recorded
 from dynid.mechanism.load import load_robot
-from dynid.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.plant.forward_plant import ForwardPlant
+from dynid.plant.forward_run import recorded_run
 from dynid.plant.reference import position_map, reference_along
 from dynid.plant.settings import ControllerSettings, PlantSettings, substeps
 from dynid.plant.sight import controller_rate, sight_of

@@ -221,7 +221,7 @@ def _integrated(
     duration: float,
     seed: np.random.SeedSequence,
 ) -> PlantRun:
-    from dynid.plant.forward_plant import run_forward
+    from dynid.plant.forward_run import run_forward
     from dynid.plant.mujoco_plant import run_plant
 
     engine = run_forward if settings.engine == "dynid" else run_plant

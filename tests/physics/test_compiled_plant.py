@@ -14,7 +14,8 @@ from dynid.kinematics.elimination import eliminate
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.plant.control import Controller
-from dynid.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.plant.forward_plant import ForwardPlant
+from dynid.plant.forward_run import recorded_run
 from dynid.plant.settings import PlantSettings
 from dynid.projection.load import LoadModel
 from dynid.regressor.regressor import tree_matrix

@@ -15,7 +15,8 @@ from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.loop import FIXED_BY
 from dynid.plant.control import Controller
-from dynid.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.plant.forward_plant import ForwardPlant
+from dynid.plant.forward_run import recorded_run
 from dynid.plant.reference import position_map
 from dynid.plant.settings import PlantSettings
 from dynid.robots.demo_file import demo_file, read_demo

@@ -18,7 +18,7 @@ from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.friction import speed_map
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.plant.forward_plant import run_forward
+from dynid.plant.forward_run import run_forward
 from dynid.plant.mujoco_plant import run_plant
 from dynid.plant.settings import PlantSettings
 from dynid.projection.load import LoadModel

@@ -21,7 +21,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.plant.control import Controller
-from dynid.plant.forward_plant import seen_by
+from dynid.plant.forward_run import seen_by
 from dynid.plant.mujoco_model import mujoco_model
 from dynid.plant.reference import Reference, reference_along
 from dynid.plant.run import PlantRun, joined
