@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid import experimentfile
+from dynid import experimentfile, simulationfile
 from dynid.cli import main
 from dynid.experiment import read_experiment
 from dynid.mechanism import robotfile
@@ -160,7 +160,12 @@ def test_defaults_of_filter_and_mask_are_those_of_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "keys"), [("experiment_file.md", experimentfile._KEYS), ("robot_file.md", robotfile._KEYS)]
+    ("page", "keys"),
+    [
+        ("experiment_file.md", experimentfile._KEYS),
+        ("robot_file.md", robotfile._KEYS),
+        ("simulation_file.md", simulationfile._KEYS),
+    ],
 )
 def test_every_key_of_a_file_is_in_its_reference(page: str, keys: tuple[str, ...]) -> None:
     rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs/reference" / page).read_text(encoding="utf-8"), re.M)
