@@ -32,8 +32,8 @@ class EstimateParts:
         spread: Covariance of the parameters with a sigma, in the order listed, and its method.
         correlations: The strongest pairs.
         solution: The one behind the parameters.
-        shared: Covariance of the parameters with a sigma with those of a result without load, shape (p, u), SI;
-            None where nothing was taken from one.
+        shared: Covariance of the parameters with a sigma with those of a result without load, shape (p, u),
+            SI; None where nothing was taken from one.
     """
 
     parameters: tuple[ParameterEstimate, ...]

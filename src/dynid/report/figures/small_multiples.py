@@ -108,7 +108,7 @@ def _since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
     gap = _BREAK * float(np.ptp(t[at]))
     shown = np.array(t, dtype=float)
     shown[at[1:]] += np.cumsum(np.where(steps < 0.0, gap - steps, 0.0))
-    return shown - shown[at[0]]
+    return np.asarray(shown - shown[at[0]])
 
 
 def _runs(t: Float[Array, "n"]) -> str:
