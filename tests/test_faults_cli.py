@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,51 @@ def test_lengths_of_some_cables_alone_are_refused_with_the_log(here):
     (here / "free.csv").write_text("t,x,y,z,qw,qx,qy,qz,l0_1\n0,1,0,0,1,0,0,0,1\n" * 2, encoding="utf-8")
     said = refused(here, "identify", "--robot", "cable4", "--log", "free.csv")
     assert "free.csv" in said
+
+
+def test_48_a_log_of_the_fit_proves_nothing(here):
+    text = (here / "experiment.yaml").read_text(encoding="utf-8")
+    (here / "experiment.yaml").write_text(text + "validate: [log.csv]\n", encoding="utf-8")
+    assert "validation-not-independent" in warned(*IDENTIFY)
+    found = dynid("validate", "o", "log.csv")
+    assert found.exit_code == 0
+    document = json.loads(Path("o/validation.json").read_text(encoding="utf-8"))
+    assert [one["independent"] for one in document["validation"]] == [False]
+
+
+def test_55_a_robot_file_that_changed_since_is_refused(here):
+    file = here / "arm.yaml"
+    text = json.loads((here / "result/result.json").read_text(encoding="utf-8"))
+    text["provenance"]["options"]["robot"] = str(file)
+    (here / "result/result.json").write_text(json.dumps(text), encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace("d2: 0.5", "d2: 0.6"), encoding="utf-8")
+    for command in (("validate", "result", "log.csv"), ("predict", "result", "log.csv")):
+        assert "not the one that the result was made with" in refused(here, *command)
+
+
+def test_57_58_hostile_names_stay_text(here):
+    hostile = "<script>alert(1)</script>"
+    for name in ("arm.yaml", "experiment.yaml"):
+        text = (here / name).read_text(encoding="utf-8")
+        text = text.replace("name: joint_1", f"name: '{hostile}'").replace('"joint_*"', '"*"')
+        text = text.replace("joint_1: {q:", f"'{hostile}': {{q:")
+        (here / name).write_text(text, encoding="utf-8")
+    warned(*IDENTIFY)
+    page = Path("o/report.html").read_text(encoding="utf-8")
+    assert hostile not in page
+    assert "&lt;script&gt;alert(1)" in page or "\\u003cscript" in page
+
+
+def test_60_no_command_opens_a_connection(here, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a connection was opened")
+
+    for name in ("connect", "connect_ex", "bind"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    warned(*IDENTIFY)
+    assert dynid("info", "arm.yaml").exit_code == 0
+    assert dynid("predict", "o", "log.csv", "--out", "o.csv").exit_code == 0
+    page = Path("o/report.html").read_text(encoding="utf-8")
+    assert 'src="http' not in page
+    assert "@import" not in page
