@@ -20,9 +20,9 @@ from dynid.linear import linear_fit
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.projection import System
 from dynid.report.json_file import json_text, read_result, result_document
-from dynid.residual_checks import residual_checks
+from dynid.residual_checks import _gain, residual_checks
 from dynid.statistics.residual_tests import _filter_correlation, _portmanteau, bursts, outlying_runs
-from dynid.statistics.suspects import SuspectRows
+from dynid.statistics.suspects import ALL, Suspect, SuspectRows
 from tests.systems import group, parameters
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "silent_errors.py"
@@ -270,3 +270,11 @@ def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> No
             ParameterEstimate(f"M_link{k}", "kg", value, 0.01 * abs(value), 1.0, (0.0, 1.0), prior=prior)
         )
     assert [one.code for one in prior_scale(found)] == (["scale-differs"] if told else [])
+
+
+def test_a_gain_that_is_too_small_is_called_so() -> None:
+    one, both = Suspect("gain", "elbow", (0,), "1"), Suspect("gain", ALL, (0,), "1")
+    assert "is 12.1 +- 3.0 % smaller than known masses" in _gain(one, -0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % larger than known masses" in _gain(one, 0.121, 0.03).text
+    assert _gain(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
+    assert "off by -200 %" in _gain(one, -2.0, 0.1).text  # a wrong sign

@@ -241,14 +241,15 @@ def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) 
 
 
 def _gain(suspect: Suspect, size: float, half: float) -> Notice:
+    shown, large = f"{100 * abs(size):.1f} +- {100 * half:.1f} %", size > 0
     if suspect.about == ALL:
-        text = f"a known mass says that all efforts are {100 * size:.1f} +- {100 * half:.1f} % too large"
+        text = f"a known mass says that all efforts are {shown} too {'large' if large else 'small'}"
     elif abs(size) > _NONSENSE:
-        text = f"the effort of '{suspect.about}' does not belong to this model: {100 * size:.0f} % too large"
+        text = f"the effort of '{suspect.about}' does not belong to this model: off by {100 * size:.0f} %"
     else:
         text = (
-            f"the effort of '{suspect.about}' is {100 * size:.1f} +- {100 * half:.1f} % larger than known"
-            " masses and the parameters that it shares with other efforts allow"
+            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than known masses"
+            " and the parameters that it shares with other efforts allow"
         )
     return Notice(
         "gain",
