@@ -250,6 +250,14 @@ def test_parameters_at_a_bound_are_named(arm) -> None:
     assert estimate["Fv_elbow"].value == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_zero_that_the_prior_chose_is_no_alarm(arm) -> None:
+    """Of the first joint only inertia and rotor together act: how much is rotor, no row tells."""
+    robot = arm(("XX: 0.02, YY: 0.2, ZZ: 0.2", "XX: 0.02, YY: 2.0, ZZ: 2.0"))
+    estimate = identify(robot, log_of(robot, noise=0.01), estimator="consistent", **EXACT)
+    assert values(estimate)["Ia_shoulder"] == 0.0
+    assert "at-bound" not in [one.code for one in estimate.warnings]
+
+
 def test_clean_data_raise_no_alarm(arm) -> None:
     robot = arm()
     codes = {one.code for one in identify(robot, log_of(robot, noise=0.05), **EXACT).warnings}

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.estimator.consistency import TOTAL, Consistency
-from dynid.estimator.posterior import at_bound, at_edge, data_share, pull
+from dynid.estimator.posterior import at_bound, at_edge, data_share, pull, told_alone
 from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Found, Program, packed
 from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Variables
 
@@ -40,7 +40,8 @@ class Consistent:
         chi: Standard parameters, shape (p,), SI.
         status: `solved`, `infeasible`, `unbounded` or `not converged`.
         reason: In words, where it is not solved.
-        at_bound: Parameters at zero, their smallest value.
+        at_bound: Parameters at zero, their smallest value, where the data put them: not those that only
+            act in sums with others, of which the prior chose.
         at_edge: Bodies at the edge of what a body can be (flat or without mass, beside the prior).
         distance: Deviations between the set's base parameters and the linear estimate.
         share: Part of each parameter's certainty that the data brought, shape (p,).
@@ -145,7 +146,7 @@ def _outcome(
         status=status,
         reason=reason,
         iterations=found.iterations,
-        at_bound=tuple(variables.name(int(k)) for k in bound),
+        at_bound=tuple(variables.name(int(k)) for k in bound[told_alone(variables)[bound]]),
         at_edge=at_edge(variables, x),
         distance=variables.data.distance(chi),
         share=share,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from dynid.arrays import Array
 from dynid.estimator.consistency import Consistency
@@ -16,6 +16,7 @@ _GENERIC_SPREAD = 10.0
 _VAGUE = 1e-6  # one over the deviation of what has no prior, in scaled variables
 _ZERO = 1e-3  # deviations within which a parameter stands at zero
 _FLAT, _FLAT_WITHOUT_PRIOR = 0.01, 1e-5
+_UNTOLD, _ROUNDING = 1e-9, 1e-6  # of the largest singular value of unit columns; of a unit vector's square
 
 
 def pull(pencil: Pencil, options: Consistency) -> float:
@@ -45,6 +46,18 @@ def at_bound(variables: Variables, x: Float[Array, "n"]) -> Int[Array, "z"]:
     felt = np.linalg.norm(variables.A, axis=0) > 0
     small = variables.scale * x[: variables.n_x] < _ZERO * variables.deviation
     return np.asarray(variables.signed[(felt & small)[variables.signed]])
+
+
+def told_alone(variables: Variables) -> Bool[Array, "m"]:
+    """Variables that the rows tell on their own, not only in sums with others, shape (n_x,).
+
+    x_k is one where no direction with A x = 0 moves it: e_k lies in the space of A's rows.
+    """
+    size = np.linalg.norm(variables.A, axis=0)
+    scaled = variables.A / np.where(size > 0, size, 1.0)
+    _, s, Vt = np.linalg.svd(scaled, full_matrices=False)
+    told = Vt[s > _UNTOLD * s.max(initial=0.0)]
+    return np.asarray(np.sum(told**2, axis=0) > 1.0 - _ROUNDING)
 
 
 def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
