@@ -151,3 +151,11 @@ def root_entry(document: Document) -> Entry:
             "write a mapping; a log belongs under `logs:`, or after --log",
         )
     return entry
+
+
+def placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
+    """Make the settings; their own complaint gets the place in the file."""
+    try:
+        return settings(**options)
+    except InputError as error:
+        raise entry.error(error.text, error.remedy or "") from None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from dynid.entry import Entry, root_entry
+from dynid.entry import Entry, placed, root_entry
 from dynid.errors import InputError
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.estimator import MAKERS, estimator_named
-from dynid.estimator.gain_settings import LOGGED, GainSettings, TotalMass
 from dynid.experiment import (
     ANGLES,
-    ENERGY_OPTIONS,
     GATES,
     ColumnMap,
     Experiment,
@@ -26,20 +24,16 @@ from dynid.experiment import (
     named_options,
 )
 from dynid.experiment_places import places
+from dynid.experiment_sections import read_energy, read_gains, read_internal, read_refine, read_wrench
 from dynid.mechanism.body_reader import read_payloads
 from dynid.mechanism.drive_reader import is_none
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES
 from dynid.mechanism.scope import Scope
 from dynid.mechanism.sensor_reader import read_force_sensor
-from dynid.motion.internal_settings import AUTO, LENGTHS, NULLSPACES, POSES
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
-from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS, POINTS
-from dynid.projection.quadrature import QUADRATURES
 from dynid.statistics.method import METHODS
-from dynid.statistics.refine_settings import DAMPINGS, RefineSettings
 from dynid.strict_yaml import PathLike, read_yaml
 
-T = TypeVar("T")
 SCHEMA = "dynid.experiment/1"
 _KEYS = (
     "schema",
@@ -129,9 +123,9 @@ class _Reader:
             "ties": self.ties,
             "essential": self.essential,
             "keep": Entry.texts,
-            "energy": self.energy,
-            "internal": self.internal,
-            "wrench": self.wrench,
+            "energy": lambda entry: read_energy(entry, self.scope),
+            "internal": read_internal,
+            "wrench": read_wrench,
             "unloaded": self.unloaded,
             "force_sensor": lambda entry: read_force_sensor(entry, self.scope),
             "payloads": lambda entry: read_payloads(entry, self.scope),
@@ -140,8 +134,8 @@ class _Reader:
             "cross_validate": lambda entry: entry.count(least=2),
             "gate": lambda entry: entry.choice(GATES),
             "standard": self.standard,
-            "gains": self.gains,
-            "refine": self.refine,
+            "gains": lambda entry: read_gains(entry, self.scope),
+            "refine": lambda entry: read_refine(entry, self.scope),
             "angles": lambda entry: entry.choice(ANGLES),
             "out": self.path,
         }
@@ -224,7 +218,7 @@ class _Reader:
         }
         options |= {name: fields[name].count() for name in counts if name in fields}
         options |= {name: fields[name].choice(valid) for name, valid in choices.items() if name in fields}
-        return _placed(entry, FilterSettings, options)
+        return placed(entry, FilterSettings, options)
 
     def mask(self, entry: Entry) -> MaskSettings:
         fields = entry.fields(("speed", "around", "rest"))
@@ -233,7 +227,7 @@ class _Reader:
         }
         if "around" in fields:
             options["around"] = fields["around"].count(least=0)
-        return _placed(entry, MaskSettings, options)
+        return placed(entry, MaskSettings, options)
 
     def estimator(self, entry: Entry) -> str | dict[str, Any]:
         """A name, or a name with options; the estimator itself knows which."""
@@ -244,7 +238,7 @@ class _Reader:
             raise entry.error("'name' is missing", "e.g. {name: wls, weights: covariance}")
         name = fields.pop("name").choice(tuple(MAKERS))
         options = {option: one.plain() for option, one in fields.items()}
-        _placed(entry, estimator_named, {"name": name, "options": options})
+        placed(entry, estimator_named, {"name": name, "options": options})
         return {"name": name, **options}
 
     def standard(self, entry: Entry) -> Consistency | bool:
@@ -252,7 +246,7 @@ class _Reader:
         if not entry.is_mapping:
             return entry.flag()
         options = {name: one.plain() for name, one in entry.mapping().items()}
-        return _placed(entry, consistency_from, {"options": options})
+        return placed(entry, consistency_from, {"options": options})
 
     def drive(self, entry: Entry) -> tuple[str, ...]:
         """Drive terms of every joint or motor that has any."""
@@ -269,56 +263,6 @@ class _Reader:
                 raise item.error(f"{speeds[owner]:g} is not positive", "give rad/s or m/s")
         return speeds
 
-    def refine(self, entry: Entry) -> RefineSettings | bool:
-        """`true`, or how windows are cut."""
-        if not entry.is_mapping:
-            return entry.flag()
-        fields = entry.fields(("window", "windows", "damping", "lengths"))
-        options: dict[str, Any] = {}
-        if "window" in fields:
-            options["window"] = self.scope.number(fields["window"])
-        if "windows" in fields:
-            options["windows"] = int(self.scope.number(fields["windows"]))
-        if "damping" in fields:
-            options["damping"] = fields["damping"].choice(DAMPINGS)
-        if "lengths" in fields:
-            options["lengths"] = fields["lengths"].flag()
-        return _placed(entry, RefineSettings, options)
-
-    def gains(self, entry: Entry) -> GainSettings:
-        """`all`, or which gains are open and what is believed of them."""
-        if not entry.is_mapping:
-            entry.choice(("all",))
-            return GainSettings()
-        fields = entry.fields(("unknown", "common", "nominal", "logged", "total_mass"))
-        options: dict[str, Any] = {}
-        if "unknown" in fields and fields["unknown"].is_list:
-            options["unknown"] = fields["unknown"].texts()
-        elif "unknown" in fields and fields["unknown"].choice(("all", "none")) == "none":
-            options["unknown"] = ()
-        if "common" in fields:
-            options["common"] = fields["common"].flag()
-        if "nominal" in fields:
-            one = fields["nominal"]
-            several = one.mapping().items() if one.is_mapping else None
-            number = self.scope.number
-            options["nominal"] = number(one) if several is None else {k: number(v) for k, v in several}
-        if "logged" in fields:
-            options["logged"] = fields["logged"].choice(LOGGED)
-        if "total_mass" in fields:
-            options["total_mass"] = self.total_mass(fields["total_mass"])
-        return _placed(entry, GainSettings, options)
-
-    def total_mass(self, entry: Entry) -> TotalMass:
-        """What a scale reads: of all bodies, or of those named."""
-        if not entry.is_mapping:
-            return _placed(entry, TotalMass, {"kg": self.scope.number(entry)})
-        fields = entry.fields(("kg", "bodies"), required=("kg",))
-        options: dict[str, Any] = {"kg": self.scope.number(fields["kg"])}
-        if "bodies" in fields:
-            options["bodies"] = fields["bodies"].texts()
-        return _placed(entry, TotalMass, options)
-
     def uncertainty(self, entry: Entry) -> UncertaintySettings:
         """A method by name, or a mapping with its options."""
         if not entry.is_mapping:
@@ -328,7 +272,7 @@ class _Reader:
         options: dict[str, Any] = {"method": fields["method"].choice(METHODS)}
         options |= {name: self.scope.number(fields[name]) for name in numbers if name in fields}
         options |= {name: fields[name].count(least=0) for name in counts if name in fields}
-        return _placed(entry, UncertaintySettings, options)
+        return placed(entry, UncertaintySettings, options)
 
     def ties(self, entry: Entry) -> tuple[TieChoice, ...]:
         ties = []
@@ -350,56 +294,3 @@ class _Reader:
         if number <= 0:
             raise value.error(f"{name} {number:g} is not positive", "give a positive number")
         return {name: number}
-
-    def energy(self, entry: Entry) -> dict[str, Any]:
-        fields = entry.fields(ENERGY_OPTIONS)
-        options: dict[str, Any] = {}
-        if "window" in fields:
-            options["window"] = self.scope.number(fields["window"])
-            if options["window"] <= 0:
-                raise fields["window"].error("the window is not positive", "give seconds")
-        if "overlap" in fields:
-            options["overlap"] = fields["overlap"].flag()
-        if "integration" in fields:
-            options["integration"] = fields["integration"].choice(tuple(QUADRATURES))
-        return options
-
-    def internal(self, entry: Entry) -> dict[str, Any]:
-        fields = entry.fields(("free", "nullspace", "lengths", "pose"))
-        options: dict[str, Any] = {}
-        if "free" in fields:
-            own = fields["free"]
-            options["free"] = own.texts() if own.is_list else (own.choice((AUTO,)),)
-        for name, valid in (("nullspace", NULLSPACES), ("lengths", LENGTHS), ("pose", POSES)):
-            if name in fields:
-                options[name] = fields[name].choice(valid)
-        return options
-
-    def wrench(self, entry: Entry) -> dict[str, Any]:
-        """Which bodies and parameters, and how tables are to be read."""
-        choices = {
-            "parameters": PARAMETERS,
-            "acceleration": ACCELERATIONS,
-            "exerted_by": EXERTED_BY,
-            "at": tuple(POINTS),
-        }
-        fields = entry.fields((*choices, "bodies", "names", "axes"))
-        options: dict[str, Any] = {
-            name: fields[name].choice(valid) for name, valid in choices.items() if name in fields
-        }
-        if "bodies" in fields:
-            options["bodies"] = fields["bodies"].texts()
-        if "names" in fields:
-            options["names"] = {name: one.text() for name, one in fields["names"].mapping().items()}
-        if "axes" in fields:
-            axes = fields["axes"].fields(tuple(DEFAULT_AXES))
-            options["axes"] = {name: one.choice(AXES) for name, one in axes.items()}
-        return options
-
-
-def _placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
-    """Make the settings; their own complaint gets the place in the file."""
-    try:
-        return settings(**options)
-    except InputError as error:
-        raise entry.error(error.text, error.remedy or "") from None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
-from dynid.entry import Entry, root_entry
-from dynid.errors import InputError
+from dynid.entry import Entry, placed, root_entry
 from dynid.excitation.friction import FrictionLaw
 from dynid.excitation.sensing import STAMPS, Sensing
 from dynid.mechanism.mechanism import Mechanism
@@ -23,7 +22,6 @@ from dynid.simulation import BELIEFS, ENGINES, STEPS, Simulation
 from dynid.strict_yaml import PathLike, read_yaml
 from dynid.truth import Truth, built_in_free, has_demo
 
-T = TypeVar("T")
 SCHEMA = "dynid.simulation/1"
 _KEYS = (
     "schema",
@@ -143,7 +141,7 @@ class _Reader:
         if "step" not in given:
             options["plant"] = replace(options["plant"], step=STEPS.get(engine, options["plant"].step))
         place = given.get("changes") or next(iter(given.values()), None)
-        return replace(self.default, **options) if place is None else _placed(place, self._made, options)
+        return replace(self.default, **options) if place is None else placed(place, self._made, options)
 
     def _made(self, **options: Any) -> Simulation:
         return replace(self.default, **options)
@@ -211,7 +209,7 @@ class _Reader:
     def law(self, entry: Entry) -> FrictionLaw:
         names = tuple(one.name for one in fields(FrictionLaw))
         values = {name: self.scope.number(item) for name, item in entry.fields(names).items()}
-        return _placed(entry, FrictionLaw, values)
+        return placed(entry, FrictionLaw, values)
 
     def controller(self, entry: Entry) -> ControllerSettings:
         numbers = ("bandwidth", "damping", "rate", "cutoff")
@@ -239,7 +237,7 @@ class _Reader:
         place = next((given[name] for name in ("clock", "effort", "encoder") if name in given), None)
         if place is None:
             return replace(self.default.sensing, **options)
-        return _placed(place, self._sensed, options)
+        return placed(place, self._sensed, options)
 
     def _sensed(self, **options: Any) -> Sensing:
         return replace(self.default.sensing, **options)
@@ -293,11 +291,3 @@ class _Reader:
         if not value >= 0.0:
             raise entry.error(f"{value:g} is negative", "give 0 or more")
         return value
-
-
-def _placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
-    """Make the settings; their own complaint gets the place in the file."""
-    try:
-        return settings(**options)
-    except InputError as error:
-        raise entry.error(error.text, error.remedy or "") from None
