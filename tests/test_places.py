@@ -102,7 +102,7 @@ def test_units_are_named_where_the_joints_tell_them(scara) -> None:
     assert position_unit(robot, ("shoulder", "quill")) == position_unit(robot, ("nobody",)) == "rad or m"
     ur5 = built_in_experiment("ur5", seed=0)
     choices = prepare(load_robot("ur5"), ur5.logs[:1], Experiment(robot="ur5")).plans[0].choices
-    assert " rad (median coordinate)" in choices["low-pass on coordinates"]
+    assert " rad (median)" in choices["low-pass on coordinates"]
     assert "rad/s and 0 samples" in choices["reversals"]
     dualv, five, _ = clean("dualv", seconds=2.0)
     wrong = replace(five, q=five.q + np.array([0.0, 0.3, 0.0, 0.0]))
