@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dynid.dynamics.forward import ForwardDynamics, named_values
@@ -119,6 +119,7 @@ def test_lengths_directions_and_swivels_equal_vector_geometry(seed: int, some: l
 
 
 @settings(max_examples=40, deadline=None)
+@example(seed=200, some=[0.0] * 4)
 @given(seed=st.integers(0, 2**32 - 1), some=radii)
 def test_jacobian_and_bias_equal_finite_differences(seed: int, some: list[float]) -> None:
     rng = np.random.default_rng(seed)
@@ -135,7 +136,10 @@ def test_jacobian_and_bias_equal_finite_differences(seed: int, some: list[float]
             closure.values(moved(robot, np.repeat(q, A.shape[1], axis=0), s * step * np.eye(A.shape[1]))).f
             for s in (1.0, -1.0)
         )
-        return (up - down).T / (2.0 * step)
+        change = (up - down).T
+        turns = change[len(robot.cables) :]
+        turns -= 2.0 * np.pi * np.round(turns / (2.0 * np.pi))  # an angle may pass pi in between
+        return change / (2.0 * step)
 
     # Richardson at 1e-3 and 2e-3 leaves the fifth derivative times 1e-12, and rounding 1e-13.
     best = (16 * (4 * slope(5e-4) - slope(1e-3)) / 3 - (4 * slope(1e-3) - slope(2e-3)) / 3) / 15
