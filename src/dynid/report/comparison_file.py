@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from dynid.report.comparison_text import TITLES, cell
 from dynid.report.csv_file import harmless
 from dynid.report.html import page_style, static_policy
 from dynid.report.json_file import json_text, plain
-from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.template import render
 from dynid.statistics.comparison import Comparison
 
@@ -89,9 +87,3 @@ def comparison_files(comparison: Comparison) -> dict[str, str]:
         comparison_html(comparison),
     )
     return dict(zip(FILES, texts, strict=True))
-
-
-def write_comparison(comparison: Comparison, folder: Path) -> None:
-    """Write the three files into `folder`, whole or not at all; only an older comparison is replaced."""
-    with claimed_folder(folder, FILES) as path:
-        replace_folder(path, comparison_files(comparison))
