@@ -1,11 +1,16 @@
-"""Shapes of every call are checked while tests run, but where the same calls repeat thousands of times."""
+"""Draws are the same in every run; shapes are checked, but where calls repeat thousands of times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from jaxtyping import config
+
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("search")  # pytest --hypothesis-profile=search: new draws, failures remembered
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
