@@ -99,6 +99,7 @@ def test_19_binary_and_empty_files_are_refused(tmp_path):
         text_log(tmp_path / "b.csv", "")
     with pytest.raises(InputError, match="no such file"):
         read_log(tmp_path / "none.csv", arm())
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(InputError, match="no reader"):
         read_log(tmp_path / "a.xlsx", arm())
 
