@@ -16,6 +16,7 @@ from dynid.errors import InputError
 from dynid.excitation.export import write_trajectory
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.excitation.sensing import Course, Sensing, recorded
+from dynid.identification import identify_logs
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
@@ -520,3 +521,26 @@ def test_a_robot_on_locked_cables_is_let_go(tmp_path: Path, monkeypatch) -> None
     done = runner.invoke(main, ["simulate", "cable4", "--motion", "path.csv"])
     assert done.exit_code == 2
     assert "it follows no trajectory" in " ".join(done.output.split())
+
+
+# Platforms on more cables than freedoms
+
+
+@pytest.mark.parametrize("engine", ["inverse", "dynid"])
+@pytest.mark.parametrize("kind", ["fourier", "points"])
+def test_a_platform_on_eight_cables_is_led_by_its_pose(engine: str, kind: str, tmp_path: Path) -> None:
+    """Sensors of 7 positions and 8 tensions, each with its own figures; identification finds the truth."""
+    robot = robot_of("cable8")
+    own = default_simulation(robot)
+    motion = replace(own.motion, kind=kind, draws=1, points=6)
+    sensing = Sensing(resolution=np.full(7, 1e-9), effort_sigma=np.full(8, 1e-6))
+    duration = 2.5 if kind == "fourier" else None
+    found = simulate(robot, replace(own, engine=engine, motion=motion, sensing=sensing, duration=duration))
+    assert np.abs(found.course.q[:, :3]).max() <= 0.3
+    file = write_simulated(found, tmp_path / "log.csv")[0]
+    estimate = identify_logs(robot, (read_log(str(file), robot),), truth=found.values)
+    assert len(estimate.parameters) == 10
+    for one in estimate.parameters:
+        # Differences of positions across the jumps of the jerk at points, and across the steps of a
+        # controller: about 1e-5 of the mass, 1e-5 kg m^2 beside inertias of 0.1.
+        assert one.value == pytest.approx(estimate.truth[one.name], rel=5e-5, abs=2e-5)

@@ -10,13 +10,15 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
-from dynid.excitation.closed import closed_states
+from dynid.excitation.closed import ClosedMotion, closed_states
 from dynid.excitation.design import random_motion
 from dynid.excitation.export import SampledTrajectory, read_trajectory
+from dynid.excitation.fourier import FourierMotion
 from dynid.excitation.measured import measured_motion
-from dynid.excitation.point_to_point import random_point_to_point
+from dynid.excitation.point_to_point import PointToPoint, random_point_to_point
 from dynid.excitation.ranking import speed_bound, symmetric_range
 from dynid.excitation.series import Trajectory
+from dynid.excite_along import guided, led_body
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.differentiate import differentiate
@@ -26,6 +28,7 @@ from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.trajectory import desired_motion
 
+RandomMotion = FourierMotion | PointToPoint | ClosedMotion
 KINDS = ("fourier", "points")
 _ROUGH = "rough-trajectory"
 _ALLOWANCE = 1e-6  # of a limit: digits of a file
@@ -94,15 +97,60 @@ class SampledMotion:
         return np.where(((t >= 0.0) & (t <= self.period))[:, None], values, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class LedMotion:
+    """A motion of the measured coordinates of a robot that the pose of one of its bodies leads.
+
+    Attributes:
+        lead: Of the robot with the chain that leads it, see `guided`; both measure the same.
+    """
+
+    lead: RandomMotion
+
+    @property
+    def period(self) -> float:
+        """Time after which the motion repeats, in [s]."""
+        return self.lead.period
+
+    def q(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
+        """Measured positions, shape (n, m), in [rad], [m], or parts of quaternions."""
+        return self.lead.q(t)
+
+    def dq(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
+        """Their rates, per s."""
+        return self.lead.dq(t)
+
+    def ddq(self, t: Float[Array, "n"]) -> Float[Array, "n m"]:
+        """Their second rates, per s^2."""
+        return self.lead.ddq(t)
+
+
 def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Trajectory:
     """The motion of the measured coordinates that is asked for; one outside the limits is refused."""
     if choice.file is not None:
         return file_motion(mechanism, choice.file)
     own = seed if choice.seed is None else choice.seed
+    body = led_body(mechanism)
+    if not body:
+        return _random(mechanism, choice, own)
+    # Limits are those of the pose, which no series of cables or quaternion parts would keep.
+    robot, names = guided(mechanism, body)
+    return LedMotion(_random(robot, choice, own, names))
+
+
+def _random(
+    mechanism: Mechanism, choice: MotionChoice, seed: int, joints: tuple[str, ...] | None = None
+) -> RandomMotion:
+    """A random motion of the robot, led by `joints` where they are given."""
     if choice.kind == "points":
-        return random_point_to_point(mechanism, own, points=choice.points, dwell=choice.dwell)
+        return random_point_to_point(mechanism, seed, points=choice.points, dwell=choice.dwell, joints=joints)
     return random_motion(
-        mechanism, own, harmonics=choice.harmonics, frequency=choice.frequency, draws=choice.draws
+        mechanism,
+        seed,
+        harmonics=choice.harmonics,
+        frequency=choice.frequency,
+        draws=choice.draws,
+        joints=joints,
     )
 
 

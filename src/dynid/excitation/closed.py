@@ -129,6 +129,7 @@ def random_closed(
     frequency: float = 0.1,
     draws: int = 6,
     margin: float = 0.02,
+    joints: tuple[str, ...] | None = None,
 ) -> ClosedMotion:
     """A random motion that keeps the loops closed, far from singular poses, within the limits.
 
@@ -139,9 +140,10 @@ def random_closed(
         frequency: Of the first harmonic, in [Hz].
         draws: Motions drawn; the best conditioned is taken.
         margin: Share of every limit that stays unused, dimensionless.
+        joints: That move by series, as many as the robot has freedoms; default `independent_joints`.
     """
     check_start(mechanism)
-    joints = independent_joints(mechanism)
+    joints = joints or independent_joints(mechanism)
     bounds = joint_bounds(mechanism, joints)
     rng = np.random.default_rng(seed)
     shape = (harmonics, len(joints))

@@ -32,12 +32,22 @@ def random_motion(
     frequency: float = 0.1,
     draws: int = 30,
     margin: float = 0.02,
+    joints: tuple[str, ...] | None = None,
 ) -> FourierMotion | ClosedMotion:
-    """A random exciting motion of any robot within its own limits: see `random_fourier`, `random_closed`."""
+    """A random exciting motion of any robot within its own limits: see `random_fourier`, `random_closed`.
+
+    `joints` of a closed robot are those that move by series.
+    """
     if mechanism.is_closed:
         _check_series(harmonics, frequency, draws)
         return random_closed(
-            mechanism, seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin
+            mechanism,
+            seed,
+            harmonics=harmonics,
+            frequency=frequency,
+            draws=draws,
+            margin=margin,
+            joints=joints,
         )
     return random_fourier(
         mechanism, seed=seed, harmonics=harmonics, frequency=frequency, draws=draws, margin=margin

@@ -100,6 +100,7 @@ def random_point_to_point(
     dwell: float = 0.0,
     draws: int = 1,
     margin: float = 0.02,
+    joints: tuple[str, ...] | None = None,
 ) -> PointToPoint | ClosedMotion:
     """Moves between random points that the robot can reach, within its own limits.
 
@@ -114,6 +115,7 @@ def random_point_to_point(
         dwell: Rest at every point, in [s].
         draws: Motions drawn; the best conditioned is taken.
         margin: Share of every limit that stays unused, dimensionless.
+        joints: Of a closed robot, that move; default `independent_joints`.
     """
     if points < 1 or draws < 1 or dwell < 0.0:
         raise InputError(
@@ -128,7 +130,7 @@ def random_point_to_point(
         found = [_random(rng, limits, centre, points, dwell, lambda move: True) for _ in range(draws)]
         return found[0] if draws == 1 else min(found, key=regressor_condition(mechanism))
     check_start(mechanism)
-    joints = independent_joints(mechanism)
+    joints = joints or independent_joints(mechanism)
     assembly, picked = assembly_of(mechanism), places(mechanism, joints)
     start = assembly.start[[mechanism.positions.index(name) for name in joints]]
 

@@ -20,7 +20,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 
-Per = float | Float[Array, "c"]
+Per = float | Float[Array, "_c"]  # each of its own length: positions and motors differ in number
 STAMPS = ("sampled", "nominal")
 _MOST_JITTER = 0.45  # of a sampling period: later samples stay later
 _MOST_DEVIATION = 0.15  # of a sampling period: three deviations of the jitter stay within the most
