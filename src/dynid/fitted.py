@@ -111,6 +111,8 @@ def fit_logs(
         settings=experiment.uncertainty,
     )
     parts = lengths.widened(with_rounding(parts, solved, experiment), data.S)
+    if solved.settled.speeds is not None:
+        parts = solved.settled.speeds.widened(parts, job, data.S, solved.chi)
     parts = with_mass(parts, job.reference, solved.seen.system)
     parts = shown_parts(job, parts if unloaded is None else unloaded.widened(parts, solved))
     refined = _refined(solved, experiment, parts)

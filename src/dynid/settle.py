@@ -19,7 +19,7 @@ from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.notices import Notice
-from dynid.stribeck import search_speeds, speeds_by_owner
+from dynid.stribeck import Speeds, search_speeds
 
 _ROUNDS = 8
 _WEAK = 1e4  # real logs of arms have 10 to 2000; beyond, single masses are not told by the data
@@ -33,12 +33,14 @@ class Settled:
     Attributes:
         experiment: With the Stribeck speeds found, so that a result can be used again.
         choices: What was found, in words.
+        speeds: Stribeck speeds searched; None where there are none.
     """
 
     job: Job
     experiment: Experiment
     choices: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    speeds: Speeds | None = None
 
 
 def settle_friction(job: Job, experiment: Experiment) -> Settled:
@@ -50,16 +52,17 @@ def settle_friction(job: Job, experiment: Experiment) -> Settled:
         return Settled(job, experiment)
     choices: dict[str, str] = {}
     told: list[Notice] = []
+    speeds = None
     plain = _without(robot, {"Fk": searched})
     fit = linear_fit(with_mechanism(job, _without(plain, {"Fl": loaded}), {}), experiment)
     if loaded:
         fit = _settle_loads(with_mechanism(job, plain, fit.values), fit.values, experiment)[0]
     if searched:
         speeds = search_speeds(fit, experiment, searched)
-        robot = replace(robot, stribeck={**robot.stribeck, **speeds_by_owner(speeds)})
-        experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds_by_owner(speeds)})
-        choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds}
-        told += [notice for one in speeds for notice in one.notices]
+        robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
+        experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
+        choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
+        told += [notice for one in speeds.found for notice in one.notices]
     job = with_mechanism(job, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(job, fit.values, experiment)
@@ -77,7 +80,7 @@ def settle_friction(job: Job, experiment: Experiment) -> Settled:
             )
             text += " they are known badly, and the intervals of Fl do not count that"
             told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
-    return Settled(job, experiment, choices, tuple(told))
+    return Settled(job, experiment, choices, tuple(told), speeds)
 
 
 def _settle_loads(

@@ -6,6 +6,9 @@ A pass streams a column for each of several speeds of each owner. One triangle t
 combination of them: with the linear part eliminated, a choice of speeds costs a least-squares problem
 of as many columns as there are owners. The best speeds are narrowed down by a second pass; a third
 one linearises about them, so that the speed has an interval from the same source as all others.
+
+Parameters fitted with the speeds found would be surer than they are: with D the columns d/dvs of the rows,
+d chi / d vs = -W^+ D carries the covariance of the speeds over to them.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dynid.base.system import base_system
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment import Experiment
-from dynid.job import build_system
+from dynid.job import Job, build_system
 from dynid.linear import LinearFit, base_of, linear_fit, with_mechanism
 from dynid.mechanism.expression import parse
 from dynid.mechanism.friction import speed_map
@@ -30,7 +33,8 @@ from dynid.mechanism.parameters import effort_unit
 from dynid.notices import Notice
 from dynid.projection.factor import triangle
 from dynid.projection.kinematics import kinematics_along
-from dynid.statistics.assemble import estimate_parameters
+from dynid.statistics.assemble import EstimateParts, estimate_parameters
+from dynid.statistics.widen import widened
 
 _CANDIDATES = 9
 _SWEEPS = 6
@@ -72,7 +76,47 @@ class Speed:
         return (Notice("stribeck-open", text, f"leave Fk of {self.owner} out, or record slow motion"),)
 
 
-def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str]) -> tuple[Speed, ...]:
+@dataclass(frozen=True, eq=False)
+class Speeds:
+    """All speeds that were searched, and how well they are known together.
+
+    Attributes:
+        covariance: Shape (o, o), squares of their units; dof: its degrees of freedom.
+    """
+
+    found: tuple[Speed, ...]
+    covariance: Float[Array, "o o"]
+    dof: float
+
+    @property
+    def by_owner(self) -> dict[str, float]:
+        """Owner -> speed."""
+        return {one.owner: one.value for one in self.found}
+
+    def widened(
+        self, parts: EstimateParts, job: Job, S: Float[Array, "p v"], chi: Float[Array, "p"]
+    ) -> EstimateParts:
+        """Parameters with what the doubt about the speeds adds to theirs.
+
+        Args:
+            parts: Fitted with the speeds as if they were known.
+            job: With these speeds.
+            S: Standard column combination of each parameter.
+            chi: Standard parameters that give the same efforts, SI.
+        """
+        kept = [i for i, one in enumerate(parts.parameters) if one.sigma is not None]
+        names = [parameter.name for parameter in job.parameters]
+        larger = _with_slopes(job, self.by_owner, dict(zip(names, chi.tolist(), strict=True)))
+        place = {parameter.name: i for i, parameter in enumerate(larger.parameters)}
+        R = build_system(larger).factor(parts.solution.weights).R
+        W = R[:, [place[name] for name in names]] @ S[:, kept]
+        D = R[:, [place[_name(owner)] for owner in self.by_owner]]
+        slopes = np.zeros((len(parts.parameters), len(self.found)))
+        slopes[kept] = -np.linalg.lstsq(W, D, rcond=None)[0]
+        return widened(parts, slopes @ self.covariance @ slopes.T, self.dof, "Stribeck speeds as unknowns")
+
+
+def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str]) -> Speeds:
     """Speeds of least residual, one per owner; the same logs always give the same.
 
     Args:
@@ -168,11 +212,8 @@ def _refined(
     owners: Sequence[str],
     speeds: Sequence[float],
     bounds: Sequence[tuple[float, float]],
-) -> tuple[Speed, ...]:
-    """One linearised step from the speeds found, and intervals that count what moves with them.
-
-    The column of a speed is d/dvs of its friction, Fk sign(s) exp(-(s / vs)^2) 2 s^2 / vs^3.
-    """
+) -> Speeds:
+    """One linearised step from the speeds found, and intervals that count what moves with them."""
     robot = fit.job.mechanism
     drive = {
         owner: (*symbols, "Fk") if owner in owners else symbols
@@ -180,16 +221,18 @@ def _refined(
     }
     known = {**robot.stribeck, **dict(zip(owners, speeds, strict=True))}
     robot = replace(robot, drive=drive, stribeck=known)
-    sizes = linear_fit(with_mechanism(fit.job, robot, fit.values), experiment).values
-    terms: list[Term] = []
-    for owner, speed in zip(owners, speeds, strict=True):
-        shape = f"exp(-(({{s}}) / {{v}})^2) * 2 * ({{s}})^2 / {{v}}^3 * ({sizes[f'Fk_{owner}']!r})"
-        terms += _terms(robot, owner, _name(owner), shape, speed)
-    job = with_mechanism(fit.job, replace(robot, terms=(*robot.terms, *terms)), fit.values)
+    known_fit = linear_fit(with_mechanism(fit.job, robot, fit.values), experiment)
+    job = _with_slopes(known_fit.job, dict(zip(owners, speeds, strict=True)), known_fit.values)
     data = base_system(build_system(job), base_of(job, experiment))
     solution = solve_weighted(data.system, Weights(fit.solution.weights))
     parts = estimate_parameters(data, solution, settings=experiment.uncertainty)
     steps = {one.name: one for one in parts.parameters}
+    told = [one.name for one in parts.parameters if one.sigma is not None]
+    place = {i: told.index(_name(owner)) for i, owner in enumerate(owners) if _name(owner) in told}
+    own, there = list(place), list(place.values())
+    # Where nothing holds a speed, it may be any that the logs could show.
+    covariance = np.diag([(high - low) ** 2 / 12.0 for low, high in bounds])
+    covariance[np.ix_(own, own)] = parts.covariance[np.ix_(there, there)]
     found = []
     for owner, speed, bound in zip(owners, speeds, bounds, strict=True):
         unit = "rad/s" if effort_unit(robot, owner) == "N m" else "m/s"
@@ -201,13 +244,24 @@ def _refined(
         value = float(np.clip(speed + step, *bound))
         half = 0.5 * (one.ci95[1] - one.ci95[0])
         found.append(Speed(owner, unit, value, max(0.0, value - half), value + half, bound))
-    return tuple(found)
+    dof = min((float(steps[told[at]].dof or 1.0) for at in there), default=1.0)
+    return Speeds(tuple(found), covariance, dof)
+
+
+def _with_slopes(job: Job, speeds: Mapping[str, float], values: Mapping[str, float]) -> Job:
+    """The job with a column d/dvs for each speed: Fk sign(s) exp(-(s / vs)^2) 2 s^2 / vs^3.
+
+    Args:
+        job: With the terms Fk.
+        speeds: By owner, in [rad/s] or [m/s].
+        values: Standard parameters by name, Fk among them.
+    """
+    robot, terms = job.mechanism, []
+    for owner, speed in speeds.items():
+        shape = f"exp(-(({{s}}) / {{v}})^2) * 2 * ({{s}})^2 / {{v}}^3 * ({values[f'Fk_{owner}']!r})"
+        terms += _terms(robot, owner, _name(owner), shape, speed)
+    return with_mechanism(job, replace(robot, terms=(*robot.terms, *terms)), values)
 
 
 def _name(owner: str) -> str:
     return f"vs of {owner}"
-
-
-def speeds_by_owner(found: Sequence[Speed]) -> Mapping[str, float]:
-    """Owner -> speed."""
-    return {one.owner: one.value for one in found}
