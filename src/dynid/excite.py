@@ -18,13 +18,13 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.closed import ClosedMotion
+from dynid.excitation.efforts import effort_range
 from dynid.excitation.measured import measured_motion
 from dynid.excitation.optimal.between import fine_motion
 from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses, unkept_limits
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.multistart import run_starts
 from dynid.excitation.optimal.predicted import PROMISED_BY, Promise, promise
-from dynid.excitation.optimal.soft_efforts import effort_range
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.series import Series
 from dynid.excite_after import known_information

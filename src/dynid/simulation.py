@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
+from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.sensing import Course, Recording, Sensing, recorded
 from dynid.excitation.series import Trajectory
@@ -168,10 +169,12 @@ def simulate(
         t = _times(settings, chosen)
         if settings.engine == "inverse":
             course = _prescribed(mechanism, settings, values, chosen, t)
-            return Simulated(mechanism, settings, course, values, None, (*told, *_unused(settings)))
+            told = (*told, *_unused(settings), *_loose(mechanism, course))
+            return Simulated(mechanism, settings, course, values, None, told)
         doubts = believed_values(mechanism, values, settings.beliefs)[1]
         course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
-    return Simulated(mechanism, settings, course, values, run, (*told, *doubts), chosen)
+    told = (*told, *doubts, *_loose(mechanism, course))
+    return Simulated(mechanism, settings, course, values, run, told, chosen)
 
 
 def _unused(settings: Simulation) -> tuple[Notice, ...]:
@@ -180,6 +183,22 @@ def _unused(settings: Simulation) -> tuple[Notice, ...]:
         return ()
     text = "engine 'inverse' follows the motion exactly: the controller is not simulated"
     return (Notice("no-controller", text, "take engine `dynid` or `mujoco`"),)
+
+
+def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
+    """The cable that leaves its range of tensions most, or that would have to push."""
+    worst, text = 0.0, ""
+    cables = {cable.name for cable in mechanism.cables}
+    for actuator, tau in zip(mechanism.actuators, course.tau.T, strict=True):
+        if actuator.name not in cables:
+            continue
+        low, high = effort_range(mechanism, actuator.name) or (0.0, np.inf)
+        for value, beyond in ((tau.min(), low - tau.min()), (tau.max(), tau.max() - high)):
+            if beyond > worst:
+                worst = float(beyond)
+                text = f"the tension of '{actuator.name}' would be {value:.4g} N, range {low:g} to {high:g} N"
+    remedy = "move less or slower, change `tension:`, or state `limits: {cables: {tension: [20, 400]}}`"
+    return (Notice("loose-cables", text, remedy),) if text else ()
 
 
 def _prescribed(

@@ -3,6 +3,7 @@
     J_a^T tau = N^T W_tree chi_true,      J_a = C N,      tau = least norm + Z c
 
 Z is an orthonormal null space of J_a^T (see `kinematics.tension`): Z c moves nothing and does no work.
+Cables only pull: what of the middle m of their range strains the robot, Z Z^T m, is part of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError
 from dynid.excitation.closed import ClosedStates
+from dynid.excitation.ranking import symmetric_range
 from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -66,10 +68,40 @@ def closed_efforts(
     return tau if tension is None else tau + tension
 
 
+def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None:
+    """Limits of a motor's effort: its own `tau`, or the `tension` of all cables; None: not limited."""
+    own = mechanism.limits.get(motor, {})
+    if "tau" in own:
+        return symmetric_range(own["tau"])
+    pulls = mechanism.limits.get("cables", {}).get("tension")
+    if pulls is None or motor not in {cable.name for cable in mechanism.cables}:
+        return None
+    return pulls if isinstance(pulls, tuple) else (0.0, pulls)
+
+
+def middle_tensions(mechanism: Mechanism) -> Float[Array, "a"]:
+    """Middle of the range of every cable, in [N]; 0 for other motors and where nothing is limited."""
+    cables = {cable.name for cable in mechanism.cables}
+    motors = (one.name for one in mechanism.actuators)
+    ranges = [effort_range(mechanism, name) if name in cables else None for name in motors]
+    return np.array([0.0 if one is None else 0.5 * sum(one) for one in ranges])
+
+
+def strain_along(
+    mechanism: Mechanism, N: Float[Array, "n v d"], t: Float[Array, "n"], size: float
+) -> Float[Array, "n a"] | None:
+    """`internal_tension` where one is asked for or cables need it to stay taut; None: no strain."""
+    if not size and not (middle_tensions(mechanism).any() and tension_directions(mechanism, N[:1]).shape[2]):
+        return None
+    return internal_tension(mechanism, N, t, size)
+
+
 def internal_tension(
     mechanism: Mechanism, N: Float[Array, "n v d"], t: Float[Array, "n"], size: float
 ) -> Float[Array, "n a"]:
     """Efforts that only strain the robot: a steady tension with a slow swing, at most `size`.
+
+    Cables get it on top of what holds all of them as near to the middle of their range as can be.
 
     Args:
         mechanism: A redundantly actuated robot.
@@ -87,4 +119,5 @@ def internal_tension(
     # Different pace in each direction; never the pace of the motion itself.
     pace = 2.0 * np.pi * 0.37 * (1.0 + 0.61 * np.arange(Z.shape[2]))
     c = size * (0.6 + 0.4 * np.sin(t[:, None] * pace))
+    c = c + np.einsum("naz,a->nz", Z, middle_tensions(mechanism))
     return np.asarray(np.einsum("naz,nz->na", Z, c))

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.errors import InputError, nearest
 from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states
-from dynid.excitation.efforts import closed_efforts, internal_tension
+from dynid.excitation.efforts import closed_efforts, internal_tension, strain_along
 from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.sensing import Course, Per, Sensing, recorded
 from dynid.excitation.series import Trajectory
@@ -173,7 +173,7 @@ def prescribed_course(
     strain: Float[Array, "n a"] | None = None
     if mechanism.is_closed:
         (q, dq, ddq), states = closed_motion(mechanism, motion, t)
-        strain = internal_tension(mechanism, states.N, t, tension) if tension else None
+        strain = strain_along(mechanism, states.N, t, tension)
         dq_tree = states.dq
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)

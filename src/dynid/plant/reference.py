@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.errors import InputError
-from dynid.excitation.efforts import closed_efforts, internal_tension
+from dynid.excitation.efforts import closed_efforts, strain_along
 from dynid.excitation.series import Trajectory
 from dynid.excitation.simulate import closed_motion, inverse_efforts, parameter_vector, tree_tension
 from dynid.kinematics.coordinates import coordinate_map
@@ -88,7 +88,8 @@ def reference_along(
         _, states = closed_motion(mechanism, motion, t)
         q, dq, ddq = states.q, states.dq, states.ddq
         foreseen = closed_efforts(mechanism, parameter_vector(mechanism, without), states, payloads)
-        strain = internal_tension(mechanism, states.N, t, tension) if tension else np.zeros_like(foreseen)
+        found = strain_along(mechanism, states.N, t, tension)
+        strain = np.zeros_like(foreseen) if found is None else found
     else:
         measured = motion.q(t), motion.dq(t), motion.ddq(t)
         q, dq, ddq = coordinate_map(mechanism).states(*measured)

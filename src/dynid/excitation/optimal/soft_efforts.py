@@ -6,24 +6,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.excitation.efforts import effort_range
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
-from dynid.excitation.ranking import symmetric_range
-from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.adjoint import Slopes
-
-
-def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None:
-    """Limits of a motor's effort: its own `tau`, or the `tension` of all cables; None: not limited."""
-    own = mechanism.limits.get(motor, {})
-    if "tau" in own:
-        return symmetric_range(own["tau"])
-    pulls = mechanism.limits.get("cables", {}).get("tension")
-    if pulls is None or motor not in {cable.name for cable in mechanism.cables}:
-        return None
-    return pulls if isinstance(pulls, tuple) else (0.0, pulls)
 
 
 class EffortLimits(Ranged):
