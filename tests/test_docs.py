@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from dynid import experimentfile, simulationfile
+from dynid import experimentfile
 from dynid.cli import main
 from dynid.experiment import read_experiment
 from dynid.mechanism import robotfile
 from dynid.mechanism.load import load_robot
-from dynid.simulationfile import read_simulation
+from dynid.virtual import simulation_file
+from dynid.virtual.simulation_file import read_simulation
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -164,7 +165,7 @@ def test_defaults_of_filter_and_mask_are_those_of_the_code() -> None:
     [
         ("experiment_file.md", experimentfile._KEYS),
         ("robot_file.md", robotfile._KEYS),
-        ("simulation_file.md", simulationfile._KEYS),
+        ("simulation_file.md", simulation_file._KEYS),
     ],
 )
 def test_every_key_of_a_file_is_in_its_reference(page: str, keys: tuple[str, ...]) -> None:

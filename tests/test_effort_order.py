@@ -11,8 +11,8 @@ from dynid.errors import InputError
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.mechanism.load import load_robot
-from dynid.simulation import simulate
-from dynid.simulationfile import default_simulation
+from dynid.virtual.simulation import simulate
+from dynid.virtual.simulation_file import default_simulation
 from tests.wrist import Setup, wrist_log
 
 

@@ -16,6 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
+from dynid.design.excite import excite, noise_of, plan_inputs
+from dynid.design.files import write_excitation
+from dynid.design.plan import ExciteSettings, planned_robot
 from dynid.errors import InputError
 from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.checked import linear_uses
@@ -24,11 +27,8 @@ from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.simulate import inverse_efforts
-from dynid.excite import excite, noise_of, plan_inputs
-from dynid.excite_files import write_excitation
-from dynid.excite_plan import ExciteSettings, planned_robot
 from dynid.mechanism.load import load_robot
-from dynid.simulated_motion import file_motion
+from dynid.virtual.motion import file_motion
 
 QUICK = ExciteSettings(starts=2, hops=1, period=4.0)
 TWO_LINKS = """
@@ -310,7 +310,7 @@ def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
 
 def test_noise_of_earlier_logs_is_that_of_a_sample(tmp_path: Path) -> None:
     """Rows of an identification are averaged and far quieter than the efforts that were recorded."""
-    from dynid.simulationfile import default_simulation
+    from dynid.virtual.simulation_file import default_simulation
 
     log = tmp_path / "scara.csv"
     found = CliRunner().invoke(main, ["simulate", "scara", "--duration", "10", "--out", str(log)])

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.compensation import compensate_imu, compensate_joints
-from dynid.compensation_export import compensation_document, compensation_files
 from dynid.errors import InputError
 from dynid.experiment import Experiment, from_plain, read_experiment
 from dynid.identification import identify, identify_logs, prepare, run_experiment, validate_result
@@ -25,6 +23,8 @@ from dynid.mechanism.sensor_reader import sensor_document, sensor_from
 from dynid.motion.logs import log_from_arrays
 from dynid.report.output import write_results
 from dynid.statistics.estimate import Estimate
+from dynid.wrist.compensation import compensate_imu, compensate_joints
+from dynid.wrist.compensation_export import compensation_document, compensation_files
 from tests.arms import write_csv
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
@@ -138,7 +138,7 @@ def test_compensation_has_no_odd_names_and_numbers() -> None:
 
 
 def test_compensation_reads_no_other_file(tmp_path) -> None:
-    from dynid.compensation import read
+    from dynid.wrist.compensation import read
 
     (tmp_path / "a.json").write_text(json.dumps({"schema": "other"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"dynid\.compensation/1"):

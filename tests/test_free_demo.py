@@ -15,8 +15,8 @@ from dynid.motion.internal_settings import internal_settings
 from dynid.projection.internal_log import free_motion_log
 from dynid.robots.demo_file import demo_file
 from dynid.robots.free_demo import free_logs, read_free_demo
-from dynid.simulated_free import simulate_free
-from dynid.simulation import Simulation
+from dynid.virtual.free import simulate_free
+from dynid.virtual.simulation import Simulation
 
 
 @pytest.mark.parametrize("name", ["cable3", "cable4"])

@@ -12,11 +12,11 @@ from dynid.experiment import Experiment, from_plain
 from dynid.identification import identify_logs
 from dynid.job import as_log as prepared
 from dynid.job import build_system, prepare
+from dynid.judging.validation import validate_result
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.robots.demo import built_in_experiment
 from dynid.statistics.free_motion import agreement, payload_mass
-from dynid.validation import validate_result
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
 
 pytestmark = pytest.mark.repeated

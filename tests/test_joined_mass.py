@@ -11,9 +11,9 @@ from dynid.excitation.releases import Releasing
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
 from dynid.info import describe
-from dynid.joined_mass import referred
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.swinging.joined_mass import referred
 
 # A platform on four cables with an arm on a hinge.
 SWINGARM = """

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid import length_refinement
 from dynid.dynamics.forward import named_values
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment import Experiment
 from dynid.job import prepare
 from dynid.kinematics.assembly import assembly_of
-from dynid.length_refinement import refined_lengths
 from dynid.mechanism.load import load_robot
 from dynid.model_defaults import with_model_defaults
 from dynid.motion.internal_settings import internal_settings
@@ -22,6 +20,8 @@ from dynid.motion.motion import Motion
 from dynid.projection.internal_log import free_motion_log, given_lengths, with_lengths
 from dynid.projection.length_rows import STEP, LengthRows
 from dynid.projection.model import MODELS
+from dynid.swinging import lengths as length_refinement
+from dynid.swinging.lengths import refined_lengths
 
 TRUTH = {"M_platform": 10.0, "MX_platform": 0.04, "MY_platform": -0.06, "MZ_platform": 1.9}
 TRUTH |= {"XX_platform": 0.51, "YY_platform": 0.69, "ZZ_platform": 0.37}

@@ -16,18 +16,18 @@ from dynid.excitation.simulate import simulate_log
 from dynid.experiment import Experiment, UnloadedModel, read_experiment
 from dynid.identification import identify_logs, validate_result
 from dynid.linear import prior_values
+from dynid.loads.unloaded import unloaded_model
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
-from dynid.predict import predict_efforts
+from dynid.prediction.predict import predict_efforts
+from dynid.prediction.result_values import standard_root
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import write_results
-from dynid.result_values import standard_root
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.solve import solve_logs
 from dynid.statistics.estimate import Estimate
-from dynid.unloaded import unloaded_model
 from tests.wrist import TOOL, tool_values
 
 FRAME = Frame(np.eye(3), np.array([0.0, 0.0, 0.05]))
@@ -280,7 +280,7 @@ def test_a_prediction_counts_robot_and_payload(small, tmp_path, monkeypatch) -> 
         error = made.tau - trajectory.tau[np.isin(trajectory.t, made.t)]
         together.append(error / made.sigma)
         with monkeypatch.context() as patch:
-            patch.setattr("dynid.predict._root", lambda *given: standard_root(given[0], given[3]))
+            patch.setattr("dynid.prediction.predict._root", lambda *given: standard_root(given[0], given[3]))
             payload = predict_efforts(found, trajectory, robot=small.loaded, payloads=["box"])
         alone.append(error / payload.sigma)
     # Forty draws gave 0.96 and 95.2 %; twelve, with some ten independent errors each, scatter by 0.1 and 4 %.

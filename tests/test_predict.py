@@ -26,8 +26,8 @@ from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
-from dynid.posed import pose_angles, posed_robot
-from dynid.predict import PoseTrajectory, predict_efforts
+from dynid.prediction.posed import pose_angles, posed_robot
+from dynid.prediction.predict import PoseTrajectory, predict_efforts
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.report.prediction_file import prediction_csv

@@ -15,7 +15,7 @@ from dynid.provenance import provenance
 from dynid.recorded import experiment_of
 from dynid.report.json_file import json_text, plain, read_result, result_document
 from dynid.strict_json import read_json
-from dynid.truth import read_truth
+from dynid.virtual.truth import read_truth
 from tests.fabricated import estimate
 
 # Not needed to predict with a result: data, names, and what only chooses or judges parameters.

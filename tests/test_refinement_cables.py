@@ -13,9 +13,6 @@ from dynid.dynamics.statics import lengths_for
 from dynid.errors import InputError
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment import Experiment, from_plain
-from dynid.free_refinement import damped_robot, refine_free
-from dynid.free_runs import free_windows
-from dynid.free_validation import with_simulations
 from dynid.job import prepare
 from dynid.mechanism.load import load_robot
 from dynid.statistics.estimate import RunFit
@@ -23,6 +20,9 @@ from dynid.statistics.free_output_error import FreeOutputError
 from dynid.statistics.free_prediction import FastFreeMotion
 from dynid.statistics.output_error import started
 from dynid.statistics.refine_settings import RefineSettings
+from dynid.swinging.refinement import damped_robot, refine_free
+from dynid.swinging.runs import free_windows
+from dynid.swinging.validation import with_simulations
 from tests.cable_oracle import platform10
 from tests.cable_robots import parameters
 

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import dynid.rehearsal
 from dynid.cli import main
 from dynid.errors import InputError
 from dynid.excitation.export import write_trajectory
 from dynid.excitation.sensing import Sensing
 from dynid.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.mechanism.load import load_robot
-from dynid.rehearsal import RehearsalPlan, Rehearser, rehearse
 from dynid.report.rehearsal_file import rehearsal_html, write_rehearsal
-from dynid.simulated_files import write_simulated
-from dynid.simulated_motion import MotionChoice
-from dynid.simulation import Simulation, simulate
-from dynid.simulationfile import default_simulation
 from dynid.statistics.rehearsal import Draw, summarise
+from dynid.virtual import rehearsal
+from dynid.virtual.files import write_simulated
+from dynid.virtual.motion import MotionChoice
+from dynid.virtual.rehearsal import RehearsalPlan, Rehearser, rehearse
+from dynid.virtual.simulation import Simulation, simulate
+from dynid.virtual.simulation_file import default_simulation
 
 SETTINGS = Simulation(
     rate=200.0,
@@ -176,18 +176,18 @@ def test_plans_follow_trajectories_logs_and_chance(tmp_path: Path) -> None:
 
 
 def test_a_failing_run_is_counted_and_all_failing_refused(monkeypatch) -> None:
-    fit = dynid.rehearsal.fit_logs
+    fit = rehearsal.fit_logs
 
     def fails(robot, logs, held_out, experiment):
         if "run 2," in logs[0].name:
             raise InputError("this one fails")
         return fit(robot, logs, held_out, experiment)
 
-    monkeypatch.setattr(dynid.rehearsal, "fit_logs", fails)
+    monkeypatch.setattr(rehearsal, "fit_logs", fails)
     found = rehearse(plan_of(), 3)
     assert found.runs == 2
     assert found.failed == ("this one fails",)
-    monkeypatch.setattr(dynid.rehearsal, "fit_logs", lambda *_: (_ for _ in ()).throw(InputError("no")))
+    monkeypatch.setattr(rehearsal, "fit_logs", lambda *_: (_ for _ in ()).throw(InputError("no")))
     with pytest.raises(InputError, match="none of 2 runs gave a result: no"):
         rehearse(plan_of(), 2)
 

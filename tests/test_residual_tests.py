@@ -258,7 +258,7 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
 @pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
 def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> None:
     """Current logged, gain not applied: R2 does not change, the masses do."""
-    from dynid.scale_checks import prior_scale
+    from dynid.scale.checks import prior_scale
     from dynid.statistics.estimate import ParameterEstimate
 
     rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from dynid.projection.model import MODELS
 from dynid.projection.projection import choose_rows
 from dynid.robots.demo import built_in_experiment
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.scale_checks import check_scale, likely_unit, reach
+from dynid.scale.checks import check_scale, likely_unit, reach
 from dynid.statistics.estimate import ParameterEstimate
 
 ARMS = ("palletiser", "panda", "puma560", "scara", "ur5", "dualv", "rrr3")

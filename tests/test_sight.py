@@ -19,9 +19,9 @@ from dynid.plant.forward_run import recorded_run
 from dynid.plant.reference import position_map, reference_along
 from dynid.plant.settings import ControllerSettings, PlantSettings, substeps
 from dynid.plant.sight import controller_rate, sight_of
-from dynid.simulated_motion import MotionChoice, chosen_motion
-from dynid.simulation import Simulation, simulate
-from dynid.truth import Truth, true_values
+from dynid.virtual.motion import MotionChoice, chosen_motion
+from dynid.virtual.simulation import Simulation, simulate
+from dynid.virtual.truth import Truth, true_values
 
 ENCODERS = Sensing(resolution=1e-4, position_sigma=3e-5, position_delay=0.0023)
 MOTION = MotionChoice(frequency=0.5, draws=1)

@@ -21,11 +21,11 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.plant.settings import ControllerSettings, PlantSettings
-from dynid.simulated_files import write_simulated
-from dynid.simulated_motion import MotionChoice, SampledMotion, file_motion
-from dynid.simulation import Simulation, simulate
-from dynid.simulationfile import default_simulation, read_simulation, with_flags
-from dynid.truth import Truth, true_values
+from dynid.virtual.files import write_simulated
+from dynid.virtual.motion import MotionChoice, SampledMotion, file_motion
+from dynid.virtual.simulation import Simulation, simulate
+from dynid.virtual.simulation_file import default_simulation, read_simulation, with_flags
+from dynid.virtual.truth import Truth, true_values
 
 IDEAL = ControllerSettings(feedback="truth")
 SHORT = {"rate": 100.0, "duration": 0.1, "motion": MotionChoice(frequency=0.5, draws=1)}

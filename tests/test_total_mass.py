@@ -20,9 +20,9 @@ from dynid.motion.settings import FilterSettings
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.scale.total_mass import Weighed, weigh
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import uncertainty
-from dynid.total_mass import Weighed, weigh
 from tests.test_gains import CHI, GAINS, NOISE, effort_noise, gain_system, gains_of, rows, runs
 
 RODS = tuple(f"rod{i}" for i in range(1, 7))

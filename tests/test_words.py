@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.compare_targets import compare_targets
-from dynid.crossvalidation import CrossValidation, HeldOut
 from dynid.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
+from dynid.judging.crossvalidation import CrossValidation, HeldOut
+from dynid.judging.targets import compare_targets
 from dynid.statistics.correlation import Correlation, correlated
 from dynid.statistics.covariance import covariance_of
 from tests.systems import system

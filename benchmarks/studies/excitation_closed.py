@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from dynid.excite import ExciteSettings, excite, plan_inputs
-from dynid.excite_plan import Plan, make_plan
+from dynid.design.excite import ExciteSettings, excite, plan_inputs
+from dynid.design.plan import Plan, make_plan
 from dynid.threads import single_threaded_blas
 
 ROBOTS = ("dualv", "orthoglide", "evra", "stewart")

@@ -13,15 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynid.compare import compare_friction
+    from dynid.design.excite import excite
     from dynid.experiment import Experiment
     from dynid.identification import identify
+    from dynid.judging.compare import compare_friction
+    from dynid.loads.payload import payload_from_torques
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
-    from dynid.payload import payload_from_torques
-    from dynid.predict import predict_efforts
+    from dynid.prediction.predict import predict_efforts
     from dynid.report.json_file import read_result
     from dynid.statistics.estimate import Estimate
+    from dynid.virtual.rehearsal import rehearse
+    from dynid.virtual.simulation import simulate
 
     __version__: str
 
@@ -31,23 +34,29 @@ __all__ = [
     "Mechanism",
     "__version__",
     "compare_friction",
+    "excite",
     "identify",
     "load_robot",
     "payload_from_torques",
     "predict_efforts",
     "read_result",
+    "rehearse",
+    "simulate",
 ]
 
 _HOME = {
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment",
     "Mechanism": "dynid.mechanism.mechanism",
-    "compare_friction": "dynid.compare",
+    "compare_friction": "dynid.judging.compare",
+    "excite": "dynid.design.excite",
     "identify": "dynid.identification",
     "load_robot": "dynid.mechanism.load",
-    "payload_from_torques": "dynid.payload",
-    "predict_efforts": "dynid.predict",
+    "payload_from_torques": "dynid.loads.payload",
+    "predict_efforts": "dynid.prediction.predict",
     "read_result": "dynid.report.json_file",
+    "rehearse": "dynid.virtual.rehearsal",
+    "simulate": "dynid.virtual.simulation",
 }
 
 

@@ -12,17 +12,17 @@ from dynid.checks import check_logs, check_options
 from dynid.estimator.estimator import estimator_named
 from dynid.experiment import Experiment
 from dynid.fitted import Fitted
-from dynid.free_motion_checks import check_free_motion
 from dynid.job import Job
 from dynid.linear import base_of
-from dynid.load_words import load_words
+from dynid.loads.words import load_words
 from dynid.motion.log import Log
 from dynid.notices import Notice
 from dynid.residual_checks import Tested
-from dynid.sensor_rotation import check_rotation
 from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.tie_test import idle_tie, tie_test
+from dynid.swinging.checks import check_free_motion
+from dynid.wrist.rotation import check_rotation
 
 
 def choices_of(

@@ -222,7 +222,7 @@ def compare(
     experiment files; or several results (result.json or their folders), which may predict the same
     --log.
     """
-    from dynid.compare_targets import compare_targets
+    from dynid.judging.targets import compare_targets
     from dynid.report.comparison_file import FILES, comparison_files
     from dynid.report.comparison_text import print_comparison
     from dynid.report.output import claimed_folder, replace_folder
@@ -280,7 +280,7 @@ def predict(
     TRAJECTORY is a file with columns as in logs (t and q_1.. or names, dq_1.. and ddq_1.. where known),
     or with t and x y z roll pitch yaw (or some of them, or a quaternion).
     """
-    from dynid.predict import predict_efforts
+    from dynid.prediction.predict import predict_efforts
     from dynid.report.prediction_file import write_prediction
     from dynid.report.text import print_prediction
 

@@ -11,24 +11,24 @@ from jaxtyping import Float
 from dynid.arrays import Array
 from dynid.base.grouping import Symbols
 from dynid.experiment import Experiment
-from dynid.free_refinement import refine_free
-from dynid.gain_stage import GainStage, gain_stage
 from dynid.job import Job, Progress
-from dynid.joined_mass import referred_values
-from dynid.length_refinement import refined_lengths
 from dynid.linear import prior_values
+from dynid.loads.unloaded import Unloaded, check_loaded, unloaded_model
 from dynid.mechanism.mechanism import Mechanism
 from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
 from dynid.projection.model import model_for
 from dynid.refinement import Refinement, refine, refined_parts
-from dynid.sensor_angles import shown_parts
+from dynid.scale.stage import GainStage, gain_stage
 from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.refine_settings import RefineSettings
-from dynid.table_uncertainty import with_rounding
-from dynid.unit_mass import shown_values, with_mass
-from dynid.unloaded import Unloaded, check_loaded, unloaded_model
+from dynid.swinging.joined_mass import referred_values
+from dynid.swinging.lengths import refined_lengths
+from dynid.swinging.refinement import refine_free
+from dynid.swinging.unit_mass import shown_values, with_mass
+from dynid.tabular.uncertainty import with_rounding
+from dynid.wrist.angles import shown_parts
 
 
 @dataclass(frozen=True, eq=False)

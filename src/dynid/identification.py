@@ -17,27 +17,27 @@ from dynid.account import choices_of, tested_ties, warnings_of
 from dynid.arrays import Array
 from dynid.base.grouping import Symbols
 from dynid.checks import check_estimate
-from dynid.compensation_export import compensation_files
 from dynid.effort_order import refuse_misplaced, refuse_reversed
 from dynid.errors import NoResultError
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment import Experiment, from_plain
 from dynid.fitted import fit_logs
-from dynid.gate import judge
 from dynid.info import grouping_symbols
 from dynid.job import Job, LogSource, Progress, as_asked, as_log, build_system, prepare
+from dynid.judging.gate import judge
+from dynid.judging.validation import fitted_signals, predict_held_out, validate_result
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.provenance import provenance
 from dynid.residual_checks import residual_checks
-from dynid.scale_checks import check_scale
-from dynid.sensor_angles import settled_sensor, shown_entries
+from dynid.scale.checks import check_scale
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.threads import single_threaded_blas
-from dynid.validation import fitted_signals, predict_held_out, validate_result
+from dynid.wrist.angles import settled_sensor, shown_entries
+from dynid.wrist.compensation_export import compensation_files
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
 

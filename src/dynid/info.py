@@ -132,9 +132,9 @@ class FreeScale:
 
 def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
     """The reference mass of a robot on which no effort acts, and names per unit of it."""
-    from dynid.joined_mass import referred
     from dynid.kinematics.locked_motion import locked_motion_of
-    from dynid.unit_mass import shown_name, shown_unit
+    from dynid.swinging.joined_mass import referred
+    from dynid.swinging.unit_mass import shown_name, shown_unit
 
     found = referred(robot, parameters, loads)
     reference, by_name = found.reference, {parameter.name: parameter for parameter in parameters}

@@ -24,7 +24,6 @@ from dynid.job_checks import (
     refuse_single_motors,
     refuse_unknown,
 )
-from dynid.joined_mass import referred
 from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
@@ -48,7 +47,8 @@ from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_noise import column_noise, untold
 from dynid.regressor.layout import ABSENT
-from dynid.tables import table_robot
+from dynid.swinging.joined_mass import referred
+from dynid.tabular.tables import table_robot
 
 _WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 

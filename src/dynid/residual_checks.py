@@ -21,6 +21,7 @@ from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.mechanism.parameters import Parameter
 from dynid.notices import Notice
 from dynid.projection.projection import System
+from dynid.scale.total_mass import weigh
 from dynid.statistics.clusters import duration
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
@@ -28,8 +29,7 @@ from dynid.statistics.residual_tests import bursts, outlying_runs, whiteness
 from dynid.statistics.suspects import ALL, MOST_SAMPLES, Suspect, SuspectRows
 from dynid.statistics.suspicion import Verdict, accused
 from dynid.statistics.uncertainty import student_t95
-from dynid.table_checks import table_checks
-from dynid.total_mass import weigh
+from dynid.tabular.checks import table_checks
 
 # What matters: less is within what a careful recording leaves anyway.
 _DELAY_SAMPLES = 0.2

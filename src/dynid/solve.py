@@ -25,7 +25,6 @@ from dynid.motion.plan import MotionPlan
 from dynid.projection.model import model_for
 from dynid.projection.projection import System
 from dynid.second_pass import LogPass
-from dynid.sensor_stage import settle_sensor
 from dynid.settle import Settled, settle_friction
 from dynid.standardise import Realised, check_reduction, realise
 from dynid.statistics.covariance import blocks_of
@@ -36,10 +35,11 @@ from dynid.statistics.essential import (
     keep_parameters,
     restrict,
 )
-from dynid.unit_mass import named
+from dynid.swinging.unit_mass import named
+from dynid.wrist.stage import settle_sensor
 
 if TYPE_CHECKING:
-    from dynid.unloaded import Unloaded
+    from dynid.loads.unloaded import Unloaded
 
 # Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
 # by its relative deviation: one known to be near zero is no weak one.

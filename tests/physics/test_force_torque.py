@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid import compensation
 from dynid.excitation.simulate_sensor import simulate_sensor_log
 from dynid.experiment import Experiment
 from dynid.identification import identify_logs
@@ -26,6 +25,7 @@ from dynid.projection.sensor_columns import SensorColumns
 from dynid.projection.sensor_motion import ImuFrames, SensorMotion, frame_motion
 from dynid.regressor.regressor import tree_matrix
 from dynid.statistics.estimate import Estimate
+from dynid.wrist import compensation
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
 EVERY = tuple(range(6))

@@ -13,7 +13,7 @@ import click
 from dynid.commands.shared import interruptible, refuse_given, shown
 
 if TYPE_CHECKING:
-    from dynid.excite_free import FreeExciteSettings
+    from dynid.design.free import FreeExciteSettings
 
 _OF_SERIES = (
     *("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
@@ -108,17 +108,17 @@ def excite(
         raise click.UsageError(f"--sigma belongs to the criterion 'sigma', not to '{asked}'")
     if swings_freely(load_robot(robot)):
         refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
+        from dynid.design.free import FreeExciteSettings
         from dynid.excitation.free_set import FreeSetSettings
-        from dynid.excite_free import FreeExciteSettings
 
         search = FreeSetSettings(count=motions)
         free = FreeExciteSettings(asked or "c003", sigma, starts, seed, payloads, after, search)
         _free(robot, folder, free, count)
         return
     refuse_given(("motions",), "a robot that is driven; --starts and --period do")
-    from dynid.excite import excite as run
-    from dynid.excite_files import FILES, excitation_files, summary
-    from dynid.excite_plan import ExciteSettings
+    from dynid.design.excite import excite as run
+    from dynid.design.files import FILES, excitation_files, summary
+    from dynid.design.plan import ExciteSettings
     from dynid.report.console import standard_console
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
@@ -159,8 +159,8 @@ def excite(
 
 def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> None:
     """A set of free motions on locked cables."""
-    from dynid.excite_free import excite_free
-    from dynid.excite_free_files import FREE_FILES, free_files, free_summary
+    from dynid.design.free import excite_free
+    from dynid.design.free_files import FREE_FILES, free_files, free_summary
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
 

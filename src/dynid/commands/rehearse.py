@@ -49,13 +49,13 @@ def rehearse(
     """
     from dynid.experimentfile import load_experiment
     from dynid.mechanism.load import load_robot
-    from dynid.rehearsal import RehearsalPlan
-    from dynid.rehearsal import rehearse as run
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
     from dynid.report.rehearsal_file import FILES, rehearsal_files
     from dynid.report.rehearsal_text import print_rehearsal
-    from dynid.simulationfile import default_simulation, read_simulation, with_flags
+    from dynid.virtual.rehearsal import RehearsalPlan
+    from dynid.virtual.rehearsal import rehearse as run
+    from dynid.virtual.simulation_file import default_simulation, read_simulation, with_flags
 
     asked = load_experiment(experiment, need_logs=False)
     mechanism = load_robot(asked.robot)

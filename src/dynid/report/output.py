@@ -211,7 +211,7 @@ def _check_result(path: Path) -> None:
 
 
 def _is_cache(path: Path) -> bool:
-    """What Python leaves beside `compensation.py` where that was imported."""
+    """What Python leaves beside `wrist/compensation.py` where that was imported."""
     return path.name == "__pycache__" and all(one.name.startswith("compensation.") for one in path.iterdir())
 
 

@@ -14,7 +14,7 @@ from dynid.report.csv_file import harmless
 from dynid.report.output import write_file
 
 if TYPE_CHECKING:
-    from dynid.predict import EffortPrediction
+    from dynid.prediction.predict import EffortPrediction
 
 
 def prediction_csv(prediction: EffortPrediction) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dynid.predict import EffortPrediction
+    from dynid.prediction.predict import EffortPrediction
 
 _MOST_ROWS = 40  # more parameters than this are summed up by owner, with the worst ones
 _MOST_GROUPS = 16

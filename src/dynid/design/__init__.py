@@ -1,0 +1,1 @@
+"""What motion to run: `excite` and what it needs."""

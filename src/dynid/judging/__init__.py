@@ -1,0 +1,1 @@
+"""Results on other data: validation, cross-validation, the gate, and comparisons side by side."""

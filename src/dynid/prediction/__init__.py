@@ -1,0 +1,1 @@
+"""Use of a result: efforts for a desired trajectory, with sigma."""

@@ -1,0 +1,199 @@
+"""Efforts for a desired trajectory with identified parameters: the last stage, for controllers.
+
+result + trajectory -> standard values that give the same efforts -> motion of all joints -> efforts,
+power, and their sigma from the covariance of the estimate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.errors import InputError
+from dynid.experiment import Experiment
+from dynid.info import variant
+from dynid.kinematics.tension import redundancy
+from dynid.loads.unloaded import unloaded_model
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
+from dynid.notices import Notice
+from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
+from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
+from dynid.projection.model import model_named
+from dynid.projection.projection import choose_rows
+from dynid.statistics.effort_prediction import Efforts, efforts_along
+from dynid.statistics.estimate import Estimate
+from dynid.threads import single_threaded_blas
+
+__all__ = ["EffortPrediction", "PoseTrajectory", "predict_efforts"]
+
+_LEAST_SHARE = 0.01  # of the samples: every motion begins and ends at rest
+
+
+@dataclass(frozen=True, eq=False)
+class EffortPrediction:
+    """Efforts that a robot will need along a desired trajectory.
+
+    sigma is that of the prediction's mean: what the covariance of the estimate makes of it. Noise of the
+    efforts and what the model lacks come on top.
+
+    Attributes:
+        names, units: Of the actuators.
+        t: Shape (n,), in [s].
+        tau, sigma: Shape (n, a), in `units`; redundant actuation: least efforts plus `c` along Z.
+        power, sigma_power: Mechanical power of all actuators, shape (n,), in [W].
+        c: Internal tension asked for, shape (n, z), in the unit of the motors.
+        notices: What to know before trusting the numbers.
+    """
+
+    robot: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    t: Float[Array, "n"]
+    tau: Float[Array, "n a"]
+    sigma: Float[Array, "n a"]
+    power: Float[Array, "n"]
+    sigma_power: Float[Array, "n"]
+    c: Float[Array, "n z"]
+    notices: tuple[Notice, ...] = ()
+
+
+def predict_efforts(
+    result: str | os.PathLike[str] | Estimate,
+    trajectory: TrajectorySource,
+    *,
+    robot: str | os.PathLike[str] | Mechanism | None = None,
+    payloads: Sequence[str] = (),
+    tension: float | Sequence[float] | Float[Array, "n z"] = 0.0,
+    body: str | None = None,
+) -> EffortPrediction:
+    """Efforts and power for a desired trajectory, with the identified (base) parameters.
+
+    Args:
+        result: `result.json`, its folder, or an estimate.
+        trajectory: A file with columns as in logs (`t`, `q_1`.. or names; `dq`, `ddq` where known), or
+            with the pose of a body (`x y z roll pitch yaw`, or a part of them, or a quaternion); a `Log`
+            (see `log_from_arrays`) or a `PoseTrajectory`.
+        robot: Default: the robot named in the result's provenance.
+        payloads: Mounted on it; the result must know them.
+        tension: Internal tension of a redundantly actuated robot, constant or per sample and direction,
+            in [N m] or [N]; default 0, the least efforts.
+        body: Whose pose the file gives; default `platform`.
+    """
+    estimate, experiment, mechanism = saved(result, robot)
+    if mechanism.force_sensor is not None:
+        raise InputError(
+            "a result of a force sensor knows what hangs on it, not the efforts of the robot",
+            remedy="use its compensation.py to foretell readings of the sensor",
+        )
+    mounted = variant(mechanism, payloads=tuple(payloads))
+    with single_threaded_blas():
+        guided, motion = desired_motion(
+            trajectory, mounted, payloads=payloads, body=body, angles=experiment.angles
+        )
+        parameters = parameter_table(mounted)
+        model = model_named(estimate.model)
+        rows = None if mounted.is_closed else choose_rows(model.directions(mounted), experiment.efforts)
+        values = standard_values(estimate, mounted, parameters, experiment, model, rows, mechanism.payloads)
+        found = efforts_along(
+            guided,
+            parameters,
+            motion,
+            values.chi,
+            _root(estimate, experiment, mechanism, values, parameters),
+            _tension(mounted, tension, len(motion.log.t)),
+        )
+    names = tuple(actuator.name for actuator in mounted.actuators)
+    used = np.concatenate([np.arange(start, stop) for start, stop in motion.usable()])
+    return EffortPrediction(
+        robot=mounted.name,
+        names=names,
+        units=tuple(effort_unit(mounted, name) for name in names),
+        t=motion.log.t[used],
+        tau=found.tau[used],
+        sigma=found.sigma[used],
+        power=found.power[used],
+        sigma_power=found.sigma_power[used],
+        c=found.c[used],
+        notices=(
+            *motion.log.notices,
+            *_unknown(estimate, parameters, found),
+            *_standing(found),
+        ),
+    )
+
+
+def _root(
+    estimate: Estimate,
+    experiment: Experiment,
+    mechanism: Mechanism,
+    values: StandardValues,
+    parameters: Sequence[Parameter],
+) -> Float[Array, "p r"]:
+    """A root of the covariance of all that is predicted with: of a payload by difference, the robot's too."""
+    if experiment.unloaded is None:
+        return standard_root(estimate, values)
+    return unloaded_model(mechanism, experiment).loaded_root(estimate, values, parameters)
+
+
+def _tension(
+    robot: Mechanism, tension: float | Sequence[float] | Float[Array, "n z"], n: int
+) -> Float[Array, "n z"] | None:
+    """The tension of every sample and direction; refused where there is no such direction."""
+    asked = np.asarray(tension, float)
+    if not np.any(asked):
+        return None
+    z = redundancy(robot)
+    if z == 0:
+        raise InputError(
+            f"robot '{robot.name}' has no more actuators than freedoms, so nothing can be strained",
+            file=robot.file,
+            remedy="leave the tension out",
+        )
+    if asked.shape not in ((), (z,), (n, z)):
+        raise InputError(f"a tension of shape {asked.shape} does not fit {n} samples and {z} directions")
+    return np.broadcast_to(asked, (n, z))
+
+
+def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts) -> list[Notice]:
+    """What the data did not tell, but this trajectory asks for; and what was set to zero."""
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    told = []
+    asked = [(one.name, index.get(one.name.removesuffix("_R"))) for one in estimate.not_identifiable]
+    felt = [(name, i) for name, i in asked if i is not None and found.felt[i] > 0.0]
+    if felt:
+        shown = ", ".join(
+            f"{name} (up to {found.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]
+        ) + (f" and {len(felt) - 4} more" if len(felt) > 4 else "")
+        told.append(
+            Notice(
+                "not-identified",
+                f"the data behind the result do not determine {shown}: taken as zero, but this trajectory"
+                " calls for them, and sigma does not count them",
+                "identify from motion like this trajectory, or stay within the motion of the logs",
+            )
+        )
+    removed = [one.name for one in estimate.parameters if not one.essential]
+    if removed:
+        shown = ", ".join(removed[:4]) + (f" and {len(removed) - 4} more" if len(removed) > 4 else "")
+        text = f"the result has set to zero {shown}; sigma does not cover the bias of that"
+        told.append(Notice("essential-bias", text, "compare with a result of all parameters"))
+    return told
+
+
+def _standing(found: Efforts) -> list[Notice]:
+    """Joints with dry friction that stand still for a while."""
+    names = [
+        f"{owner} ({100 * share:.0f} % of the time)"
+        for owner, share in found.standing.items()
+        if share > _LEAST_SHARE
+    ]
+    if not names:
+        return []
+    text = f"{', '.join(names)} stand still: dry friction may be anything up to Fs there, 0 is predicted"
+    return [Notice("friction-at-rest", text, "let the controller hold what stands still")]

@@ -1,0 +1,214 @@
+"""From a result back to the equations: standard parameters that give the efforts of its base parameters.
+
+    chi_st = c + M x          W chi_st = W_base x,  whatever the motion
+
+x are the result's values in their order. Each base value stands at the parameter it is named after;
+the parameters grouped into it are zero, for they act through it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.arrays import Array
+from dynid.base.ties import tying
+from dynid.errors import InputError
+from dynid.experiment import Experiment
+from dynid.info import known_columns, structural_base, tie_groups
+from dynid.job import as_asked
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.model import Model
+from dynid.projection.projection import Directions
+from dynid.provenance import check_robot, check_unloaded, recorded_loads
+from dynid.recorded import experiment_of
+from dynid.scale.gains import GAIN
+from dynid.statistics.effort_prediction import covariance_root
+from dynid.statistics.estimate import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class StandardValues:
+    """The affine map from the values of a result to standard parameters.
+
+    Attributes:
+        c: Known values, zero elsewhere, shape (p,), SI.
+        M: Ones where a standard parameter takes a value of the result, shape (p, x), dimensionless.
+        x: Values of the result, shape (x,), SI.
+    """
+
+    c: Float[Array, "p"]
+    M: Float[Array, "p x"]
+    x: Float[Array, "x"]
+
+    @property
+    def chi(self) -> Float[Array, "p"]:
+        """Standard parameters, shape (p,), SI."""
+        return np.asarray(self.c + self.M @ self.x)
+
+
+def saved(
+    result: str | os.PathLike[str] | Estimate, robot: str | os.PathLike[str] | Mechanism | None = None
+) -> tuple[Estimate, Experiment, Mechanism]:
+    """A result with the settings and the robot that it was made with.
+
+    Args:
+        result: File, folder or estimate.
+        robot: Default: the robot named in the result's provenance, which must not have changed.
+    """
+    from dynid.report.json_file import read_result
+
+    estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
+    options = estimate.provenance.get("options", {})
+    experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
+    mechanism = as_asked(load_robot(robot or experiment.robot or estimate.robot), experiment)
+    if experiment.unloaded is not None:
+        from dynid.loads.unloaded import unloaded_model
+
+        check_unloaded(estimate.provenance, experiment)
+        mechanism = unloaded_model(mechanism, experiment).robot
+    if robot is None:
+        check_robot(estimate.provenance, mechanism)
+    return estimate, experiment, mechanism
+
+
+def standard_values(
+    estimate: Estimate,
+    robot: Mechanism,
+    parameters: Sequence[Parameter],
+    experiment: Experiment,
+    model: Model,
+    directions: Directions | None,
+    payloads: Mapping[str, Payload],
+) -> StandardValues:
+    """Where the values of a result stand among the standard parameters.
+
+    Tied parameters were saved under the first member's name and belong to all members; values of a
+    payload that is not mounted have no say.
+
+    Args:
+        robot: With the payloads that are mounted, and no others.
+        parameters: Its table.
+        experiment: What the result was made with.
+        model, directions: Equations of the result; they matter for ties after regrouping only.
+        payloads: All that the robot's description knows.
+    """
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    groups = _tied(robot, parameters, experiment, model, directions)
+    tied = tying(parameters, groups, known_columns(robot, parameters))
+    members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
+    loads = recorded_loads(estimate.provenance)
+    _check_payloads(estimate, robot, loads)
+    if experiment.unloaded is None:  # else the robot without load is known for itself
+        refuse_unloaded(loads, payloads, robot.payloads, estimate.robot)
+    M = np.zeros((len(parameters), len(estimate.parameters)))
+    for k, one in enumerate(estimate.parameters):
+        name = one.name if one.name in index else one.name.removesuffix("_R")
+        if name in index:
+            M[members[index[name]], k] = 1.0
+        elif name.partition("_")[2] not in payloads and name.partition("_")[0] != GAIN:
+            raise InputError(
+                f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
+                remedy="use the robot file that the result was made with",
+            )
+    x = np.array([one.value for one in estimate.parameters], float)
+    return StandardValues(_constant(estimate, parameters, tied.c, M, x), M, x)
+
+
+def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p r"]:
+    """A root of the covariance of the standard parameters; removed parameters have none."""
+    return np.asarray(values.M[:, fitted_places(estimate)] @ covariance_root(estimate.covariance))
+
+
+def fitted_places(estimate: Estimate) -> list[int]:
+    """Where the parameters of its covariance stand in a result."""
+    fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
+    if estimate.covariance.shape != (len(fitted), len(fitted)):
+        raise InputError(
+            f"the result has {len(fitted)} parameters with a sigma, but a covariance of shape"
+            f" {estimate.covariance.shape}",
+            remedy="identify again to write it anew",
+        )
+    return fitted
+
+
+def _constant(
+    estimate: Estimate,
+    parameters: Sequence[Parameter],
+    c: Float[Array, "p"],
+    M: Float[Array, "p x"],
+    x: Float[Array, "x"],
+) -> Float[Array, "p"]:
+    """Known values; for real bodies what makes c + M x their own parameters.
+
+    The same efforts, but for directions that the result's logs did not move in: there the bodies
+    follow their prior instead of being nothing.
+    """
+    if estimate.estimator != "consistent" or not estimate.standard:
+        return c.copy()
+    bodies = {str(entry["name"]): float(entry["value"]) for entry in estimate.standard}
+    full = np.array([bodies.get(p.name, c[i]) for i, p in enumerate(parameters)])
+    return np.asarray(full - M @ x)
+
+
+def refuse_unloaded(
+    loads: Sequence[Sequence[str]], payloads: Mapping[str, Payload], mounted: Collection[str], place: str
+) -> None:
+    """Refuse to predict without a payload that every log of the fit has carried.
+
+    What was not known of it is inside the parameters of its carrier, and cannot be taken off again.
+
+    Args:
+        loads: Payloads of each log that was identified from.
+        payloads: All that the description knows.
+        mounted: In what is to be predicted.
+        place: What that is, for the message.
+    """
+    always = set.intersection(*(set(load) for load in loads)) if loads else set()
+    for name in sorted(always - set(mounted)):
+        if name in payloads and len(payloads[name].known) == len(SYMBOLS):
+            continue
+        raise InputError(
+            f"payload '{name}' was mounted in every log of the fit: its mass is inside the parameters of its"
+            " carrier, and efforts without it are not known",
+            place=place,
+            remedy=f"mount it here too (payload: {name}), or identify from a log without it as well",
+        )
+
+
+def _check_payloads(estimate: Estimate, robot: Mechanism, loads: Sequence[Sequence[str]]) -> None:
+    """Refuse a mounted payload of which the result knows nothing."""
+    for name, payload in robot.payloads.items():
+        found = any(one.name.removesuffix("_R").endswith(f"_{name}") for one in estimate.parameters)
+        found = found or any(name in load for load in loads)  # inside its carrier's, if always mounted
+        if not found and len(payload.known) < len(SYMBOLS):
+            raise InputError(
+                f"payload '{name}' is mounted, but the result does not know it",
+                remedy="identify from a log with this payload first",
+            )
+
+
+def _tied(
+    robot: Mechanism,
+    parameters: Sequence[Parameter],
+    experiment: Experiment,
+    model: Model,
+    directions: Directions | None,
+) -> list[tuple[int, ...]]:
+    """Columns that the result's ties made equal; after regrouping only base parameters are tied."""
+    before = [tie.name for tie in experiment.ties if tie.apply == "standard"]
+    after = [tie.name for tie in experiment.ties if tie.apply == "regrouped"]
+    groups = tie_groups(robot, parameters, before)
+    if after:
+        loads = ((), tuple(robot.payloads))
+        base = structural_base(robot, model, parameters, directions, ties=before, loads=loads)
+        for group in tie_groups(robot, parameters, after):
+            groups.append(tuple(i for i in group if i in base.indices))
+    return [group for group in groups if len(group) > 1]

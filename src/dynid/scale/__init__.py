@@ -1,0 +1,1 @@
+"""What sets the scale of efforts: drive gains, a known payload, a weighed robot."""

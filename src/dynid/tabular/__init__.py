@@ -1,0 +1,1 @@
+"""Tables of bodies as multibody programs print them."""

@@ -1,0 +1,1 @@
+"""The virtual robot: `simulate` writes its logs, `rehearse` identifies it before anyone runs the real one."""
