@@ -8,13 +8,14 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.arrays import Array
+from dynid.report.numbers import sigma_text, value_text
 from dynid.statistics.assemble import EstimateParts
 
 _FIRST = ("MX", "MY", "MZ")
 
 
 def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
-    """`load box` -> `2.600 +- 0.001 kg, centre of mass (12.0, -8.0, 63.0) +- (0.1, 0.1, 0.2) mm ..`.
+    """`load box` -> `2.6002 +- 0.0013 kg, centre of mass (12.0, -8.0, 63.0) +- (0.1, 0.1, 0.2) mm ..`.
 
     c = h / M, sigma_c = |dh / M - c dM / M|: h and M err together.
 
@@ -30,7 +31,7 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
         if mass is None or fitted[mass].value <= 0:
             continue
         kg, sigma = fitted[mass].value, fitted[mass].sigma
-        text = f"{kg:.5g} +- {sigma:.1g} kg"
+        text = f"{value_text(kg, sigma)} +- {sigma_text(sigma)} kg"
         moments = [place.get(f"{symbol}_{body}") for symbol in _FIRST]
         if None not in moments:
             rows = np.zeros((3, len(fitted)))

@@ -175,7 +175,7 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     """The line to take and why: the simplest whose held-out error is hardly above the least."""
     known = [line for line in lines if line.error is not None]
     if len(known) < 2:
-        return "", "nothing to choose from"
+        return "", "nothing to choose from: ask for --friction, --drive, --estimators or --models"
     best = min(known, key=lambda line: line.error or 0.0)
     good = [line for line in known if (line.error or 0.0) <= (best.error or 0.0) * (1.0 + WORTH)]
     chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the one that stands first
