@@ -185,6 +185,7 @@ def test_a_serial_arm_at_one_percent_white_noise() -> None:
     assert len(estimate.covariance) == sum(p.sigma is not None for p in estimate.parameters)
 
 
+@pytest.mark.repeated
 def test_a_serial_arm_at_five_percent_coloured_noise() -> None:
     inside = []
     for seed in range(2):
@@ -198,6 +199,7 @@ def test_a_serial_arm_at_five_percent_coloured_noise() -> None:
     assert sum(inside) >= 10
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize("model", ["power", "inverse"])
 def test_a_redundant_robot_tells_four_gains_from_rows_that_feel_all_motors(model: str) -> None:
     robot, logs, truth = dualv(0.01, None)

@@ -28,6 +28,7 @@ BASELINE = {
 }
 
 
+@pytest.mark.repeated
 @pytest.mark.parametrize("name", BASELINE)
 def test_counts_and_residuals(name: str) -> None:
     if not (DATA / name).is_dir():

@@ -121,6 +121,7 @@ def spoilt_log(log, seed):
     return replace(log, tau=tau)
 
 
+@pytest.mark.repeated
 def test_spikes_and_lost_efforts_no_longer_ruin_an_arm():
     demo = built_in_experiment("serial6", seed=3)
     bad = spoilt_log(demo.logs[0], 0)
