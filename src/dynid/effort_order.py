@@ -22,7 +22,7 @@ from dynid.errors import InputError
 from dynid.experiment import Experiment
 from dynid.job import Job, row_groups
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.factor import merge
+from dynid.projection.factor import factor_rows, merge
 from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
 from dynid.regressor.layout import Layout
@@ -169,8 +169,9 @@ def _factors(job: Job, data: BaseSystem) -> _Factors:
 def _residual(factors: _Factors, order: _Order, v: int) -> float:
     """Rms over the rows of what is left over, in parts of each row's effort."""
     W, y = _stacked(factors, order, v)
-    Q, _ = np.linalg.qr(W)
-    return float(np.linalg.norm(y - Q @ (Q.T @ y)) / np.linalg.norm(y))
+    if len(W) <= v:
+        return 0.0  # fewer rows than parameters explain anything
+    return float(abs(factor_rows(W, y).R[-1, -1]) / np.linalg.norm(y))
 
 
 def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) -> _Order:

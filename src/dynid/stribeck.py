@@ -34,7 +34,7 @@ from dynid.notices import Notice
 from dynid.projection.factor import triangle
 from dynid.projection.kinematics import kinematics_along
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
-from dynid.statistics.widen import widened
+from dynid.statistics.widen import widened, with_sigma
 
 _CANDIDATES = 9
 _SWEEPS = 6
@@ -104,7 +104,7 @@ class Speeds:
             S: Standard column combination of each parameter.
             chi: Standard parameters that give the same efforts, SI.
         """
-        kept = [i for i, one in enumerate(parts.parameters) if one.sigma is not None]
+        kept = with_sigma(parts)
         names = [parameter.name for parameter in job.parameters]
         larger = _with_slopes(job, self.by_owner, dict(zip(names, chi.tolist(), strict=True)))
         place = {parameter.name: i for i, parameter in enumerate(larger.parameters)}

@@ -1,4 +1,4 @@
-"""Estimates made less sure by what was taken as known: one covariance added to another."""
+"""Estimates with other deviations, or made less sure by what was taken as known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from dynid.arrays import Array
 from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.covariance import Spread
 from dynid.statistics.uncertainty import uncertainty
 
 MANY = 1e9  # degrees of freedom of what is known exactly
@@ -23,17 +24,23 @@ def widened(parts: EstimateParts, added: Float[Array, "v v"], dof: float, what: 
         dof: Degrees of freedom of what is added.
         what: It is, in words.
     """
-    keep = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
+    keep = with_sigma(parts)
     added = added[np.ix_(keep, keep)]
     before = parts.covariance
     own, more = np.diag(before), np.diag(added)
     # Welch and Satterthwaite: two deviations that are each known only so well.
     slack = own**2 / parts.spread.dof + more**2 / dof
     total_dof = np.divide((own + more) ** 2, slack, out=np.full(len(own), MANY), where=slack > 0)
-    total = before + added
-    values = np.array([parts.parameters[k].value for k in keep])
-    found = uncertainty(values, total, np.maximum(total_dof, 1.0))
-    listed = list(parts.parameters)
+    share = float(np.median(np.divide(more, own + more, out=np.zeros(len(own)), where=own + more > 0)))
+    words = f"{parts.spread.words}; with {what}, {100 * share:.0f} % of the variance (median)"
+    spread = replace(parts.spread, covariance=before + added, dof=np.maximum(total_dof, 1.0), words=words)
+    return with_spread(parts, spread)
+
+
+def with_spread(parts: EstimateParts, spread: Spread) -> EstimateParts:
+    """The same parameters with other deviations; those without a sigma stay without."""
+    keep, listed = with_sigma(parts), list(parts.parameters)
+    found = uncertainty(np.array([listed[k].value for k in keep]), spread.covariance, spread.dof)
     for i, k in enumerate(keep):
         relative = float(found.sigma_rel_percent[i])
         listed[k] = replace(
@@ -41,9 +48,12 @@ def widened(parts: EstimateParts, added: Float[Array, "v v"], dof: float, what: 
             sigma=float(found.sigma[i]),
             sigma_rel_percent=relative if np.isfinite(relative) else None,
             ci95=(float(found.ci95[i, 0]), float(found.ci95[i, 1])),
-            dof=float(total_dof[i]),
+            dof=float(spread.dof[i]),
+            sigma_by=spread.methods[i],
         )
-    share = float(np.median(np.divide(more, own + more, out=np.zeros(len(own)), where=own + more > 0)))
-    words = f"{parts.spread.words}; with {what}, {100 * share:.0f} % of the variance (median)"
-    spread = replace(parts.spread, covariance=total, dof=total_dof, words=words)
     return replace(parts, parameters=tuple(listed), spread=spread)
+
+
+def with_sigma(parts: EstimateParts) -> list[int]:
+    """Places of the parameters that have a sigma: those of the covariance."""
+    return [k for k, one in enumerate(parts.parameters) if one.sigma is not None]

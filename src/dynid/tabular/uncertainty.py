@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.covariance import Spread
 from dynid.statistics.essential import restrict
 from dynid.statistics.rounding import Rounding, rounding
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.widen import with_spread
 
 _METHOD = "rounding"
 _EXPLAINED = 2.0  # times: residuals below this many of what rounding leaves are rounding
@@ -46,7 +46,10 @@ def with_rounding(parts: EstimateParts, solved: Solved, experiment: Experiment) 
     system = data.system if len(kept) == len(parts.parameters) else restrict(data.system, kept)
     root = least_squares(system.factor(used.weights)).root
     found = rounding(sources, _places(job, system), data.S[:, kept], solved.chi, root, used.weights)
-    return _replaced(parts, _spread(parts, found, system, used.residual_norms), kept)
+    spread = _spread(parts, found, system, used.residual_norms)
+    dropped = set(parts.spread.notices) - set(spread.notices)
+    warnings = tuple(one for one in parts.warnings if one not in dropped)
+    return replace(with_spread(parts, spread), warnings=warnings)
 
 
 def _places(job: Job, system: System) -> list[Mapping[int, int]]:
@@ -87,22 +90,3 @@ def _ratio(found: Rounding, system: System, residuals: Float[Array, "g"]) -> flo
     rms = residuals / np.sqrt(rows * max(spare, 1.0 / rows.sum()))
     known = found.residual > 0
     return float(np.median(rms[known] / found.residual[known])) if known.any() else np.inf
-
-
-def _replaced(parts: EstimateParts, spread: Spread, kept: Sequence[int]) -> EstimateParts:
-    """The parameters with other deviations."""
-    found = uncertainty(parts.solution.chi, spread.covariance, spread.dof)
-    parameters = list(parts.parameters)
-    for k, i in enumerate(kept):
-        relative = float(found.sigma_rel_percent[k])
-        parameters[i] = replace(
-            parameters[i],
-            sigma=float(found.sigma[k]),
-            sigma_rel_percent=relative if np.isfinite(relative) else None,
-            ci95=(float(found.ci95[k, 0]), float(found.ci95[k, 1])),
-            dof=float(spread.dof[k]),
-            sigma_by=spread.methods[k],
-        )
-    dropped = set(parts.spread.notices) - set(spread.notices)
-    warnings = tuple(one for one in parts.warnings if one not in dropped)
-    return replace(parts, parameters=tuple(parameters), spread=spread, warnings=warnings)
