@@ -22,13 +22,38 @@ from click.testing import CliRunner
 from dynid.cli import main
 
 ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
-DEMOS = (
-    "serial6 puma560 ur5 panda scara dualv orthoglide evra fivebar rrr3 delta stewart palletiser cable3 cable4"
-    " cable8"
-).split()
+DEMOS = [
+    "serial6",
+    "puma560",
+    "ur5",
+    "panda",
+    "scara",
+    "dualv",
+    "orthoglide",
+    "evra",
+    "fivebar",
+    "rrr3",
+    "delta",
+    "stewart",
+    "palletiser",
+    "cable3",
+    "cable4",
+    "cable8",
+]
 CLOSED = ("dualv", "orthoglide", "fivebar", "stewart", "palletiser")
-REAL = "cdpr_grab4 cdpr_grab4_paper kuka_kr300 panda_gaz staubli_tx40 tiago unitree_go2 ur10_unisa".split()
-BALL = "{body: link6, known: {M: 2.5, com: [0.1, 0, 0.05], XX: 0.02, YY: 0.02, ZZ: 0.02, XY: 0, XZ: 0, YZ: 0}}"
+REAL = [
+    "cdpr_grab4",
+    "cdpr_grab4_paper",
+    "kuka_kr300",
+    "panda_gaz",
+    "staubli_tx40",
+    "tiago",
+    "unitree_go2",
+    "ur10_unisa",
+]
+BALL = (
+    "{body: link6, known: {M: 2.5, com: [0.1, 0, 0.05], XX: 0.02, YY: 0.02, ZZ: 0.02, XY: 0, XZ: 0, YZ: 0}}"
+)
 SENSOR = "{body: link_7, xyz: [0, 0, 0.107], tool: gripper, mounting: angle}"
 RTOL = 1e-12
 
@@ -47,7 +72,10 @@ def write_inputs(folder: Path) -> None:
     os.chdir(folder)
     for name in ("ur5", "scara", "puma560", "cable8", "evra", *CLOSED):
         for seed in (1, 2):
-            assert dynid("simulate", name, "--seed", str(seed), "--duration", "6", "--out", f"{name}{seed}.csv") == 0
+            assert (
+                dynid("simulate", name, "--seed", str(seed), "--duration", "6", "--out", f"{name}{seed}.csv")
+                == 0
+            )
     assert dynid("simulate", "serial6", "--table", "--out", "table.csv") == 0
     assert dynid("simulate", "dualv", "--seed", "3", "--payload", "payload", "--out", "dualv_loaded.csv") == 0
     from examples.sensor_panda import simulate
@@ -55,7 +83,9 @@ def write_inputs(folder: Path) -> None:
     simulate(folder)
     cases: dict[str, str] = {}
     for estimator in ESTIMATORS:
-        cases[f"ur5_{estimator}"] = f"robot: ur5\nlogs: [ur51.csv]\nvalidate: [ur52.csv]\nestimator: {estimator}\n"
+        cases[f"ur5_{estimator}"] = (
+            f"robot: ur5\nlogs: [ur51.csv]\nvalidate: [ur52.csv]\nestimator: {estimator}\n"
+        )
     for name in (*CLOSED, "evra"):
         for model in ("inverse", "power", "energy"):
             cases[f"{name}_{model}"] = (
@@ -67,8 +97,10 @@ def write_inputs(folder: Path) -> None:
         "table": "robot: serial6\nmodel: wrench\nlogs: [table.csv]\n",
         "sensor": f"robot: panda\nlogs: [wrist.csv]\nforce_sensor: {SENSOR}\n",
         "payload": "robot: dualv\nlogs: [dualv1.csv, {file: dualv_loaded.csv, payload: payload}]\n",
-        "friction": "robot: puma560\nlogs: [puma5601.csv]\nvalidate: [puma5602.csv]\ndrive: [Ia, Fv, Fs, Off, Fk, Fl, Fr]\n",
-        "essential": "robot: puma560\nlogs: [puma5601.csv]\nessential: {ratio: 10}\nstandard: true\ncross_validate: 3\n",
+        "friction": "robot: puma560\nlogs: [puma5601.csv]\nvalidate: [puma5602.csv]\n"
+        "drive: [Ia, Fv, Fs, Off, Fk, Fl, Fr]\n",
+        "essential": "robot: puma560\nlogs: [puma5601.csv]\nessential: {ratio: 10}\nstandard: true\n"
+        "cross_validate: 3\n",
         "ties": "robot: dualv\nlogs: [dualv1.csv]\nties: [proximals]\n",
         "gains": "robot: dualv\nlogs: [dualv1.csv, dualv2.csv, {file: dualv_loaded.csv, payload: payload}]\n"
         "payloads: {payload: {body: platform, known: {M: 1.0, com: [0, 0, 0]}}}\ngains: all\n",
@@ -102,16 +134,18 @@ def run(folder: Path) -> dict[str, Any]:
 def differences(before: Any, after: Any, place: str = "") -> list[str]:
     """Places where two results differ: numbers beyond RTOL, codes of warnings, anything else but prose."""
     if isinstance(before, dict) and isinstance(after, dict):
-        keys = [key for key in {**before, **after} if key not in ("text", "remedy", "words", "reason", "severity")]
+        keys = [
+            key for key in {**before, **after} if key not in ("text", "remedy", "words", "reason", "severity")
+        ]
         return [
             line for key in keys for line in differences(before.get(key), after.get(key), f"{place}/{key}")
         ]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = enumerate(zip(before, after, strict=True))
         return [line for i, (a, b) in pairs for line in differences(a, b, f"{place}[{i}]")]
-    if isinstance(before, float) and isinstance(after, float | int):
-        if math.isclose(before, after, rel_tol=RTOL, abs_tol=1e-300):
-            return []
+    numbers = isinstance(before, float) and isinstance(after, float | int)
+    if numbers and math.isclose(before, after, rel_tol=RTOL, abs_tol=1e-300):
+        return []
     if before == after or "/choices/" in place:
         return []
     return [f"{place}: {str(before)[:90]} -> {str(after)[:90]}"]
