@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from dynid.estimator import semidefinite
-from dynid.experiment import Experiment, read_experiment
-from dynid.identification import identify_logs, run_experiment
-from dynid.job import as_log
+from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.inertia import SYMBOLS, is_physical
 from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log
+from dynid.pipeline import identify_logs, run_experiment
+from dynid.problem import as_log
 from dynid.statistics.estimate import Estimate
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "real"

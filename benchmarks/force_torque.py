@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_samples
 
 from dynid import Experiment, load_robot
-from dynid.identification import identify_logs
+from dynid.cases.force_sensor.robot import with_force_sensor
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import identity_frame, rpy_matrix
-from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs
 
 KINDS = ("arm", "imu", "angles")
 TILTED = rpy_matrix((0.2, -0.15, 0.0)) @ np.array([0.0, 0.0, -9.81])

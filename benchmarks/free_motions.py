@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from dynid.design.free import FreeExciteSettings, FreeStarter
+from dynid.excitation.free import FreeExciteSettings, FreeStarter
 
 
 def main(starts: int) -> None:

@@ -14,12 +14,12 @@ import pinocchio as pin  # noqa: E402
 
 from dynid import load_robot  # noqa: E402
 from dynid.base.system import base_system  # noqa: E402
+from dynid.common.threads import single_threaded_blas  # noqa: E402
 from dynid.estimator.estimator import estimator_named  # noqa: E402
-from dynid.experiment import Experiment, FilterSettings, MaskSettings  # noqa: E402
-from dynid.identification import build_system, prepare  # noqa: E402
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings  # noqa: E402
 from dynid.info import structural_base  # noqa: E402
 from dynid.motion.logs import log_from_arrays  # noqa: E402
-from dynid.threads import single_threaded_blas  # noqa: E402
+from dynid.pipeline import build_system, prepare  # noqa: E402
 
 clock = time.process_time if int(os.environ.get("BENCH_CPU", "0")) else time.perf_counter
 options = common.args(decim=10, noise=0.05, repeat=3)
@@ -42,7 +42,7 @@ experiment = Experiment(
 log = log_from_arrays(robot, t, q, tau, v, a)
 
 
-def job():
+def problem():
     stages, at = {}, clock()
 
     def mark(name):
@@ -66,7 +66,7 @@ def job():
 best = None
 for _ in range(options.repeat + 1):
     start = clock()
-    solution, stages = job()
+    solution, stages = problem()
     seconds = clock() - start
     if best is None or seconds < best[0]:
         best = (seconds, stages)

@@ -18,9 +18,9 @@ import numpy as np
 from dynid import Experiment
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.identification import build_system, prepare
 from dynid.info import structural_base
-from dynid.robots.demo import built_in_experiment
+from dynid.pipeline import build_system, prepare
+from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.uncertainty import uncertainty
@@ -32,9 +32,11 @@ METHODS = ("classical", "cluster", "hac", "bootstrap")
 def errors(robot: str, seed: int, methods: tuple[str, ...]) -> dict[str, np.ndarray]:
     """For each method, shape (3, p): error in half widths, error in sigma, half width in SI."""
     demo = built_in_experiment(robot, seed)
-    job = prepare(demo.mechanism, demo.logs, Experiment(robot=demo.mechanism, model=demo.model))
-    base = structural_base(job.mechanism, job.model, job.parameters, job.directions, loads=job.loads)
-    data = base_system(build_system(job), base)
+    problem = prepare(demo.mechanism, demo.logs, Experiment(robot=demo.mechanism, model=demo.model))
+    base = structural_base(
+        problem.mechanism, problem.model, problem.parameters, problem.directions, loads=problem.loads
+    )
+    data = base_system(build_system(problem), base)
     solution = estimator_named("wls")(data.system)
     values = data.values_of(demo.truth)
     truth = np.array([values[name] for name in data.names], dtype=float)

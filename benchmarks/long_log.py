@@ -23,9 +23,9 @@ def one(n: int) -> None:
 
     common = peers.load()
     from dynid import load_robot
-    from dynid.experiment import Experiment
-    from dynid.identification import identify_logs
+    from dynid.experiment.experiment import Experiment
     from dynid.motion.logs import log_from_arrays
+    from dynid.pipeline import identify_logs
 
     robot = load_robot(common.urdf("ur5")[0])
     identify_small(robot, identify_logs, log_from_arrays, Experiment)

@@ -10,7 +10,7 @@ import numpy as np  # noqa: E402
 
 from dynid import load_robot  # noqa: E402
 from dynid.info import variant  # noqa: E402
-from dynid.kinematics.lanes import LANES  # noqa: E402
+from dynid.kinematics.tile import LANES  # noqa: E402
 from dynid.mechanism.parameters import parameter_table  # noqa: E402
 from dynid.regressor.layout import tree_regressor  # noqa: E402
 

@@ -19,18 +19,18 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.design.excite import excite
-from dynid.design.plan import ExciteSettings
-from dynid.errors import DynidError
+from dynid.common.errors import DynidError
+from dynid.common.threads import single_threaded_blas
+from dynid.excitation.excite import excite
 from dynid.excitation.export import write_trajectory
-from dynid.experiment import Experiment, LogEntry, UncertaintySettings
+from dynid.excitation.plan import ExciteSettings
+from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.fitted import fit_logs
 from dynid.mechanism.load import load_robot
+from dynid.simulation.rehearsal import RehearsalPlan, Rehearser
+from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.rehearsal import summarise
-from dynid.threads import single_threaded_blas
-from dynid.virtual.rehearsal import RehearsalPlan, Rehearser
-from dynid.virtual.simulation_file import default_simulation
 
 ROBOTS = ("ur5", "dualv", "orthoglide", "stewart", "evra")
 # Rate [Hz] and length [s]: enough to identify, and short enough for hundreds of runs.

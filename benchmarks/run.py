@@ -45,10 +45,10 @@ def main() -> None:
     best: dict[str, dict[str, float]] = {bench: {} for bench in WORK}
     missing = set()
     for _ in range(options.rounds):
-        for folder, job in JOBS:
-            record = run(folder, [*job, "--robot", options.robot])
+        for folder, problem in JOBS:
+            record = run(folder, [*problem, "--robot", options.robot])
             if record is None:
-                missing.add(job[0])
+                missing.add(problem[0])
                 continue
             print(json.dumps(record), flush=True)
             label = " ".join(str(record.get(key, "")) for key in ("tool", "mode", "ftype")).strip()

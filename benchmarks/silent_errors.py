@@ -17,16 +17,16 @@ from typing import cast
 
 import numpy as np
 
-from dynid.errors import NoResultError
-from dynid.excitation.design import random_motion
-from dynid.excitation.sensing import effort_noise, quantised
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.common.errors import NoResultError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
+from dynid.pipeline import identify_logs
+from dynid.simulation.prescribed import simulate_log
+from dynid.simulation.sensors import effort_noise, quantised
 from dynid.statistics.estimate import Estimate
 
 FAULTS = ("none", "delay", "zero", "gain")

@@ -16,12 +16,12 @@ import numpy as np
 from dynid import Experiment
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.excitation.design import random_fourier
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import FilterSettings
-from dynid.identification import build_system, prepare
+from dynid.excitation.random_motion import random_fourier
+from dynid.experiment.experiment import FilterSettings
 from dynid.info import structural_base
-from dynid.robots.demo import built_in_experiment
+from dynid.pipeline import build_system, prepare
+from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.uncertainty import uncertainty
@@ -60,9 +60,11 @@ def coverage(
             velocity=True,
             seed=seed,
         )
-        job = prepare(known.mechanism, [log], experiment)
-        base = base or structural_base(job.mechanism, job.model, job.parameters, job.directions)
-        data = base_system(build_system(job), base)
+        problem = prepare(known.mechanism, [log], experiment)
+        base = base or structural_base(
+            problem.mechanism, problem.model, problem.parameters, problem.directions
+        )
+        data = base_system(build_system(problem), base)
         solution = estimator(data.system)
         truth = data.values_of(known.truth)
         true_values = np.array([truth[name] for name in data.names], dtype=float)

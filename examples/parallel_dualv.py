@@ -20,12 +20,12 @@ from pathlib import Path
 
 from dynid import read_result
 from dynid.cli import main as dynid
-from dynid.excitation.write import write_log
 from dynid.info import structural_base, variant
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS
-from dynid.robots.demo import built_in_experiment
+from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.write import write_log
 
 LOGS = ("unloaded.csv", "loaded.csv", "other.csv")
 PROXIMALS = tuple(f"ZZ_proximal{leg}_R" for leg in (1, 2, 3, 4))

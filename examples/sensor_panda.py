@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from dynid import identify, load_robot
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate_sensor import simulate_sensor_log
-from dynid.excitation.write import log_columns, write_columns
+from dynid.cases.force_sensor import compensation
+from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.excitation.random_motion import random_motion
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame
-from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.log import Log
-from dynid.wrist import compensation
+from dynid.simulation.simulate_sensor import simulate_sensor_log
+from dynid.simulation.write import log_columns, write_columns
 
 SENSOR = ForceSensor(
     body="link_7", frame=Frame(np.eye(3), np.array([0.0, 0.0, 0.107])), tool="gripper", mounting="angle"

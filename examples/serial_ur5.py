@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from dynid import identify
-from dynid.excitation.write import write_log
 from dynid.report.output import write_results
-from dynid.robots.demo import built_in_experiment
+from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.write import write_log
 
 SHOWN = ("Fv_", "Fs_", "Off_")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid import identify
-from dynid.excitation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
 from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
 
 INSTANTS = np.array([0.3, 0.6, 0.9, 1.2, 1.5])
 DIGITS = 7

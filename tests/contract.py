@@ -14,7 +14,7 @@ from jaxtyping import TypeCheckError
 
 from dynid.base.base import base_set
 from dynid.base.system import base_system
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import Estimator
 from dynid.estimator.solution import Solution
 from dynid.projection.factor import Factor, factor_rows

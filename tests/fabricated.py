@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.system import NotIdentifiable
-from dynid.notices import Notice
+from dynid.common.notices import Notice
 from dynid.statistics.estimate import (
     Estimate,
     Fit,

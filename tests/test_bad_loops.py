@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
-from dynid.excitation.write import write_log
-from dynid.identification import identify
+from dynid.common.errors import InputError
 from dynid.info import describe
 from dynid.kinematics.first_pose import contradicting
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify
+from dynid.simulation.write import write_log
 
 FIVE_BAR = """
 joints:

@@ -8,7 +8,7 @@ from dynid.base.grouping import grouping_text
 from dynid.base.system import base_system
 from dynid.base.ties import tied_columns
 from dynid.base.words import invisible, spoken
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Body, Mechanism, Tie

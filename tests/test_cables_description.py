@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.free_limits import free_limits
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.cable import driven_cables, locked, without_cables
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.robotfile import load_robotfile
+from dynid.mechanism.robot_file.robot_file import load_robotfile
 from dynid.motion.columns import match, slots
 
 SHARED = Path(__file__).parents[2] / "shared" / "robots" / "cable4.json"
@@ -199,7 +199,7 @@ def test_lengths_have_columns_of_their_own(load) -> None:
 
 def test_mujoco_plants_have_no_cables() -> None:
     pytest.importorskip("mujoco")
-    from dynid.plant.mujoco_model import mujoco_model
+    from dynid.simulation.plant.mujoco_model import mujoco_model
 
     robot = load_robot("cable8")
     with pytest.raises(InputError, match="hangs on cables"):

@@ -11,11 +11,11 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-import dynid.experiment
+import dynid.experiment.experiment
 from dynid.cli import main
-from dynid.errors import InputError, NoResultError
-from dynid.experiment import Experiment, LogEntry
-from dynid.notices import Notice
+from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.report.output import write_results
 from tests.fabricated import estimate
 
@@ -41,8 +41,8 @@ def library(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     calls = SimpleNamespace(jobs=[], outcome=estimate(), described=[])
 
-    def run(job, progress=None):
-        calls.jobs.append(job)
+    def run(problem, progress=None):
+        calls.jobs.append(problem)
         progress("reading", 0.5)
         if isinstance(calls.outcome, BaseException):
             raise calls.outcome
@@ -53,7 +53,7 @@ def library(monkeypatch, tmp_path):
         return _INFO
 
     parts = {
-        "dynid.identification": {
+        "dynid.pipeline": {
             "run_experiment": run,
             "validate_result": lambda result, logs, robot: (estimate().validation, ()),
         },
@@ -62,10 +62,12 @@ def library(monkeypatch, tmp_path):
             "load_robot": lambda robot: robot,
             "builtin_robots": lambda: {"serial6": "six joints", "ur": "a UR-like arm"},
         },
-        "dynid.robots.demo": {"run_demo": run},
+        "dynid.simulation.demo": {"run_demo": run},
     }
     monkeypatch.setattr(
-        dynid.experiment, "read_experiment", lambda path: Experiment(robot=f"of {path}", name=path.stem)
+        dynid.experiment.experiment,
+        "read_experiment",
+        lambda path: Experiment(robot=f"of {path}", name=path.stem),
     )
     for name, content in parts.items():
         module = ModuleType(name)
@@ -132,10 +134,15 @@ def test_identify_from_flags(library):
     logs = ("--log", "a.csv", "--log", "b.csv", "--validate", "c.csv")
     done = _run("identify", "--robot", "my/ur.urdf", *logs, "--model", "inverse", "--out", "here")
     assert done.exit_code == 0
-    job = library.jobs[0]
-    assert (job.robot, job.model, job.estimator, job.name) == ("my/ur.urdf", "inverse", "wls", "ur")
-    assert job.logs == (LogEntry("a.csv"), LogEntry("b.csv"))
-    assert job.validate == (LogEntry("c.csv"),)
+    problem = library.jobs[0]
+    assert (problem.robot, problem.model, problem.estimator, problem.name) == (
+        "my/ur.urdf",
+        "inverse",
+        "wls",
+        "ur",
+    )
+    assert problem.logs == (LogEntry("a.csv"), LogEntry("b.csv"))
+    assert problem.validate == (LogEntry("c.csv"),)
     assert Path("here/report.html").is_file()
 
 

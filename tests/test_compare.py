@@ -13,21 +13,21 @@ from click.testing import CliRunner
 
 from dynid import compare_friction, load_robot
 from dynid.cli import main
-from dynid.errors import InputError, NoResultError
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.excitation.write import write_log
-from dynid.experiment import Experiment, read_experiment
-from dynid.identification import identify_logs, run_experiment, validate_result
-from dynid.job import prepare
-from dynid.judging.compare import compare_logs, friction_sets
-from dynid.judging.crossvalidation import cross_validate
-from dynid.judging.folds import folds, last_part
-from dynid.judging.results import compare_results
+from dynid.common.errors import InputError, NoResultError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs, run_experiment, validate_result
+from dynid.problem import prepare
 from dynid.report.comparison_file import comparison_csv, comparison_document, comparison_html
 from dynid.report.output import write_results
+from dynid.simulation.prescribed import simulate_log
+from dynid.simulation.write import write_log
 from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
+from dynid.validation.compare import compare_logs, friction_sets
+from dynid.validation.crossvalidation import cross_validate
+from dynid.validation.folds import folds, last_part
+from dynid.validation.results import compare_results
 
 PENDULUM = """
 name: pendulum

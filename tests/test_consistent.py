@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.consistency import Consistency, Ellipsoid, consistency_from
 from dynid.estimator.consistent import nearest_consistent, physical_distance
 from dynid.estimator.estimator import ESTIMATORS, estimator_named

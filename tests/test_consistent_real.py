@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dynid.experiment import read_experiment
-from dynid.identification import identify_logs, run_experiment
-from dynid.job import as_log
+from dynid.experiment.experiment import read_experiment
 from dynid.mechanism.load import load_robot
+from dynid.pipeline import identify_logs, run_experiment
+from dynid.problem import as_log
 from tests.test_standard import check_bodies
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
@@ -28,9 +28,9 @@ def example(name: str):
 @pytest.fixture(autouse=True)
 def no_symbols(monkeypatch) -> None:
     """Symbols in groupings take most of the time, and nothing here reads them."""
-    import dynid.identification
+    import dynid.pipeline
 
-    monkeypatch.setattr(dynid.identification, "grouping_symbols", lambda *_, **__: {})
+    monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
 
 
 @pytest.mark.parametrize("name", ["panda_gaz", "staubli_tx40", "ur10_unisa", "kuka_kr300", "tiago"])

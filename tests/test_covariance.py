@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.projection.factor import factor_rows

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import row_filter
 from dynid.conditioning.rewritten import DifferenceRows, JoinedRows, MixedRows, ReplacedRows
 from dynid.conditioning.stream import series
-from dynid.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
-from dynid.experiment import Experiment, read_experiment
-from dynid.identification import identify_logs
+from dynid.experiment.experiment import Experiment, read_experiment
+from dynid.pipeline import identify_logs
 from dynid.projection.projection import System
 from dynid.regressor.layout import ABSENT
-from dynid.robots.demo import built_in_experiment
+from dynid.simulation.demo import built_in_experiment
 from tests.systems import DensePass, group, parameters
 from tests.test_stream import RandomRows
 

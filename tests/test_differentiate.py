@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import extend_odd, low_pass
 from dynid.motion.logs import log_from_arrays

@@ -14,11 +14,11 @@ import pytest
 
 from dynid import experimentfile
 from dynid.cli import main
-from dynid.experiment import read_experiment
-from dynid.mechanism import robotfile
+from dynid.experiment.experiment import read_experiment
 from dynid.mechanism.load import load_robot
-from dynid.virtual import simulation_file
-from dynid.virtual.simulation_file import read_simulation
+from dynid.mechanism.robot_file import robot_file as robotfile
+from dynid.simulation import simulation_file
+from dynid.simulation.simulation_file import read_simulation
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
-from dynid.virtual.simulation import simulate
-from dynid.virtual.simulation_file import default_simulation
+from dynid.pipeline import identify_logs
+from dynid.simulation.simulation import simulate
+from dynid.simulation.simulation_file import default_simulation
 from tests.wrist import Setup, wrist_log
 
 

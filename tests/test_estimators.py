@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.wls import GroupWeights
 from dynid.projection.projection import System

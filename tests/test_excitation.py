@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.errors import InputError
-from dynid.excitation import design
+from dynid.common.errors import InputError
+from dynid.excitation import random_motion as design
 from dynid.excitation.closed import closed_condition, independent_joints, random_closed
-from dynid.excitation.design import (
+from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
+from dynid.excitation.random_motion import (
     random_fourier,
     regressor_condition,
     robot_limits,
 )
-from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.ranking import scaled_condition
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.joint import JointKind

@@ -16,19 +16,19 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.design.excite import excite, noise_of, plan_inputs
-from dynid.design.files import write_excitation
-from dynid.design.plan import ExciteSettings, planned_robot
-from dynid.errors import InputError
+from dynid.common.errors import InputError
+from dynid.excitation.excite import excite, noise_of, plan_inputs
+from dynid.excitation.files import write_excitation
 from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.checked import linear_uses
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
 from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
 from dynid.excitation.optimal.journal import Journal
 from dynid.excitation.optimal.starts import Start
-from dynid.excitation.simulate import inverse_efforts
+from dynid.excitation.plan import ExciteSettings, planned_robot
 from dynid.mechanism.load import load_robot
-from dynid.virtual.motion import file_motion
+from dynid.simulation.motion import file_motion
+from dynid.simulation.prescribed import inverse_efforts
 
 QUICK = ExciteSettings(starts=2, hops=1, period=4.0)
 TWO_LINKS = """
@@ -295,7 +295,7 @@ capsules:
 def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
     """Known parameters need no more telling: the design with them is another, and its sigma smaller."""
     from dynid.report.json_file import json_text, result_document
-    from dynid.robots.demo import run_demo
+    from dynid.simulation.demo import run_demo
 
     (tmp_path / "result.json").write_text(json_text(result_document(run_demo("scara"))))
     settings = replace(QUICK, starts=1, hops=0, period=3.0)
@@ -310,7 +310,7 @@ def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
 
 def test_noise_of_earlier_logs_is_that_of_a_sample(tmp_path: Path) -> None:
     """Rows of an identification are averaged and far quieter than the efforts that were recorded."""
-    from dynid.virtual.simulation_file import default_simulation
+    from dynid.simulation.simulation_file import default_simulation
 
     log = tmp_path / "scara.csv"
     found = CliRunner().invoke(main, ["simulate", "scara", "--duration", "10", "--out", str(log)])

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.design.free import FreeExcitation, FreeExciteSettings, FreeStart, FreeStarter, excite_free
-from dynid.design.free_files import FREE_FILES, write_free_excitation
-from dynid.errors import InputError
+from dynid.common.errors import InputError
+from dynid.excitation.free import FreeExcitation, FreeExciteSettings, FreeStart, FreeStarter, excite_free
+from dynid.excitation.free_files import FREE_FILES, write_free_excitation
 from dynid.excitation.free_set import FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
@@ -50,7 +50,7 @@ def test_an_interrupted_search_goes_on_to_the_same_set(
     found: FreeExcitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = tmp_path / "set.journal.jsonl"
-    monkeypatch.setattr("dynid.design.free.FreeStarter", _Interrupted)
+    monkeypatch.setattr("dynid.excitation.free.FreeStarter", _Interrupted)
     with pytest.raises(KeyboardInterrupt):
         excite_free("cable4", SETTINGS, journal=journal)
     monkeypatch.undo()

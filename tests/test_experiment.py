@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from dynid.errors import InputError
-from dynid.experiment import (
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import (
     ColumnMap,
     Experiment,
     FilterSettings,

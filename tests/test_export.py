@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.export import read_trajectory, write_trajectory
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log

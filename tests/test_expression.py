@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.mechanism.expression import parse
 
 SYMBOLS = {"g1": 0.5, "d_2": 3.0}

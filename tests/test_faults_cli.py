@@ -189,7 +189,7 @@ def test_51_no_memory_is_told_without_a_traceback(here, monkeypatch):
     def greedy(*_, **__):
         raise MemoryError("29 TiB")
 
-    monkeypatch.setattr("dynid.identification.run_experiment", greedy)
+    monkeypatch.setattr("dynid.pipeline.run_experiment", greedy)
     assert "not enough memory: 29 TiB" in refused(here, *IDENTIFY)
 
 

@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
+from dynid.common.strict_yaml import parse_yaml
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.urdf import load_urdf
-from dynid.strict_yaml import parse_yaml
+from dynid.mechanism.urdf.urdf import load_urdf
 
 INERTIAL = (
     '<inertial><mass value="{mass}"/>'

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
-from dynid.experiment import Experiment, from_plain, read_experiment
-from dynid.identification import identify, identify_logs, prepare, run_experiment, validate_result
+from dynid.cases.force_sensor.compensation import compensate_imu, compensate_joints
+from dynid.cases.force_sensor.compensation_export import compensation_document, compensation_files
+from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment, from_plain, read_experiment
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import Frame, identity_frame, rpy_matrix
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
-from dynid.mechanism.sensor_mechanism import with_force_sensor
-from dynid.mechanism.sensor_reader import sensor_document, sensor_from
+from dynid.mechanism.robot_file.force_sensor import sensor_document, sensor_from
 from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify, identify_logs, prepare, run_experiment, validate_result
 from dynid.report.output import write_results
 from dynid.statistics.estimate import Estimate
-from dynid.wrist.compensation import compensate_imu, compensate_joints
-from dynid.wrist.compensation_export import compensation_document, compensation_files
 from tests.arms import write_csv
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
@@ -128,17 +128,17 @@ def test_exported_program_needs_nothing_but_python(result) -> None:
 
 def test_compensation_has_no_odd_names_and_numbers() -> None:
     robot, log = wrist_log(rate=RATE)
-    job = prepare(robot, [log], Experiment(robot=robot))
-    chi = np.ones(len(job.parameters))
-    assert set(compensation_files(job, chi)) == {"compensation.py", "compensation.json"}
+    problem = prepare(robot, [log], Experiment(robot=robot))
+    chi = np.ones(len(problem.parameters))
+    assert set(compensation_files(problem, chi)) == {"compensation.py", "compensation.json"}
     with pytest.raises(InputError, match="not finite"):
-        compensation_files(job, chi * np.nan)
-    odd = replace(job, mechanism=replace(robot, name='x"; import os\n'))
+        compensation_files(problem, chi * np.nan)
+    odd = replace(problem, mechanism=replace(robot, name='x"; import os\n'))
     assert compensation_document(odd, chi)["robot"] == "x___import_os_"
 
 
 def test_compensation_reads_no_other_file(tmp_path) -> None:
-    from dynid.wrist.compensation import read
+    from dynid.cases.force_sensor.compensation import read
 
     (tmp_path / "a.json").write_text(json.dumps({"schema": "other"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"dynid\.compensation/1"):
@@ -541,7 +541,7 @@ def test_a_measured_pose_moves_the_sensor_as_joints_do(tmp_path) -> None:
 
 def test_a_sensor_on_a_closed_robot() -> None:
     """The platform of a Stewart robot: its pose follows from six legs, the tool hangs below."""
-    from dynid.excitation.design import random_motion
+    from dynid.excitation.random_motion import random_motion
     from dynid.projection.sensor_columns import SensorColumns
 
     arm = load_robot("stewart")
@@ -550,9 +550,9 @@ def test_a_sensor_on_a_closed_robot() -> None:
     t = np.arange(0.0, 10.0, 0.02)
     states = motion.q(t)
     blank = log_from_arrays(robot, t, states, np.tile(np.sin(t)[:, None], 6))
-    job = prepare(robot, [blank], Experiment(robot=robot))
-    source = job.sources[0]
-    columns = SensorColumns(robot, job.parameters, range(6))
+    problem = prepare(robot, [blank], Experiment(robot=robot))
+    source = problem.sources[0]
+    columns = SensorColumns(robot, problem.parameters, range(6))
     measured = np.zeros((len(t), 6))
     for start, stop in source.pieces():
         moved = source.frames.along(start, source.motion.states(start, stop))

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from dynid.errors import InputError
+from dynid.cases.free_motion.log import free_motion_log
+from dynid.common.errors import InputError
+from dynid.experiment.internal_settings import internal_settings
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import parameter_table
-from dynid.motion.internal_settings import internal_settings
-from dynid.projection.internal_log import free_motion_log
 from dynid.robots.demo_file import demo_file
-from dynid.robots.free_demo import free_logs, read_free_demo
-from dynid.virtual.free import simulate_free
-from dynid.virtual.simulation import Simulation
+from dynid.simulation.free_demo import free_logs, read_free_demo
+from dynid.simulation.free_motion import simulate_free
+from dynid.simulation.simulation import Simulation
 
 
 @pytest.mark.parametrize("name", ["cable3", "cable4"])

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dynid import identify
-from dynid.experiment import Experiment, from_plain
-from dynid.identification import identify_logs
-from dynid.job import as_log as prepared
-from dynid.job import build_system, prepare
-from dynid.judging.validation import validate_result
+from dynid.cases.free_motion.payload_mass import agreement, payload_mass
+from dynid.experiment.experiment import Experiment, from_plain
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
-from dynid.robots.demo import built_in_experiment
-from dynid.statistics.free_motion import agreement, payload_mass
+from dynid.pipeline import identify_logs
+from dynid.problem import as_log as prepared
+from dynid.problem import build_system, prepare
+from dynid.simulation.demo import built_in_experiment
+from dynid.validation.held_out import validate_result
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
 
 pytestmark = pytest.mark.repeated
@@ -74,10 +74,10 @@ def test_plain_total_least_squares_is_the_smallest_singular_vector() -> None:
     measured = as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE)
     estimate = identified([measured], estimator="tls", **options)
     experiment = Experiment(robot=ROBOT, **from_plain(options))
-    job = prepare(ROBOT, [prepared(measured, ROBOT, experiment)], experiment)
-    system = build_system(job)
-    rows = [(group.factor(len(job.parameters)).R, group.n_rows) for group in system.groups]
-    assert job.parameters[9].name == "M_platform"
+    problem = prepare(ROBOT, [prepared(measured, ROBOT, experiment)], experiment)
+    system = build_system(problem)
+    rows = [(group.factor(len(problem.parameters)).R, group.n_rows) for group in system.groups]
+    assert problem.parameters[9].name == "M_platform"
     # The mass column is the negative measured side.
     A = np.concatenate([np.column_stack([R[:, :9], -R[:, -1]]) for R, _ in rows])
     U, s, Vt = np.linalg.svd(A, full_matrices=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.excitation.free_limits import free_limits
 from dynid.excitation.free_set import FreeSet, FreeSetSettings, best_free_set
 from dynid.excitation.optimal.criteria import Criterion

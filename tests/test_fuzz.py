@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynid.strict_yaml import read_yaml
+from dynid.common.strict_yaml import read_yaml
 from tests.workspace import dynid, make_workspace
 
 URDF = """<robot name="planar">

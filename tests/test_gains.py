@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.gain_settings import GainSettings
 from dynid.estimator.gains import GroupNoise, solve_gains
-from dynid.excitation.design import random_motion
-from dynid.excitation.sensing import effort_noise
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, read_experiment
-from dynid.identification import identify_logs, validate_result
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.settings import FilterSettings
+from dynid.pipeline import identify_logs, validate_result
 from dynid.projection.projection import System
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
+from dynid.simulation.sensors import effort_noise
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import uncertainty
 from tests.systems import group

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from dynid import identify, load_robot
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice
 from dynid.estimator import wls
-from dynid.excitation.simulate import inverse_efforts
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.identification import identify_logs
-from dynid.job import build_system, prepare
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.mechanism.mechanism import Actuator, Body, Coupling, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
-from dynid.notices import Notice
+from dynid.pipeline import identify_logs
+from dynid.problem import build_system, prepare
+from dynid.simulation.prescribed import inverse_efforts
 from tests.random_mechanisms import MOVING, random_inertias, random_tree
 
 EXACT = Experiment(
@@ -256,7 +256,7 @@ def test_a_joint_that_stands_still_is_named_not_numbered() -> None:
 
 
 def test_a_log_predicted_after_use_is_marked(tmp_path) -> None:
-    from dynid.excitation.write import write_log
+    from dynid.simulation.write import write_log
 
     robot = arm(2)
     write_log(exact_log(robot, true_parameters(robot)), tmp_path / "a.csv")
@@ -266,9 +266,9 @@ def test_a_log_predicted_after_use_is_marked(tmp_path) -> None:
 
 
 def test_a_saved_result_predicts_like_the_estimate(tmp_path) -> None:
-    from dynid.excitation.write import write_log
-    from dynid.identification import validate_result
+    from dynid.pipeline import validate_result
     from dynid.report.output import write_results
+    from dynid.simulation.write import write_log
 
     robot = load_robot("scara")
     logs = []
@@ -440,7 +440,7 @@ def test_one_row_per_motor_of_a_redundant_robot_is_refused() -> None:
 
 
 def test_angles_in_degrees_are_suspected() -> None:
-    from dynid.checks import check_logs
+    from dynid.checks.estimate import check_logs
 
     robot = arm()
     log = exact_log(robot, true_parameters(robot))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynid import load_robot
 from dynid.base.base import base_set
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.info import describe, variant
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Payload

@@ -8,28 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.locked_lengths import estimated
+from dynid.cases.free_motion.log import free_motion_log, measuring_robot, with_lengths
+from dynid.common.errors import InputError
 from dynid.dynamics.forward import named_values
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.freedoms import position_rates
-from dynid.errors import InputError
-from dynid.experiment import Experiment
-from dynid.job import as_log
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.internal_settings import internal_settings
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import locked_motion_of
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import without_cables
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.robotfile import load_robotfile
-from dynid.motion.internal_settings import internal_settings
+from dynid.mechanism.robot_file.robot_file import load_robotfile
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import ColumnMap, FilterSettings, MaskSettings
+from dynid.problem import as_log
 from dynid.projection.internal import InternalRows, internal_directions, internal_structure
-from dynid.projection.internal_log import free_motion_log, measuring_robot, with_lengths
-from dynid.projection.locked_lengths import estimated
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cdpr_grab4"
 COLUMNS = {"segment": "exp", "x": "p_1", "y": "p_2", "z": "p_3"}

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.wls import GroupWeights
-from dynid.experiment import Experiment, FilterSettings
-from dynid.identification import identify_logs
+from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.motion.logs import read_log
-from dynid.robots.demo import built_in_experiment
+from dynid.pipeline import identify_logs
+from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.uncertainty import uncertainty
 from tests import arms
 from tests.systems import DensePass

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.reference_mass import referred
 from dynid.excitation.free_limits import free_limits
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.excitation.releases import Releasing
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.swinging.joined_mass import referred
+from dynid.pipeline import identify_logs
 
 # A platform on four cables with an arm on a hinge.
 SWINGARM = """

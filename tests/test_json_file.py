@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.report.csv_file import parameters_csv
 from dynid.report.json_file import json_text, read_result, result_document
 from tests.fabricated import estimate

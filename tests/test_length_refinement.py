@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion import cable_lengths as length_refinement
+from dynid.cases.free_motion.cable_lengths import refined_lengths
+from dynid.cases.free_motion.length_rows import STEP, LengthRows
+from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
 from dynid.dynamics.forward import named_values
 from dynid.excitation.free_motion import simulate_free_motions
-from dynid.experiment import Experiment
-from dynid.job import prepare
+from dynid.experiment.defaults import with_model_defaults
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.internal_settings import internal_settings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
-from dynid.model_defaults import with_model_defaults
-from dynid.motion.internal_settings import internal_settings
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
-from dynid.projection.internal_log import free_motion_log, given_lengths, with_lengths
-from dynid.projection.length_rows import STEP, LengthRows
+from dynid.problem import prepare
 from dynid.projection.model import MODELS
-from dynid.swinging import lengths as length_refinement
-from dynid.swinging.lengths import refined_lengths
 
 TRUTH = {"M_platform": 10.0, "MX_platform": 0.04, "MY_platform": -0.06, "MZ_platform": 1.9}
 TRUTH |= {"XX_platform": 0.51, "YY_platform": 0.69, "ZZ_platform": 0.37}
@@ -47,13 +47,13 @@ def experiment() -> Experiment:
 def test_columns_are_the_slopes_of_the_rows(swing) -> None:
     robot, (log, lengths) = load_robot("cable4"), swing
     log = free_motion_log(log, robot, internal_settings({}))
-    job = prepare(robot, [log], experiment())
-    source = job.sources[0]
+    problem = prepare(robot, [log], experiment())
+    source = problem.sources[0]
     chi = named_values(robot, TRUTH) / TRUTH["M_platform"]
 
     def along(step: np.ndarray):
         moved = with_lengths(log, robot, lengths + step)
-        return job.rows_along(Motion(moved, job.plans[0]), like=source)
+        return problem.rows_along(Motion(moved, problem.plans[0]), like=source)
 
     changed = [along(STEP * step) for step in np.eye(4)]
     rows = LengthRows(source, changed, chi)
@@ -82,7 +82,7 @@ def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPat
     search = length_refinement._Search(robot, [log], asked, [lengths + WRONG])
     before = search.point([lengths + WRONG], None)
     found = refined_lengths(robot, [log], asked).logs[0]
-    after = search.point([given_lengths(found, CABLES)], before.job.plans)
+    after = search.point([given_lengths(found, CABLES)], before.problem.plans)
     sizes = before.sizes()
     assert after.cost(sizes, search.first) < 0.1 * before.cost(sizes, search.first)
     # One run does not tell lengths and parameters apart: the belief keeps lengths within a few millimetres.

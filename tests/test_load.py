@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
+from dynid.common.strict_yaml import read_yaml
 from dynid.mechanism.load import builtin_robots, load_robot
-from dynid.strict_yaml import read_yaml
 
 URDF = """\
 <robot name="one">

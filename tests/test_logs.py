@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.motion.attitude import quaternion
 from dynid.motion.logs import READERS, log_from_arrays, read_log
 from dynid.motion.settings import ColumnMap as Column

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynid.robots
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame, align_z
@@ -17,7 +17,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.loop import DIRECTIONS, FIXED_BY
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.robotfile import load_robotfile
+from dynid.mechanism.robot_file.robot_file import load_robotfile
 
 ROBOTS = Path(dynid.robots.__file__).parent
 FOURBAR = """\

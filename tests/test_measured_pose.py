@@ -11,13 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
 from dynid.excitation.measured import measured_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.excitation.write import write_log
-from dynid.experiment import Experiment
-from dynid.identification import identify, identify_logs
+from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.assembly import CLOSED, assembly_of
 from dynid.kinematics.closure import moved
@@ -31,9 +28,12 @@ from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motion
 from dynid.motion.settings import FilterSettings, MaskSettings
+from dynid.pipeline import identify, identify_logs
 from dynid.projection.kinematics import _weights, kinematics_along
 from dynid.projection.reversals import rebuilt_noise
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
+from dynid.simulation.write import write_log
 from dynid.statistics.estimate import Estimate
 
 PLANAR = "[{pose: platform, of: [x, y, yaw]}]"
@@ -436,7 +436,7 @@ def test_reversals_of_unmeasured_motors_are_masked() -> None:
     motion = Motion(log, plan_motion([log], robot, FilterSettings(cutoff=100.0), settings))
     from dynid.mechanism.parameters import parameter_table
     from dynid.projection.inverse import inverse_directions
-    from dynid.projection.moving import MovingRows
+    from dynid.projection.pose_rows import MovingRows
 
     rows = MovingRows(robot, parameter_table(robot), inverse_directions(robot), motion)
     (a, b), *_ = motion.usable()

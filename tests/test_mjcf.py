@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from dynid import identify
 from dynid.cli import main
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mjcf import load_mjcf
+from dynid.mechanism.mjcf.mjcf import load_mjcf
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
 

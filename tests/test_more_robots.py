@@ -8,21 +8,21 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.identification
+import dynid.pipeline
 from dynid.base.base import base_set
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.identification import identify_logs
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.info import known_columns, structural_base
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import is_physical
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.pipeline import identify_logs
 from dynid.projection.model import MODELS
 from dynid.projection.structure import structural_factor
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 
 # Degrees of freedom, closure equations beyond the rank, base parameters. By hand, beside the drive terms:
 # rrr3 has three of each leg and four of the platform; delta ZZ, MX, MY of each arm (Ia goes into ZZ) and
@@ -149,7 +149,7 @@ def exact_log(name: str, seed: int):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_truth_is_found_without_noise(name: str, monkeypatch) -> None:
     # Symbols in groupings take most of the time, and are tested elsewhere.
-    monkeypatch.setattr(dynid.identification, "grouping_symbols", lambda *_, **__: {})
+    monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
     logs = [exact_log(name, 1), exact_log(name, 2)]
     estimate = identify_logs(
         robot_of(name), logs, (), Experiment(robot=name, model="inverse", **EXACT), truth=truth_of(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.report import output
 from dynid.report.json_file import read_result
 from dynid.report.output import claimed, write_file, write_files, write_results

@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 
 from dynid import payload_from_torques
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.standard_space import DataTerm
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, UnloadedModel, read_experiment
-from dynid.identification import identify_logs, validate_result
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, UnloadedModel, read_experiment
 from dynid.linear import prior_values
-from dynid.loads.unloaded import unloaded_model
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
+from dynid.pipeline import identify_logs, validate_result
 from dynid.prediction.predict import predict_efforts
 from dynid.prediction.result_values import standard_root
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import write_results
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 from dynid.solve import solve_logs
 from dynid.statistics.estimate import Estimate
+from dynid.unknowns.unloaded import unloaded_model
 from tests.wrist import TOOL, tool_values
 
 FRAME = Frame(np.eye(3), np.array([0.0, 0.0, 0.05]))

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
-from dynid.experiment import Experiment, read_experiment
-from dynid.identification import identify_logs
-from dynid.job import prepare
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment, read_experiment
+from dynid.experiment.provenance import check_robot, provenance
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import position_unit
 from dynid.motion.settings import FilterSettings
-from dynid.provenance import check_robot, provenance
-from dynid.robots.demo import built_in_experiment
+from dynid.pipeline import identify_logs
+from dynid.problem import prepare
+from dynid.simulation.demo import built_in_experiment
 from dynid.solve import solve_logs
 from tests.test_pose_columns import clean
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motion, plan_motions

@@ -8,12 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, NoResultError
-from dynid.excitation.design import random_fourier
+from dynid.common.errors import InputError, NoResultError
 from dynid.excitation.fourier import Limits
-from dynid.excitation.sensing import Sensing
-from dynid.excitation.simulate import inverse_efforts, parameter_vector
-from dynid.excitation.write import write_log
+from dynid.excitation.random_motion import random_fourier
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.expression import parse
 from dynid.mechanism.inertia import SYMBOLS
@@ -23,10 +20,13 @@ from dynid.mechanism.loop import FIXED_BY
 from dynid.mechanism.mechanism import Actuator, Body, Coupling, Mechanism, Payload, Term
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import read_log
-from dynid.plant.mujoco_model import mujoco_model
-from dynid.plant.mujoco_plant import plant_log, release, run_plant
-from dynid.plant.settings import PlantSettings, substeps
 from dynid.regressor.regressor import tree_matrix
+from dynid.simulation.plant.mujoco_model import mujoco_model
+from dynid.simulation.plant.mujoco_plant import plant_log, release, run_plant
+from dynid.simulation.plant.settings import PlantSettings, substeps
+from dynid.simulation.prescribed import inverse_efforts, parameter_vector
+from dynid.simulation.sensors import Sensing
+from dynid.simulation.write import write_log
 from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_frame, random_inertias, random_states, random_tree
 

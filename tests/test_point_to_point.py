@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedMotion
-from dynid.excitation.design import regressor_condition, robot_limits
 from dynid.excitation.fourier import Limits
 from dynid.excitation.point_to_point import PointToPoint, moves_between, random_point_to_point
-from dynid.excitation.simulate import simulate_log
+from dynid.excitation.random_motion import regressor_condition, robot_limits
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.simulation.prescribed import simulate_log
 
 
 def random_moves(seed: int, dwell: float = 0.0) -> tuple[PointToPoint, Limits]:

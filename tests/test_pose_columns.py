@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
-from dynid.job import prepare
+from dynid.checks.fault_columns import ALL, SuspectRows
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
 from dynid.linear import vector
 from dynid.mechanism.load import load_robot
 from dynid.motion.settings import FilterSettings
+from dynid.pipeline import identify_logs
+from dynid.problem import prepare
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.statistics.suspects import ALL, SuspectRows
+from dynid.simulation.prescribed import simulate_log
 
 KINDS = [("fivebar", "inverse"), ("dualv", "inverse"), ("dualv", "power"), ("fivebar", "energy")]
 
@@ -40,18 +40,18 @@ def dense(rows, start: int, stop: int, p: int):
 def test_columns_are_what_the_faults_add_to_the_rows(name: str, model: str) -> None:
     robot, log, truth = clean(name)
     experiment = Experiment(robot=robot, model=model, filter=FilterSettings(cutoff=30.0, decimate=10))
-    job = prepare(robot, [log], experiment)
-    chi, p = vector(job.parameters, truth), len(job.parameters)
-    source = job.sources[0]
+    problem = prepare(robot, [log], experiment)
+    chi, p = vector(problem.parameters, truth), len(problem.parameters)
+    source = problem.sources[0]
     first = source.pieces()[0][0] + 60
     span = first, first + 600
-    tests = SuspectRows(robot, source, job.parameters, chi, 1)
+    tests = SuspectRows(robot, source, problem.parameters, chi, 1)
     found = dense(tests, *span, p + tests.n_tests)[0]
     by = {(one.test, one.about): found[:, :, p + one.columns[0]] for one in tests.suspects()}
 
     def error(changed):
         """Y - W chi of the same rows, from another log."""
-        rows = job.rows_along(type(source.motion)(changed, source.motion.plan))
+        rows = problem.rows_along(type(source.motion)(changed, source.motion.plan))
         W, Y = dense(rows, *span, p)
         return Y - W @ chi
 

@@ -12,12 +12,10 @@ from click.testing import CliRunner
 import dynid
 from dynid.base.system import NotIdentifiable, base_system
 from dynid.cli import main
-from dynid.errors import InputError
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import inverse_efforts, simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings, TieChoice
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, TieChoice
 from dynid.info import structural_base, variant
-from dynid.job import build_system, prepare
 from dynid.kinematics.tension import motor_jacobian, tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.load import load_robot
@@ -28,10 +26,12 @@ from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
 from dynid.prediction.posed import pose_angles, posed_robot
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
+from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.report.prediction_file import prediction_csv
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
 from tests.test_simulate import pinocchio_efforts
@@ -427,12 +427,12 @@ def test_sigma_covers_the_scatter_of_the_prediction() -> None:
         filter=FilterSettings(kind="none", velocity="measured", decimate=1),
         mask=MaskSettings(speed=0.0, rest=0.0),
     )
-    job = prepare(robot, [replace(log, ddq=motion.ddq(log.t))], settings)
-    base = structural_base(job.mechanism, job.model, job.parameters, job.directions)
-    data = base_system(build_system(job), base)
+    problem = prepare(robot, [replace(log, ddq=motion.ddq(log.t))], settings)
+    base = structural_base(problem.mechanism, problem.model, problem.parameters, problem.directions)
+    data = base_system(build_system(problem), base)
     R = data.system.factor().W
     expected = true_efforts("scara")
-    x_true = base.G @ np.array([truth[p.name] for p in job.parameters])
+    x_true = base.G @ np.array([truth[p.name] for p in problem.parameters])
     rng, z = np.random.default_rng(9), []
     few = replace(trajectory("scara"), segments=((0, 60),))
     root = np.linalg.inv(np.linalg.qr(R)[1])

@@ -9,17 +9,17 @@ import pytest
 from scipy.integrate import simpson
 from scipy.interpolate import CubicSpline
 
+from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import window_filter
-from dynid.errors import InputError
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.info import variant
-from dynid.job import prepare
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.problem import prepare
 from dynid.projection.quadrature import QUADRATURES
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 
 EXACT = {
     "filter": FilterSettings(kind="none", velocity="measured", decimate=1),

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dynid.experiment import read_experiment
-from dynid.identification import run_experiment
-from dynid.job import as_asked, as_log, prepare
-from dynid.judging.crossvalidation import cross_validate
-from dynid.judging.folds import last_part
-from dynid.judging.validation import validate_result
+from dynid.experiment.experiment import read_experiment
 from dynid.mechanism.load import load_robot
+from dynid.pipeline import run_experiment
+from dynid.problem import as_asked, as_log, prepare
+from dynid.validation.crossvalidation import cross_validate
+from dynid.validation.folds import last_part
+from dynid.validation.held_out import validate_result
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"

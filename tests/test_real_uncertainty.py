@@ -11,12 +11,12 @@ import pytest
 
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.experiment import read_experiment
-from dynid.identification import build_system, prepare
+from dynid.experiment.experiment import read_experiment
 from dynid.info import structural_base
-from dynid.job import as_log
 from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log
+from dynid.pipeline import build_system, prepare
+from dynid.problem import as_log
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.uncertainty import student_t95
@@ -39,11 +39,13 @@ def pieces(cut: float):
     experiment = read_experiment(ROOT / "examples" / "real" / "panda_gaz.yaml")
     robot = load_robot(experiment.robot)
     log = as_log(experiment.logs[0], robot, experiment)
-    job = prepare(robot, [log], experiment)
-    base = structural_base(job.mechanism, job.model, job.parameters, job.directions, loads=job.loads)
+    problem = prepare(robot, [log], experiment)
+    base = structural_base(
+        problem.mechanism, problem.model, problem.parameters, problem.directions, loads=problem.loads
+    )
     fits = []
     for start, stop in ((0.0, cut), (cut, np.inf)):
-        one = job.on([part(log, start, stop)], job.plans, experiment)
+        one = problem.on([part(log, start, stop)], problem.plans, experiment)
         data = base_system(build_system(one), base)
         fits.append((estimator_named("wls")(data.system), data.blocked()))
     return fits

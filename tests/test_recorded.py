@@ -7,15 +7,15 @@ from dataclasses import fields
 
 import pytest
 
-from dynid.errors import InputError
-from dynid.experiment import Experiment, from_plain
+from dynid.common.errors import InputError
+from dynid.common.strict_json import read_json
+from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.provenance import provenance
+from dynid.experiment.recorded import experiment_of
 from dynid.mechanism.load import load_robot
 from dynid.motion.plan import MotionPlan
-from dynid.provenance import provenance
-from dynid.recorded import experiment_of
 from dynid.report.json_file import json_text, plain, read_result, result_document
-from dynid.strict_json import read_json
-from dynid.virtual.truth import read_truth
+from dynid.robots.truth import read_truth
 from tests.fabricated import estimate
 
 # Not needed to predict with a result: data, names, and what only chooses or judges parameters.

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.recursive import RecursiveEstimator
-from dynid.excitation.simulate import inverse_efforts
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.experiment.experiment import Experiment
 from dynid.info import structural_base
-from dynid.job import prepare
 from dynid.mechanism.load import load_robot
+from dynid.pipeline import identify_logs
+from dynid.problem import prepare
 from dynid.projection.factor import factor_rows
-from dynid.robots.demo import built_in_experiment
+from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.prescribed import inverse_efforts
 from tests.contract import noisy_rows
 from tests.systems import DensePass, system
 
@@ -111,16 +111,16 @@ def stream():
     demo = built_in_experiment("ur5", seed=1)
     log = demo.logs[0]
     robot = load_robot("ur5")
-    job = prepare(robot, (log,), Experiment(robot="ur5"))
-    source = job.sources[0]
+    problem = prepare(robot, (log,), Experiment(robot="ur5"))
+    source = problem.sources[0]
     start, stop = source.pieces()[0]
     q, dq, ddq = source.motion.states(start, stop)
     extra = inverse_efforts(robot, carried(demo.truth, 1.0, 0.1), q, dq, ddq)
     extra -= inverse_efforts(robot, demo.truth, q, dq, ddq)
-    base = structural_base(job.mechanism, job.model, job.parameters, job.directions)
+    base = structural_base(problem.mechanism, problem.model, problem.parameters, problem.directions)
     W, Y = [], []
     for _, packed, _ in source.rows(start, stop, 512):
-        W.append(source.layout.dense(packed, len(job.parameters)) @ base.S)
+        W.append(source.layout.dense(packed, len(problem.parameters)) @ base.S)
         Y.append(packed[source.layout.start[1:] - 1].T)
     return np.concatenate(W), np.concatenate(Y), extra, log.dt
 
@@ -153,9 +153,9 @@ def test_an_experiment_tells_the_change():
     demo = built_in_experiment("ur5", seed=1)
     log = demo.logs[0]
     robot = load_robot("ur5")
-    job = prepare(robot, (log,), Experiment(robot="ur5"))
-    start, stop = job.sources[0].pieces()[0]
-    q, dq, ddq = job.sources[0].motion.states(start, stop)
+    problem = prepare(robot, (log,), Experiment(robot="ur5"))
+    start, stop = problem.sources[0].pieces()[0]
+    q, dq, ddq = problem.sources[0].motion.states(start, stop)
     middle = (stop - start) // 2
     tau = log.tau.copy()
     tau[start + middle : stop] += (
@@ -171,9 +171,9 @@ def payload_picked_up(mass=1.0):
     """A UR5 that picks up a mass in the middle of its log, and the time of that in the rows."""
     demo = built_in_experiment("ur5", seed=1)
     log, robot = demo.logs[0], replace(load_robot("ur5"), rebuild=None)
-    job = prepare(robot, (log,), Experiment(robot="ur5"))
-    start, stop = job.sources[0].pieces()[0]
-    q, dq, ddq = job.sources[0].motion.states(start, stop)
+    problem = prepare(robot, (log,), Experiment(robot="ur5"))
+    start, stop = problem.sources[0].pieces()[0]
+    q, dq, ddq = problem.sources[0].motion.states(start, stop)
     middle = (stop - start) // 2
     tau = log.tau.copy()
     tau[start + middle : stop] += (

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from dynid.base.system import base_system
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, from_plain
-from dynid.identification import identify_logs
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, from_plain
 from dynid.info import structural_base
-from dynid.job import build_system, prepare
 from dynid.mechanism.load import load_robot
-from dynid.refinement import RefineSettings, refine
+from dynid.pipeline import identify_logs
+from dynid.problem import build_system, prepare
+from dynid.refinement.joints import RefineSettings, refine
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.uncertainty import student_t95
 
 
@@ -45,23 +45,25 @@ def simulated(name: str, *, periods: float = 1.0, sigma_scale: float = 1.0):
 
 
 def linear_fit(robot, log):
-    job = prepare(robot, [log], Experiment(robot=robot))
-    base = structural_base(job.mechanism, job.model, job.parameters, job.directions, loads=job.loads)
-    data = base_system(build_system(job), base)
-    return job, data, estimator_named("wls")(data.system)
+    problem = prepare(robot, [log], Experiment(robot=robot))
+    base = structural_base(
+        problem.mechanism, problem.model, problem.parameters, problem.directions, loads=problem.loads
+    )
+    data = base_system(build_system(problem), base)
+    return problem, data, estimator_named("wls")(data.system)
 
 
 @pytest.mark.repeated
 @pytest.mark.parametrize("name", ["scara", "fivebar"])
 def test_a_spoiled_estimate_is_led_back_and_a_good_one_left_alone(name: str) -> None:
     robot, log, truth = simulated(name, periods=2.0)
-    job, data, solution = linear_fit(robot, log)
+    problem, data, solution = linear_fit(robot, log)
     known = data.values_of(truth)
     true = np.array([known[one.name] for one in data.system.parameters])
     settings = RefineSettings(window=0.12, windows=24)
     spoiled = solution.chi * (1.0 + 0.05 * np.random.default_rng(3).normal(size=len(true)))
     doubt = (0.05 * np.diag(np.abs(spoiled))) ** 2 + solution.covariance
-    found = refine(job, data.S, data.base.c, spoiled, doubt, settings)
+    found = refine(problem, data.S, data.base.c, spoiled, doubt, settings)
     assert found.accepted
     # Over eight seeds each the intervals held the truth in 95 % (scara) and 100 % (fivebar, few windows).
     z = np.abs(found.chi - true) / np.sqrt(np.diag(found.covariance))
@@ -71,7 +73,7 @@ def test_a_spoiled_estimate_is_led_back_and_a_good_one_left_alone(name: str) -> 
     root = np.linalg.cholesky(np.linalg.inv(solution.covariance))
     far, near = (np.linalg.norm(root.T @ (one - true)) for one in (spoiled, found.chi))
     assert near < 0.3 * far
-    good = refine(job, data.S, data.base.c, solution.chi, solution.covariance, settings)
+    good = refine(problem, data.S, data.base.c, solution.chi, solution.covariance, settings)
     if not good.accepted:
         np.testing.assert_array_equal(good.chi, solution.chi)
         assert [notice.code for notice in good.notices] == ["refinement-adds-nothing"]

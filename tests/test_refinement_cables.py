@@ -7,22 +7,22 @@ from functools import cache
 
 import numpy as np
 import pytest
+from dynid.simulated import prepare
 
+from dynid.cases.free_motion.output_error import FreeOutputError
+from dynid.cases.free_motion.prediction import FastFreeMotion
+from dynid.cases.free_motion.refinement import damped_robot, refine_free
+from dynid.cases.free_motion.runs import free_windows
+from dynid.cases.free_motion.validation import with_simulations
+from dynid.common.errors import InputError
 from dynid.dynamics.locked import LockedCables
 from dynid.dynamics.statics import lengths_for
-from dynid.errors import InputError
 from dynid.excitation.free_motion import simulate_free_motions
-from dynid.experiment import Experiment, from_plain
-from dynid.job import prepare
+from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.refine_settings import RefineSettings
 from dynid.mechanism.load import load_robot
+from dynid.refinement.output_error import started
 from dynid.statistics.estimate import RunFit
-from dynid.statistics.free_output_error import FreeOutputError
-from dynid.statistics.free_prediction import FastFreeMotion
-from dynid.statistics.output_error import started
-from dynid.statistics.refine_settings import RefineSettings
-from dynid.swinging.refinement import damped_robot, refine_free
-from dynid.swinging.runs import free_windows
-from dynid.swinging.validation import with_simulations
 from tests.cable_oracle import platform10
 from tests.cable_robots import parameters
 
@@ -63,41 +63,41 @@ def free_log(damping: float = 0.0, sigma: float = 1e-4, runs: int = 4, duration:
 
 def job_and_map(robot, log):
     """A job with the nine parameters per unit mass as unknowns: standard ones are S chi + c."""
-    job = prepare(robot, [log], Experiment(robot=robot))
-    names = [one.name for one in job.parameters]
+    problem = prepare(robot, [log], Experiment(robot=robot))
+    names = [one.name for one in problem.parameters]
     own = [name for name in names if name.endswith("_platform") and not name.startswith("M_")]
     S, c = np.zeros((len(names), len(own))), np.zeros(len(names))
     for k, name in enumerate(own):
         S[names.index(name), k] = 1.0
     c[names.index("M_platform")] = 1.0
-    return job, own, S, c
+    return problem, own, S, c
 
 
 def test_derivatives_equal_differences() -> None:
     robot, log, truth = free_log(sigma=0.0)
-    job, own, S, c = job_and_map(robot, log)
+    problem, own, S, c = job_and_map(robot, log)
     chi = np.array([truth[name] for name in own])
-    damped = damped_robot(job, S, c, chi, "both")
-    sensors, groups = free_windows(job, damped.robot, RefineSettings(window=0.2, windows=8))
+    damped = damped_robot(problem, S, c, chi, "both")
+    sensors, groups = free_windows(problem, damped.robot, RefineSettings(window=0.2, windows=8))
     theta = np.concatenate([chi, np.zeros(2)])
     ones = np.ones(sensors.count)
-    problem = FreeOutputError(damped.robot, sensors, damped.S, damped.c, ones, theta, 0.0 * theta, 1.0)
+    simulated = FreeOutputError(damped.robot, sensors, damped.S, damped.c, ones, theta, 0.0 * theta, 1.0)
     # At starting states that fit: far off, the turn that is missed bends the derivative of the residual.
-    windows = started(problem, theta, groups[0].some(slice(0, 2)))
-    _, by_start, by_parameter = problem.slopes(theta, windows)
+    windows = started(simulated, theta, groups[0].some(slice(0, 2)))
+    _, by_start, by_parameter = simulated.slopes(theta, windows)
     h = 1e-5
     for k in (0, 8, 9):
         step = h * np.eye(len(theta))[k]
-        ends = [problem.residual(theta + s * step, windows) for s in (1.0, -1.0)]
+        ends = [simulated.residual(theta + s * step, windows) for s in (1.0, -1.0)]
         # The integration's own error, 1e-5 at these steps, has derivatives that nobody follows.
         size = np.abs(by_parameter[:, :, k]).max()
         np.testing.assert_allclose((ends[1] - ends[0]) / (2 * h), by_parameter[:, :, k], atol=1e-3 * size)
     for k in (0, 3, 5):
         step = h * np.tile(np.eye(by_start.shape[2])[k], (2, 1))
-        ends = [problem.residual(theta, problem.moved(windows, s * step)) for s in (1.0, -1.0)]
+        ends = [simulated.residual(theta, simulated.moved(windows, s * step)) for s in (1.0, -1.0)]
         size = np.abs(by_start[:, :, k]).max()
         np.testing.assert_allclose((ends[1] - ends[0]) / (2 * h), by_start[:, :, k], atol=1e-3 * size)
-    known = replace(problem, length_sigma=None)
+    known = replace(simulated, length_sigma=None)
     exact, fast = known.slopes(theta, windows), FastFreeMotion(known).slopes(theta, windows)
     for one, other in zip(exact, fast, strict=True):
         # Forward differences, of an integrator without that error.
@@ -106,11 +106,11 @@ def test_derivatives_equal_differences() -> None:
 
 def test_a_spoiled_estimate_is_led_back() -> None:
     robot, log, truth = free_log(damping=DAMPING)
-    job, own, S, c = job_and_map(robot, log)
+    problem, own, S, c = job_and_map(robot, log)
     true = np.array([truth[name] for name in own])
     spoiled = true + np.array([2e-3, 3e-4, -3e-4, -2e-3, 3e-4, 2e-3, 1e-3, -1e-3, 4e-3])
     doubt = np.diag((np.abs(spoiled - true)) ** 2)
-    found = refine_free(job, S, c, spoiled, doubt, RefineSettings(window=0.6))
+    found = refine_free(problem, S, c, spoiled, doubt, RefineSettings(window=0.6))
     assert found.accepted
     assert found.after < 0.5 * found.before
     z = np.abs(found.chi - true) / np.sqrt(np.diag(found.covariance))
@@ -122,10 +122,10 @@ def test_a_spoiled_estimate_is_led_back() -> None:
 
 def test_nothing_is_gained_where_nothing_is_wrong() -> None:
     robot, log, truth = free_log()
-    job, own, S, c = job_and_map(robot, log)
+    problem, own, S, c = job_and_map(robot, log)
     true = np.array([truth[name] for name in own])
     sure = np.diag((1e-5 * np.ones(len(true))) ** 2)
-    found = refine_free(job, S, c, true, sure, RefineSettings(window=0.3, windows=8, damping="none"))
+    found = refine_free(problem, S, c, true, sure, RefineSettings(window=0.3, windows=8, damping="none"))
     assert not found.accepted
     np.testing.assert_array_equal(found.chi, true)
     assert [notice.code for notice in found.notices] == ["refinement-adds-nothing"]
@@ -133,9 +133,9 @@ def test_nothing_is_gained_where_nothing_is_wrong() -> None:
 
 def test_an_estimate_that_cannot_be_simulated_stays() -> None:
     robot, log, truth = free_log()
-    job, own, S, c = job_and_map(robot, log)
+    problem, own, S, c = job_and_map(robot, log)
     wrong = -np.array([truth[name] for name in own])
-    found = refine_free(job, S, c, wrong, np.eye(len(own)), RefineSettings(window=0.6, damping="none"))
+    found = refine_free(problem, S, c, wrong, np.eye(len(own)), RefineSettings(window=0.6, damping="none"))
     assert not found.accepted
     np.testing.assert_array_equal(found.chi, wrong)
     assert found.notices
@@ -149,10 +149,10 @@ def test_simulated_runs_tell_good_parameters_from_bad_ones() -> None:
         robot.bodies["platform"], prior={"M": 1.0, "MX": com[0], "MY": com[1], "MZ": com[2]} | prior
     )
     believed = replace(robot, bodies={**robot.bodies, "platform": body})
-    job, _, _, _ = job_and_map(believed, log)
-    chi = np.array([truth.get(one.name, 0.0) for one in job.parameters])
+    problem, _, _, _ = job_and_map(believed, log)
+    chi = np.array([truth.get(one.name, 0.0) for one in problem.parameters])
     runs = [RunFit(k + 1, 0.0, 0.0, 0.0, 1) for k in range(2)]
-    for run in with_simulations(job, 0, chi, runs):
+    for run in with_simulations(problem, 0, chi, runs):
         # Noise of 0.1 mm in three coordinates and 0.3 mrad about three axes is all that is left.
         assert run.position_rms == pytest.approx(np.sqrt(3.0) * 1e-4, rel=0.2)
         assert run.angle_rms == pytest.approx(np.sqrt(3.0) * 3e-4, rel=0.2)
@@ -167,6 +167,6 @@ def test_the_experiment_asks_for_it() -> None:
     with pytest.raises(InputError, match="damping"):
         RefineSettings(damping="all")
     robot, log, _ = free_log()
-    job, own, S, c = job_and_map(robot, log)
+    problem, own, S, c = job_and_map(robot, log)
     with pytest.raises(InputError, match="too few to refine and to judge"):
-        refine_free(job, S, c, np.ones(len(own)), np.eye(len(own)), RefineSettings())
+        refine_free(problem, S, c, np.ones(len(own)), np.eye(len(own)), RefineSettings())

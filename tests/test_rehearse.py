@@ -13,19 +13,19 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.export import write_trajectory
-from dynid.excitation.sensing import Sensing
-from dynid.experiment import Experiment, LogEntry, UncertaintySettings
+from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.mechanism.load import load_robot
 from dynid.report.rehearsal_file import rehearsal_html, write_rehearsal
+from dynid.simulation import rehearsal
+from dynid.simulation.files import write_simulated
+from dynid.simulation.motion import MotionChoice
+from dynid.simulation.rehearsal import RehearsalPlan, Rehearser, rehearse
+from dynid.simulation.sensors import Sensing
+from dynid.simulation.simulation import Simulation, simulate
+from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.rehearsal import Draw, summarise
-from dynid.virtual import rehearsal
-from dynid.virtual.files import write_simulated
-from dynid.virtual.motion import MotionChoice
-from dynid.virtual.rehearsal import RehearsalPlan, Rehearser, rehearse
-from dynid.virtual.simulation import Simulation, simulate
-from dynid.virtual.simulation_file import default_simulation
 
 SETTINGS = Simulation(
     rate=200.0,

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from dynid.base.system import NotIdentifiable
-from dynid.notices import Notice
+from dynid.common.notices import Notice
 from dynid.report.figures.small_multiples import _since_start, points_per_panel
 from dynid.report.html import report_html
 from dynid.report.quality import Quality, owner_of, quality, verdict

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.checks.fault_columns import ALL, Suspect, SuspectRows
+from dynid.checks.residual_tests import _filter_correlation, _portmanteau, bursts, outlying_runs
+from dynid.checks.residuals import _gain, residual_checks
 from dynid.conditioning.lowpass import row_filter
-from dynid.experiment import Experiment
-from dynid.job import prepare
+from dynid.experiment.experiment import Experiment
 from dynid.linear import linear_fit
 from dynid.mechanism.parameters import Parameter
+from dynid.problem import prepare
 from dynid.projection.projection import System
 from dynid.report.json_file import json_text, read_result, result_document
-from dynid.residual_checks import _gain, residual_checks
-from dynid.statistics.residual_tests import _filter_correlation, _portmanteau, bursts, outlying_runs
-from dynid.statistics.suspects import ALL, Suspect, SuspectRows
 from tests.systems import group, parameters
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "silent_errors.py"
@@ -37,13 +37,13 @@ def job_of(fault: str, seed: int, victim: int, loaded: bool = False):
     rng = np.random.default_rng([seed, 5])
     logs = [silent.spoiled(log, fault, victim, rng) for log in logs]
     experiment = Experiment(robot=robot)
-    job = prepare(robot, logs, experiment)
-    return job, linear_fit(job, experiment), experiment
+    problem = prepare(robot, logs, experiment)
+    return problem, linear_fit(problem, experiment), experiment
 
 
 def checks_of(fault: str, seed: int, victim: int = 1, loaded: bool = False):
-    job, fit, experiment = job_of(fault, seed, victim, loaded)
-    return residual_checks(job, fit.data, fit.chi, experiment)
+    problem, fit, experiment = job_of(fault, seed, victim, loaded)
+    return residual_checks(problem, fit.data, fit.chi, experiment)
 
 
 def codes(found) -> list[str]:
@@ -97,9 +97,9 @@ def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
         rng = np.random.default_rng(9)
         logs = [replace(silent.spoiled(log, "none", 0, rng), tau=1.15 * log.tau) for log in logs]
         experiment = Experiment(robot=robot)
-        job = prepare(robot, logs, experiment)
-        fit = linear_fit(job, experiment)
-        found = residual_checks(job, fit.data, fit.chi, experiment)
+        problem = prepare(robot, logs, experiment)
+        fit = linear_fit(problem, experiment)
+        found = residual_checks(problem, fit.data, fit.chi, experiment)
         assert [one.about for one in found.tests if one.test == "gain" and one.warned] == (
             ["all efforts"] if loaded else []
         )
@@ -113,20 +113,20 @@ def test_friction_left_over_is_named() -> None:
     tau = log.tau.copy()
     tau[:, 3] += 1.5 * np.sqrt(np.abs(slow)) * np.sign(slow)
     experiment = Experiment(robot=robot)
-    job = prepare(robot, [replace(log, tau=tau)], experiment)
-    fit = linear_fit(job, experiment)
-    found = residual_checks(job, fit.data, fit.chi, experiment)
+    problem = prepare(robot, [replace(log, tau=tau)], experiment)
+    fit = linear_fit(problem, experiment)
+    found = residual_checks(problem, fit.data, fit.chi, experiment)
     assert codes(found) == ["friction-speed"]
     assert "'elbow'" in found.notices[0].text
 
 
 def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
     """Against differences of rows of shifted logs."""
-    job, fit, _ = job_of("none", 0, 0)
-    source = job.sources[0]
-    rows = SuspectRows(job.mechanism, source, job.parameters, fit.chi, 1)
+    problem, fit, _ = job_of("none", 0, 0)
+    source = problem.sources[0]
+    rows = SuspectRows(problem.mechanism, source, problem.parameters, fit.chi, 1)
     start, stop = source.pieces()[0][0], source.pieces()[0][0] + 900
-    p = len(job.parameters)
+    p = len(problem.parameters)
     blocks = list(rows.rows(start, stop, 256))
     packed = np.concatenate([block for _, block, _ in blocks], axis=1)
     W = rows.layout.dense(packed, p + rows.n_tests)
@@ -145,7 +145,7 @@ def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
         log = source.motion.log
         q = log.q.copy()
         q[:, 3] += sign * step
-        other = job.rows_along(type(source.motion)(replace(log, q=q), source.motion.plan))
+        other = problem.rows_along(type(source.motion)(replace(log, q=q), source.motion.plan))
         dense = [
             other.layout.dense(block.copy(), p) @ fit.chi for _, block, _ in other.rows(start, stop, 256)
         ]
@@ -227,7 +227,7 @@ def test_the_portmanteau_knows_the_row_filter(colour: float, low: float, high: f
 
 
 def test_tests_are_part_of_the_result_file(tmp_path) -> None:
-    from dynid.identification import identify_logs
+    from dynid.pipeline import identify_logs
 
     robot, logs = silent.clean_logs(1, True)
     logs = [silent.spoiled(log, "delay", 0, np.random.default_rng(i)) for i, log in enumerate(logs)]
@@ -241,8 +241,8 @@ def test_tests_are_part_of_the_result_file(tmp_path) -> None:
 
 def test_parameters_of_tests_have_no_unit_trouble() -> None:
     """A system without any test column left (all hidden) is judged without complaint."""
-    from dynid.statistics.suspects import Suspect
-    from dynid.statistics.suspicion import accused
+    from dynid.checks.fault_columns import Suspect
+    from dynid.checks.fault_selection import accused
 
     rng = np.random.default_rng(1)
     W = rng.standard_normal((300, 2))
@@ -258,7 +258,7 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
 @pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
 def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> None:
     """Current logged, gain not applied: R2 does not change, the masses do."""
-    from dynid.scale.checks import prior_scale
+    from dynid.checks.scale import prior_scale
     from dynid.statistics.estimate import ParameterEstimate
 
     rng = np.random.default_rng(0)

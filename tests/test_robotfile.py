@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.mechanism.frame import mdh_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.robotfile import load_robotfile
+from dynid.mechanism.robot_file.robot_file import load_robotfile
 
 DUALV = """\
 name: dualv

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import is_physical
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.robots.demo import built_in_experiment, run_demo
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.demo import built_in_experiment, run_demo
 
 ARMS = ("panda", "puma560", "scara", "serial6", "ur5")
 CLOSED = ("dualv", "evra", "orthoglide")
@@ -162,7 +162,7 @@ def test_the_demo_finds_the_truth(name: str) -> None:
 
 def test_the_dualv_demo_finds_the_payload(monkeypatch) -> None:
     # Symbols in groupings take most of the time, and are tested elsewhere.
-    monkeypatch.setattr("dynid.identification.grouping_symbols", lambda *_, **__: {})
+    monkeypatch.setattr("dynid.pipeline.grouping_symbols", lambda *_, **__: {})
     estimate = run_demo("dualv")
     assert estimate.model == "power"
     payload = next(one for one in estimate.parameters if one.name == "M_payload")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.robust import Winsorised, huber, tukey
 from dynid.estimator.wls import unit_weights
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
-from dynid.robots.demo import built_in_experiment
+from dynid.experiment.experiment import Experiment
+from dynid.pipeline import identify_logs
+from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.uncertainty import uncertainty
 from tests.systems import DensePass
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.checks.scale import check_scale, likely_unit, reach
+from dynid.experiment.experiment import Experiment
 from dynid.info import structural_base
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs
 from dynid.projection.model import MODELS
 from dynid.projection.projection import choose_rows
-from dynid.robots.demo import built_in_experiment
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.scale.checks import check_scale, likely_unit, reach
+from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.estimate import ParameterEstimate
 
 ARMS = ("palletiser", "panda", "puma560", "scara", "ur5", "dualv", "rrr3")

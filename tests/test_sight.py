@@ -11,17 +11,17 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.errors import InputError
-from dynid.excitation.sensing import Sensing, recorded
+from dynid.common.errors import InputError
 from dynid.mechanism.load import load_robot
-from dynid.plant.forward_plant import ForwardPlant
-from dynid.plant.forward_run import recorded_run
-from dynid.plant.reference import position_map, reference_along
-from dynid.plant.settings import ControllerSettings, PlantSettings, substeps
-from dynid.plant.sight import controller_rate, sight_of
-from dynid.virtual.motion import MotionChoice, chosen_motion
-from dynid.virtual.simulation import Simulation, simulate
-from dynid.virtual.truth import Truth, true_values
+from dynid.robots.truth import Truth, true_values
+from dynid.simulation.motion import MotionChoice, chosen_motion
+from dynid.simulation.plant.controller_sensors import controller_rate, sight_of
+from dynid.simulation.plant.forward_plant import ForwardPlant
+from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.reference import position_map, reference_along
+from dynid.simulation.plant.settings import ControllerSettings, PlantSettings, substeps
+from dynid.simulation.sensors import Sensing, recorded
+from dynid.simulation.simulation import Simulation, simulate
 
 ENCODERS = Sensing(resolution=1e-4, position_sigma=3e-5, position_delay=0.0023)
 MOTION = MotionChoice(frequency=0.5, draws=1)

@@ -9,11 +9,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.errors import InputError
-from dynid.excitation.design import random_fourier, random_motion
-from dynid.excitation.sensing import effort_noise, quantised
-from dynid.excitation.simulate import inverse_efforts, parameter_vector, simulate_log
-from dynid.excitation.write import write_log
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_fourier, random_motion
 from dynid.kinematics.tension import tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
@@ -21,6 +18,9 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
+from dynid.simulation.sensors import effort_noise, quantised
+from dynid.simulation.write import write_log
 from tests.oracle import pinocchio_model
 
 

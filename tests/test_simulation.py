@@ -12,20 +12,20 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.export import write_trajectory
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
-from dynid.excitation.sensing import Course, Sensing, recorded
-from dynid.identification import identify_logs
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
-from dynid.plant.settings import ControllerSettings, PlantSettings
-from dynid.virtual.files import write_simulated
-from dynid.virtual.motion import MotionChoice, SampledMotion, file_motion
-from dynid.virtual.simulation import Simulation, simulate
-from dynid.virtual.simulation_file import default_simulation, read_simulation, with_flags
-from dynid.virtual.truth import Truth, true_values
+from dynid.pipeline import identify_logs
+from dynid.robots.truth import Truth, true_values
+from dynid.simulation.files import write_simulated
+from dynid.simulation.motion import MotionChoice, SampledMotion, file_motion
+from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
+from dynid.simulation.sensors import Course, Sensing, recorded
+from dynid.simulation.simulation import Simulation, simulate
+from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
 
 IDEAL = ControllerSettings(feedback="truth")
 SHORT = {"rate": 100.0, "duration": 0.1, "motion": MotionChoice(frequency=0.5, draws=1)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
-from dynid.robots.demo import built_in_experiment
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
+from dynid.pipeline import identify_logs
+from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.prescribed import simulate_log
 
 
 @pytest.fixture(scope="module")

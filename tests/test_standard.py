@@ -8,19 +8,26 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.identification
 import dynid.info
+import dynid.pipeline
 from dynid.cli import main
-from dynid.errors import InputError, NoResultError
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings, TieChoice, from_plain, read_experiment
-from dynid.identification import identify, identify_logs, validate_result
+from dynid.common.errors import InputError, NoResultError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import (
+    Experiment,
+    FilterSettings,
+    MaskSettings,
+    TieChoice,
+    from_plain,
+    read_experiment,
+)
 from dynid.mechanism.inertia import SYMBOLS, is_physical
 from dynid.mechanism.load import load_robot
+from dynid.pipeline import identify, identify_logs, validate_result
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.physical import rotor_test
 from tests.systems import parameters, system
 
@@ -60,7 +67,7 @@ TRUTH |= {"ZZ_tool": 0.004, "XY_tool": 0.0, "XZ_tool": 0.0, "YZ_tool": 0.0}
 @pytest.fixture(autouse=True)
 def no_symbols(monkeypatch) -> None:
     """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.identification):
+    for module in (dynid.info, dynid.pipeline):
         monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
 
 

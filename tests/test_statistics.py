@@ -5,7 +5,7 @@ import pytest
 
 from dynid.base.base import base_set
 from dynid.base.system import base_system
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import factor_rows

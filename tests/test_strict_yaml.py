@@ -2,9 +2,9 @@
 
 import pytest
 
-from dynid.entry import root_entry
-from dynid.errors import InputError
-from dynid.strict_yaml import parse_yaml, read_yaml
+from dynid.common.entry import root_entry
+from dynid.common.errors import InputError
+from dynid.common.strict_yaml import parse_yaml, read_yaml
 
 TEXT = """\
 name: arm

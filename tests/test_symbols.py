@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base.symbols import MAX_EVALUATIONS, recover_symbols
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 
 GEOMETRY = {"d3": 0.225, "r3": 0.05, "d4": -0.0203, "r4": 0.431, "a": 0.6, "turn": np.pi / 2}
 

@@ -10,22 +10,22 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.identification
 import dynid.info
+import dynid.pipeline
 from dynid.conditioning.lowpass import row_filter
-from dynid.excitation.design import random_fourier, random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.identification import identify_logs, validate_result
-from dynid.job import prepare
+from dynid.excitation.random_motion import random_fourier, random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.kinematics.tension import carried_along, driven_freedoms, redundancy, tension_directions
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs, validate_result
+from dynid.problem import prepare
 from dynid.report.csv_file import signals_csv
 from dynid.report.html import report_html
 from dynid.report.sections.tension import summary
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 
@@ -41,7 +41,7 @@ SIZE = 6.0  # N m
 @pytest.fixture(autouse=True)
 def no_symbols(monkeypatch) -> None:
     """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.identification):
+    for module in (dynid.info, dynid.pipeline):
         monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
 
 
@@ -83,11 +83,11 @@ def estimate_of(model: str):
 def as_logged():
     """Times and tension of every sample, with the true parameters and no filter."""
     robot, truth, _ = dualv()
-    job = prepare(robot, [log_of()], Experiment(robot=robot, **EXACT))
-    chi = np.array([truth[p.name] for p in job.parameters])
-    source, rows = job.sources[0], unfiltered(log_of().dt)
+    problem = prepare(robot, [log_of()], Experiment(robot=robot, **EXACT))
+    chi = np.array([truth[p.name] for p in problem.parameters])
+    source, rows = problem.sources[0], unfiltered(log_of().dt)
     t = predict_rows(source, rows, chi).signals.t
-    return t, tension_of(job.mechanism, job.parameters, source, rows, chi)
+    return t, tension_of(problem.mechanism, problem.parameters, source, rows, chi)
 
 
 def test_a_known_tension_is_found_to_rounding() -> None:
@@ -134,19 +134,19 @@ def test_noise_of_the_tension_is_that_of_the_motors() -> None:
     robot, _, _ = dualv()
     sigma, log = 0.8, log_of(periods=2, sigma=0.8, rate=1000.0)
     clean = log_of(periods=2, rate=1000.0)
-    job = prepare(robot, [log], Experiment(robot=robot, **EXACT))
-    chi = np.zeros(len(job.parameters))
+    problem = prepare(robot, [log], Experiment(robot=robot, **EXACT))
+    chi = np.zeros(len(problem.parameters))
     for rows in (unfiltered(log.dt), row_filter(log.dt, 5)):
-        noisy = tension_of(robot, job.parameters, job.sources[0], rows, chi)
-        exact = tension_of(robot, job.parameters, replace_log(job, clean).sources[0], rows, chi)
+        noisy = tension_of(robot, problem.parameters, problem.sources[0], rows, chi)
+        exact = tension_of(robot, problem.parameters, replace_log(problem, clean).sources[0], rows, chi)
         error = noisy.c - exact.c
         expected = sigma * np.linalg.norm(rows.kernel)
         # Some 800 to 2000 errors, neighbours correlated by the filter: a few percent.
         assert np.nanstd(error) == pytest.approx(expected, rel=0.1)
 
 
-def replace_log(job, log):
-    return job.on([log], job.plans, Experiment(robot=job.mechanism, **EXACT))
+def replace_log(problem, log):
+    return problem.on([log], problem.plans, Experiment(robot=problem.mechanism, **EXACT))
 
 
 def test_signals_share_their_times() -> None:
@@ -154,10 +154,10 @@ def test_signals_share_their_times() -> None:
     robot, _, _ = dualv()
     log = log_of(periods=2)
     broken = replace(log, segments=((0, 400), (450, len(log.t))))
-    job = prepare(robot, [broken], Experiment(robot=robot, model="energy"))
-    chi = np.zeros(len(job.parameters))
-    signals = predict_rows(job.sources[0], job.filters[0], chi).signals
-    motors = tension_of(robot, job.parameters, job.sources[0], job.filters[0], chi)
+    problem = prepare(robot, [broken], Experiment(robot=robot, model="energy"))
+    chi = np.zeros(len(problem.parameters))
+    signals = predict_rows(problem.sources[0], problem.filters[0], chi).signals
+    motors = tension_of(robot, problem.parameters, problem.sources[0], problem.filters[0], chi)
     assert len(motors.c) == len(signals.t)
     (gap,) = np.flatnonzero(np.diff(signals.t) == 0.0)  # the row between the two segments
     assert np.isnan(signals.measured[gap]).all()
@@ -214,9 +214,9 @@ def test_three_motors_on_one_joint_have_two_tensions() -> None:
     motion = random_fourier(robot, seed=2, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
     log = replace(log, ddq=motion.ddq(log.t))
-    job = prepare(robot, [log], Experiment(robot=robot, **EXACT))
-    chi = np.full(len(job.parameters), 0.3)
-    motors = tension_of(robot, job.parameters, job.sources[0], unfiltered(log.dt), chi)
+    problem = prepare(robot, [log], Experiment(robot=robot, **EXACT))
+    chi = np.full(len(problem.parameters), 0.3)
+    motors = tension_of(robot, problem.parameters, problem.sources[0], unfiltered(log.dt), chi)
     used = np.isfinite(motors.c).all(axis=1)
     assert used.sum() > 500
     # Simulated efforts are the least ones: there is no tension, and nothing else is left.
@@ -229,11 +229,11 @@ def test_a_robot_without_spare_motors_has_no_tension_columns() -> None:
     truth = dict(read_demo(demo_file("orthoglide"), robot).truth)
     motion = random_motion(robot, 1, harmonics=6, frequency=0.5, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
-    job = prepare(robot, [log], Experiment(robot=robot, **EXACT))
-    chi = np.zeros(len(job.parameters))
+    problem = prepare(robot, [log], Experiment(robot=robot, **EXACT))
+    chi = np.zeros(len(problem.parameters))
     assert redundancy(robot) == 0
-    assert tension_of(robot, job.parameters, job.sources[0], job.filters[0], chi) is None
-    signals = predict_rows(job.sources[0], job.filters[0], chi).signals
+    assert tension_of(robot, problem.parameters, problem.sources[0], problem.filters[0], chi) is None
+    signals = predict_rows(problem.sources[0], problem.filters[0], chi).signals
     header = signals_csv([signals]).splitlines()[0].split(",")
     assert header[:5] == ["log", "use", "t", "measured_slide1", "predicted_slide1"]
     assert not [name for name in header if name.startswith(("tau", "c_"))]
@@ -241,13 +241,13 @@ def test_a_robot_without_spare_motors_has_no_tension_columns() -> None:
 
 def test_a_motor_that_was_not_logged_hides_the_tension() -> None:
     robot, _, _ = dualv()
-    job = prepare(robot, [log_of()], Experiment(robot=robot, **EXACT))
-    log = job.logs[0]
+    problem = prepare(robot, [log_of()], Experiment(robot=robot, **EXACT))
+    log = problem.logs[0]
     tau, present = log.tau.copy(), np.array([True, True, False, True])
     tau[:, 2] = np.nan
-    partial = replace_log(job, replace(log, tau=tau, effort_present=present))
-    chi = np.zeros(len(job.parameters))
-    assert tension_of(robot, job.parameters, partial.sources[0], job.filters[0], chi) is None
+    partial = replace_log(problem, replace(log, tau=tau, effort_present=present))
+    chi = np.zeros(len(problem.parameters))
+    assert tension_of(robot, problem.parameters, partial.sources[0], problem.filters[0], chi) is None
 
 
 def test_signals_and_report_show_what_was_found() -> None:

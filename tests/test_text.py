@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dynid.notices import Notice
+from dynid.common.notices import Notice
 from dynid.report.numbers import percent, sigma_text, value_text
 from dynid.report.text import print_summary, print_validation
 from tests.fabricated import estimate

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from dynid.errors import InputError, NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.tls import homogeneous_fit, normalised
 from dynid.estimator.total import total_least_squares
-from dynid.experiment import Experiment, FilterSettings
-from dynid.identification import identify_logs
+from dynid.experiment.experiment import Experiment, FilterSettings
+from dynid.pipeline import identify_logs
 from dynid.projection.projection import System
-from dynid.robots.demo import built_in_experiment
+from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.uncertainty import uncertainty
 from tests.contract import check_column_scale
 from tests.systems import DensePass, system

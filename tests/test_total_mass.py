@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from dynid.base.system import base_system
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GainSettings, TotalMass
 from dynid.estimator.gains import solve_gains
-from dynid.experiment import Experiment, read_experiment
-from dynid.identification import identify_logs
-from dynid.job import build_system, prepare
+from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.linear import base_of
 from dynid.mechanism.load import load_robot
 from dynid.motion.settings import FilterSettings
+from dynid.pipeline import identify_logs
+from dynid.problem import build_system, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.scale.total_mass import Weighed, weigh
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import uncertainty
+from dynid.unknowns.total_mass import Weighed, weigh
 from tests.test_gains import CHI, GAINS, NOISE, effort_noise, gain_system, gains_of, rows, runs
 
 RODS = tuple(f"rod{i}" for i in range(1, 7))
@@ -66,13 +66,13 @@ def find(robot, logs, mass, **options):
 def test_the_sum_is_the_mass_for_any_parameters() -> None:
     """a^T chi_base + priors = mass, for random bodies: the equation itself, not a fit."""
     robot, truth, logs, _ = weighed_robot("stewart")
-    job = prepare(robot, logs, Experiment(robot=robot))
-    data = base_system(build_system(job), base_of(job, Experiment(robot=robot)))
+    problem = prepare(robot, logs, Experiment(robot=robot))
+    data = base_system(build_system(problem), base_of(problem, Experiment(robot=robot)))
     found = weigh(robot, data, TotalMass(total(truth, ("platform", *RODS)), ("platform", *RODS)))
     rng = np.random.default_rng(3)
     for _ in range(5):
-        standard = rng.uniform(0.5, 2.0, len(job.parameters))
-        names = [parameter.name for parameter in job.parameters]
+        standard = rng.uniform(0.5, 2.0, len(problem.parameters))
+        names = [parameter.name for parameter in problem.parameters]
         mass = total(dict(zip(names, standard, strict=True)), ("platform", *RODS))
         # Grouping relations are exact to the structural rank's rounding.
         assert found.a @ (data.G @ standard) == pytest.approx(mass, rel=1e-6)

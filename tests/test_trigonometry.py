@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dynid.kinematics.lanes import LANES
+from dynid.kinematics.tile import LANES
 from dynid.kinematics.trigonometry import cos_sin
 
 

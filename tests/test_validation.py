@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dynid import identify
-from dynid.errors import InputError
-from dynid.excitation.design import random_fourier
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, TieChoice
-from dynid.identification import identify_logs, validate_result
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.excitation.random_motion import random_fourier
+from dynid.experiment.experiment import Experiment, TieChoice
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.parameters import parameter_table
-from dynid.notices import Notice
+from dynid.pipeline import identify_logs, validate_result
 from dynid.report.text import print_validation
+from dynid.simulation.prescribed import simulate_log
 
 TWIN = """
 name: twin
@@ -210,7 +210,7 @@ def test_same_samples_from_another_file_are_not_independent(robot):
 
 
 def test_a_tie_that_binds_nothing_says_so():
-    from dynid.robots.demo import built_in_experiment
+    from dynid.simulation.demo import built_in_experiment
 
     demo = built_in_experiment("dualv")
     experiment = Experiment(robot=demo.mechanism, ties=(TieChoice("proximals"),))

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
-from dynid.judging.crossvalidation import CrossValidation, HeldOut
-from dynid.judging.targets import compare_targets
 from dynid.statistics.correlation import Correlation, correlated
 from dynid.statistics.covariance import covariance_of
+from dynid.validation.crossvalidation import CrossValidation, HeldOut
+from dynid.validation.targets import compare_targets
 from tests.systems import system
 
 

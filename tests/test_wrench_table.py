@@ -9,16 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cli import main
-from dynid.errors import InputError
-from dynid.excitation.design import random_motion
-from dynid.excitation.wrench_table import (
-    UniformAcceleration,
-    table_columns,
-    wrench_table,
-    write_wrench_table,
-)
-from dynid.identification import identify, validate_result
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tree import times_pure
 from dynid.mechanism.attitude import rotation_of
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -29,9 +23,15 @@ from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.digits import last_figures
 from dynid.motion.local_polynomial import derivatives
 from dynid.motion.wrench_settings import WrenchSettings, wrench_settings
-from dynid.motion.wrench_table import read_wrench_table
+from dynid.pipeline import identify, validate_result
 from dynid.report.json_file import read_result
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.wrench_table import (
+    UniformAcceleration,
+    table_columns,
+    wrench_table,
+    write_wrench_table,
+)
 
 ROBOT = load_robot("serial6")
 TRUTH = read_demo(demo_file("serial6"), ROBOT).truth
@@ -131,7 +131,7 @@ def test_columns_units_and_names_are_mapped(tmp_path):
 
 
 def _map(name, unit=None):
-    from dynid.experiment import ColumnMap
+    from dynid.experiment.experiment import ColumnMap
 
     return ColumnMap(name, unit)
 
@@ -704,7 +704,7 @@ def test_what_needs_time_is_refused(options):
 
 
 def test_recordings_of_joints_are_no_tables():
-    from dynid.excitation.simulate import simulate_log
+    from dynid.simulation.prescribed import simulate_log
 
     log = simulate_log(ROBOT, TRUTH, MOTION, rate=50.0, duration=1.0)
     with pytest.raises(InputError, match="is a recording of joints"):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pinocchio as pin
 
+from dynid.cases.force_sensor.robot import with_force_sensor
 from dynid.excitation.fourier import FourierMotion
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, unpack
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from tests.oracle import pinocchio_model, pinocchio_velocity

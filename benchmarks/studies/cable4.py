@@ -18,20 +18,20 @@ import argparse
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.statics import rest
 from dynid.excitation.free_limits import free_limits
 from dynid.excitation.free_set import FreeSetSettings, Judging
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releases, Releasing
-from dynid.experiment import Experiment, from_plain
-from dynid.identification import identify_logs
-from dynid.job import as_log
+from dynid.experiment.experiment import Experiment, from_plain
 from dynid.mechanism.load import load_robot
 from dynid.motion.disturb import seen_by_markers
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs
+from dynid.problem import as_log
 from dynid.statistics.estimate import Estimate
 
 MASS = 10.0

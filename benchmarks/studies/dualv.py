@@ -21,11 +21,11 @@ from dynid import Experiment
 from dynid.base.base import BaseSet
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.experiment import MaskSettings
-from dynid.identification import build_system, prepare
+from dynid.experiment.experiment import MaskSettings
 from dynid.info import structural_base
-from dynid.job import Job
-from dynid.robots.demo import BuiltInExperiment, built_in_experiment
+from dynid.pipeline import build_system, prepare
+from dynid.problem import Problem
+from dynid.simulation.demo import BuiltInExperiment, built_in_experiment
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 
@@ -62,8 +62,8 @@ def payload(seed: int, model: str, mask: float | None = None) -> Payload:
     """
     demo = runs(seed)
     settings = MaskSettings(speed=mask, rest=mask)
-    job = prepare(demo.mechanism, demo.logs, Experiment(robot=demo.mechanism, model=model, mask=settings))
-    data = base_system(build_system(job), _base(job))
+    problem = prepare(demo.mechanism, demo.logs, Experiment(robot=demo.mechanism, model=model, mask=settings))
+    data = base_system(build_system(problem), _base(problem))
     solution = estimator_named("wls")(data.system)
     spread = covariance_of(data.blocked(), solution, UncertaintySettings())
     at = data.names.index("M_payload")
@@ -72,12 +72,12 @@ def payload(seed: int, model: str, mask: float | None = None) -> Payload:
     return Payload(100.0 * (float(solution.chi[at]) / true - 1.0), 100.0 * sigma / true)
 
 
-def _base(job: Job) -> BaseSet:
+def _base(problem: Problem) -> BaseSet:
     """Structural base parameters: the same for all seeds."""
-    key = (job.model.name, len(job.directions.names))
+    key = (problem.model.name, len(problem.directions.names))
     if key not in _BASES:
         _BASES[key] = structural_base(
-            job.mechanism, job.model, job.parameters, job.directions, loads=job.loads
+            problem.mechanism, problem.model, problem.parameters, problem.directions, loads=problem.loads
         )
     return _BASES[key]
 

@@ -25,14 +25,14 @@ from dynid import Experiment, Mechanism, load_robot
 from dynid.base.base import BaseSet
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import inverse_efforts, simulate_log
-from dynid.experiment import from_plain
-from dynid.identification import build_system, prepare
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import from_plain
 from dynid.info import structural_base
-from dynid.job import Job
 from dynid.motion.log import Log
+from dynid.pipeline import build_system, prepare
+from dynid.problem import Problem
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.uncertainty import uncertainty
@@ -122,8 +122,8 @@ def recorded(
 
 def fit(logs: Sequence[Log], model: str, options: Mapping[str, Any] = MEASURED) -> Fit:
     """Identify by a model; `options` as in an experiment file."""
-    job = prepare(robot(), logs, Experiment(robot=robot(), model=model, **from_plain(options)))
-    data = base_system(build_system(job), _base(job))
+    problem = prepare(robot(), logs, Experiment(robot=robot(), model=model, **from_plain(options)))
+    data = base_system(build_system(problem), _base(problem))
     solution = estimator_named("wls")(data.system)
     q, dq, ddq, tau = fresh()
     found = inverse_efforts(robot(), data.S @ solution.chi + data.base.c, q, dq, ddq)
@@ -136,11 +136,13 @@ def fit(logs: Sequence[Log], model: str, options: Mapping[str, Any] = MEASURED) 
     return Fit(float(error), held, len(at))
 
 
-def _base(job: Job) -> BaseSet:
+def _base(problem: Problem) -> BaseSet:
     """Structural base parameters: the same for all logs."""
-    key = (job.model.name, *job.directions.names)
+    key = (problem.model.name, *problem.directions.names)
     if key not in _BASES:
-        _BASES[key] = structural_base(job.mechanism, job.model, job.parameters, job.directions)
+        _BASES[key] = structural_base(
+            problem.mechanism, problem.model, problem.parameters, problem.directions
+        )
     return _BASES[key]
 
 

@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
-from dynid.design.excite import ExciteSettings, excite, plan_inputs
-from dynid.design.plan import Plan, make_plan
-from dynid.threads import single_threaded_blas
+from dynid.common.threads import single_threaded_blas
+from dynid.excitation.excite import ExciteSettings, excite, plan_inputs
+from dynid.excitation.plan import Plan, make_plan
 
 ROBOTS = ("dualv", "orthoglide", "evra", "stewart")
 SMALLER, TRIES = 0.9, 40

@@ -23,13 +23,13 @@ from dynid.base.base import BaseSet
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.point_to_point import random_point_to_point
-from dynid.excitation.simulate import simulate_log
-from dynid.identification import build_system, prepare
 from dynid.info import structural_base, variant
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
+from dynid.pipeline import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.essential import keep_parameters
 
 KEEP = ("M_platform", "Ia_*", "Fv_*", "Fs_*", "Off_*")

@@ -13,18 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynid.design.excite import excite
-    from dynid.experiment import Experiment
-    from dynid.identification import identify
-    from dynid.judging.compare import compare_friction
-    from dynid.loads.payload import payload_from_torques
+    from dynid.excitation.excite import excite
+    from dynid.experiment.experiment import Experiment
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
+    from dynid.pipeline import identify
     from dynid.prediction.predict import predict_efforts
     from dynid.report.json_file import read_result
+    from dynid.simulation.rehearsal import rehearse
+    from dynid.simulation.simulation import simulate
     from dynid.statistics.estimate import Estimate
-    from dynid.virtual.rehearsal import rehearse
-    from dynid.virtual.simulation import simulate
+    from dynid.unknowns.payload import payload_from_torques
+    from dynid.validation.compare import compare_friction
 
     __version__: str
 
@@ -46,17 +46,17 @@ __all__ = [
 
 _HOME = {
     "Estimate": "dynid.statistics.estimate",
-    "Experiment": "dynid.experiment",
+    "Experiment": "dynid.experiment.experiment",
     "Mechanism": "dynid.mechanism.mechanism",
-    "compare_friction": "dynid.judging.compare",
-    "excite": "dynid.design.excite",
-    "identify": "dynid.identification",
+    "compare_friction": "dynid.validation.compare",
+    "excite": "dynid.excitation.excite",
+    "identify": "dynid.pipeline",
     "load_robot": "dynid.mechanism.load",
-    "payload_from_torques": "dynid.loads.payload",
+    "payload_from_torques": "dynid.unknowns.payload",
     "predict_efforts": "dynid.prediction.predict",
     "read_result": "dynid.report.json_file",
-    "rehearse": "dynid.virtual.rehearsal",
-    "simulate": "dynid.virtual.simulation",
+    "rehearse": "dynid.simulation.rehearsal",
+    "simulate": "dynid.simulation.simulation",
 }
 
 

@@ -16,10 +16,10 @@ from dynid.commands.excite import excite
 from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import interruptible, refuse_given, shown
 from dynid.commands.simulate import simulate
-from dynid.errors import DynidError, InputError, NoResultError
+from dynid.common.errors import DynidError, InputError, NoResultError
 
 if TYPE_CHECKING:
-    from dynid.experiment import Experiment
+    from dynid.experiment.experiment import Experiment
     from dynid.report.output import ResultFolder
     from dynid.statistics.estimate import Estimate
 
@@ -73,7 +73,7 @@ def demo(robot: str, out: Path | None) -> None:
     """Simulate a built-in robot, identify it, compare with the truth."""
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
-    from dynid.robots.demo import run_demo
+    from dynid.simulation.demo import run_demo
 
     with claimed(out or _default_out(robot)) as folder:
         with ProgressBar() as progress, _saving(folder):
@@ -151,15 +151,15 @@ def identify(
     full: bool,
 ) -> None:
     """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
-    from dynid.identification import run_experiment
+    from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
-    job = _experiment(experiment, robot, logs, unseen, chosen)
-    with claimed(out or job.out or _default_out(job.name)) as folder:
+    problem = _experiment(experiment, robot, logs, unseen, chosen)
+    with claimed(out or problem.out or _default_out(problem.name)) as folder:
         with ProgressBar() as progress, _saving(folder):
-            estimate = run_experiment(job, progress)
+            estimate = run_experiment(problem, progress)
         _finish(estimate, folder, full=full)
 
 
@@ -177,8 +177,8 @@ def validate(
     result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None, payloads: tuple[str, ...]
 ) -> None:
     """Predict other logs with a result (result.json or its folder); writes validation.json."""
-    from dynid.experiment import LogEntry
-    from dynid.identification import validate_result
+    from dynid.experiment.experiment import LogEntry
+    from dynid.pipeline import validate_result
     from dynid.report.validation_file import validation_document, write_validation
 
     folder = out or (result if result.is_dir() else result.parent)
@@ -222,11 +222,11 @@ def compare(
     experiment files; or several results (result.json or their folders), which may predict the same
     --log.
     """
-    from dynid.judging.targets import compare_targets
     from dynid.report.comparison_file import FILES, comparison_files
     from dynid.report.comparison_text import print_comparison
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
+    from dynid.validation.targets import compare_targets
 
     if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
         refuse_given(("folds", "last"), "finished results; an experiment file can be cross-validated")
@@ -309,7 +309,7 @@ def _experiment(
     """The experiment of a file or of flags; settings given as flags win over the file."""
     from dataclasses import replace
 
-    from dynid.experiment import Experiment, LogEntry, read_experiment
+    from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 
     chosen = {key: value for key, value in flags.items() if value is not None}
     if file is not None:

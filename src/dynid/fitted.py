@@ -8,27 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.grouping import Symbols
-from dynid.experiment import Experiment
-from dynid.job import Job, Progress
+from dynid.cases.force_sensor.angles import shown_parts
+from dynid.cases.free_motion.cable_lengths import refined_lengths
+from dynid.cases.free_motion.reference_mass import referred_values
+from dynid.cases.free_motion.refinement import refine_free
+from dynid.cases.free_motion.unit_mass import shown_values, with_mass
+from dynid.cases.wrench_table.uncertainty import with_rounding
+from dynid.common.arrays import Array
+from dynid.experiment.defaults import with_model_defaults
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.refine_settings import RefineSettings
 from dynid.linear import prior_values
-from dynid.loads.unloaded import Unloaded, check_loaded, unloaded_model
 from dynid.mechanism.mechanism import Mechanism
-from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
+from dynid.problem import Problem, Progress
 from dynid.projection.model import model_for
-from dynid.refinement import Refinement, refine, refined_parts
-from dynid.scale.stage import GainStage, gain_stage
+from dynid.refinement.joints import Refinement, refine, refined_parts
 from dynid.solve import Solved, solve_logs
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
-from dynid.statistics.refine_settings import RefineSettings
-from dynid.swinging.joined_mass import referred_values
-from dynid.swinging.lengths import refined_lengths
-from dynid.swinging.refinement import refine_free
-from dynid.swinging.unit_mass import shown_values, with_mass
-from dynid.tabular.uncertainty import with_rounding
-from dynid.wrist.angles import shown_parts
+from dynid.unknowns.drive_gains import GainStage, gain_stage
+from dynid.unknowns.unloaded import Unloaded, check_loaded, unloaded_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +59,16 @@ class Fitted:
     chi: Float[Array, "p"]
 
     @property
-    def job(self) -> Job:
+    def problem(self) -> Problem:
         """Mechanism, logs and filters."""
-        return self.solved.job
+        return self.solved.problem
 
     def true_values(self, truth: Mapping[str, float]) -> dict[str, float]:
         """True values of the parameters listed, where all that they hold are known."""
-        job = self.job
-        values = self.solved.data.values_of(referred_values(truth, job.reference, job.parameters))
+        problem = self.problem
+        values = self.solved.data.values_of(referred_values(truth, problem.reference, problem.parameters))
         known = {name: value for name, value in values.items() if value is not None}
-        return shown_values(known, job.reference)
+        return shown_values(known, problem.reference)
 
 
 def fit_logs(
@@ -78,7 +78,7 @@ def fit_logs(
     experiment: Experiment | None = None,
     progress: Progress | None = None,
     *,
-    symbols: Callable[[Job, Experiment], Symbols] | None = None,
+    symbols: Callable[[Problem, Experiment], Symbols] | None = None,
 ) -> Fitted:
     """Find parameters and their uncertainty.
 
@@ -101,20 +101,20 @@ def fit_logs(
     lengths = refined_lengths(mechanism, stage.logs, experiment, progress)
     logs = lengths.logs
     solved = solve_logs(mechanism, logs, experiment, progress, unloaded=unloaded)
-    job, data, experiment = solved.job, solved.data, solved.settled.experiment
+    problem, data, experiment = solved.problem, solved.data, solved.settled.experiment
     parts = estimate_parameters(
         data,
         solved.solution,
         essential=solved.reduced,
-        priors=referred_values(prior_values(job.mechanism), job.reference, job.parameters),
-        symbols={} if symbols is None else symbols(job, experiment),
+        priors=referred_values(prior_values(problem.mechanism), problem.reference, problem.parameters),
+        symbols={} if symbols is None else symbols(problem, experiment),
         settings=experiment.uncertainty,
     )
     parts = lengths.widened(with_rounding(parts, solved, experiment), data.S)
     if solved.settled.speeds is not None:
-        parts = solved.settled.speeds.widened(parts, job, data.S, solved.chi)
-    parts = with_mass(parts, job.reference, solved.seen.system)
-    parts = shown_parts(job, parts if unloaded is None else unloaded.widened(parts, solved))
+        parts = solved.settled.speeds.widened(parts, problem, data.S, solved.chi)
+    parts = with_mass(parts, problem.reference, solved.seen.system)
+    parts = shown_parts(problem, parts if unloaded is None else unloaded.widened(parts, solved))
     refined = _refined(solved, experiment, parts)
     chi = solved.chi if refined is None else np.asarray(data.S @ refined.chi + data.base.c)
     parts = stage.joined(parts if refined is None else refined_parts(parts, refined))
@@ -127,5 +127,5 @@ def _refined(solved: Solved, experiment: Experiment, parts: EstimateParts) -> Re
         return None
     data = solved.data
     solution = parts.solution
-    refined = refine if solved.job.reference is None else refine_free
-    return refined(solved.job, data.S, data.base.c, solution.chi, solution.covariance, experiment.refine)
+    refined = refine if solved.problem.reference is None else refine_free
+    return refined(solved.problem, data.S, data.base.c, solution.chi, solution.covariance, experiment.refine)

@@ -9,7 +9,9 @@ from dynid.base.base import BaseSet, base_set
 from dynid.base.grouping import Symbols
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
+from dynid.common.threads import single_threaded_blas
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.cable import cable_coordinates, without_cables
@@ -17,10 +19,8 @@ from dynid.mechanism.loop import DIRECTIONS, Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table
-from dynid.notices import Notice
 from dynid.projection.model import MODELS, Model
 from dynid.projection.projection import Directions, choose_rows
-from dynid.threads import single_threaded_blas
 
 # A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.
 _CLEAR_GAP = 1e6
@@ -132,9 +132,9 @@ class FreeScale:
 
 def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
     """The reference mass of a robot on which no effort acts, and names per unit of it."""
+    from dynid.cases.free_motion.reference_mass import referred
+    from dynid.cases.free_motion.unit_mass import shown_name, shown_unit
     from dynid.kinematics.locked_motion import locked_motion_of
-    from dynid.swinging.joined_mass import referred
-    from dynid.swinging.unit_mass import shown_name, shown_unit
 
     found = referred(robot, parameters, loads)
     reference, by_name = found.reference, {parameter.name: parameter for parameter in parameters}

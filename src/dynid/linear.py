@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.base import BaseSet, tie_regrouped
 from dynid.base.system import BaseSystem, base_system
+from dynid.common.arrays import Array
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import Solution
-from dynid.experiment import Experiment
+from dynid.experiment.experiment import Experiment
 from dynid.info import structural_base, tie_groups
-from dynid.job import Job, build_system
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.problem import Problem, build_system
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class LinearFit:
         chi: Standard parameters that give the same rows, shape (p,), SI.
     """
 
-    job: Job
+    problem: Problem
     data: BaseSystem
     solution: Solution
     chi: Float[Array, "p"]
@@ -36,11 +36,11 @@ class LinearFit:
     @property
     def values(self) -> dict[str, float]:
         """Standard name -> value."""
-        names = (parameter.name for parameter in self.job.parameters)
+        names = (parameter.name for parameter in self.problem.parameters)
         return dict(zip(names, self.chi.tolist(), strict=True))
 
 
-def linear_fit(job: Job, experiment: Experiment, base: BaseSet | None = None) -> LinearFit:
+def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = None) -> LinearFit:
     """Stream the logs of a job and solve by `wls`, whatever estimator comes after.
 
     Args:
@@ -48,19 +48,24 @@ def linear_fit(job: Job, experiment: Experiment, base: BaseSet | None = None) ->
         experiment: Its ties count.
         base: Structural base parameters where they are known already.
     """
-    data = base_system(build_system(job), base_of(job, experiment) if base is None else base)
+    data = base_system(build_system(problem), base_of(problem, experiment) if base is None else base)
     solution = estimator_named("wls")(data.system)
-    return LinearFit(job, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
+    return LinearFit(problem, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
 
 
-def base_of(job: Job, experiment: Experiment) -> BaseSet:
+def base_of(problem: Problem, experiment: Experiment) -> BaseSet:
     """Structural base parameters, with the ties asked for."""
     before = tie_names(experiment)
     base = structural_base(
-        job.mechanism, job.model, job.parameters, job.directions, ties=before, loads=job.loads
+        problem.mechanism,
+        problem.model,
+        problem.parameters,
+        problem.directions,
+        ties=before,
+        loads=problem.loads,
     )
     after = tie_names(experiment, "regrouped")
-    return tie_regrouped(base, tie_groups(job.mechanism, job.parameters, after)) if after else base
+    return tie_regrouped(base, tie_groups(problem.mechanism, problem.parameters, after)) if after else base
 
 
 def tie_names(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
@@ -75,7 +80,7 @@ def prior_values(mechanism: Mechanism) -> dict[str, float]:
     return {**inertial, **mechanism.prior}
 
 
-def with_mechanism(job: Job, mechanism: Mechanism, values: Mapping[str, float]) -> Job:
+def with_mechanism(problem: Problem, mechanism: Mechanism, values: Mapping[str, float]) -> Problem:
     """The same logs and filters with other drive terms or extra columns.
 
     Args:
@@ -84,9 +89,9 @@ def with_mechanism(job: Job, mechanism: Mechanism, values: Mapping[str, float]) 
         values: Standard parameters by name that foretell loads; those without a value count as zero.
     """
     parameters = parameter_table(mechanism)
-    foretold = vector(parameters, values)
-    other = replace(job, mechanism=mechanism, parameters=parameters, foretold=foretold)
-    return replace(other, sources=tuple(other.rows_along(source.motion) for source in job.sources))
+    load_parameters = vector(parameters, values)
+    other = replace(problem, mechanism=mechanism, parameters=parameters, load_parameters=load_parameters)
+    return replace(other, sources=tuple(other.rows_along(source.motion) for source in problem.sources))
 
 
 def vector(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Float[Array, "p"]:

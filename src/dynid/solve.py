@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.system import BaseSystem, base_system
+from dynid.cases.force_sensor.mounting import settle_sensor
+from dynid.cases.free_motion.unit_mass import named
+from dynid.common.arrays import Array
 from dynid.estimator.estimator import estimator_named, residual_norms
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.wls import group_factors
-from dynid.experiment import Experiment
-from dynid.job import Job, Progress, build_system, prepare
+from dynid.experiment.defaults import with_model_defaults
+from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of
+from dynid.log_pass import LogPass
 from dynid.mechanism.mechanism import Mechanism
-from dynid.model_defaults import with_model_defaults
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
+from dynid.problem import Problem, Progress, build_system, prepare
 from dynid.projection.model import model_for
 from dynid.projection.projection import System
-from dynid.second_pass import LogPass
-from dynid.settle import Settled, settle_friction
-from dynid.standardise import Realised, check_reduction, realise
+from dynid.realise import Realised, check_reduction, realise
 from dynid.statistics.covariance import blocks_of
 from dynid.statistics.essential import (
     EssentialRule,
@@ -35,11 +36,10 @@ from dynid.statistics.essential import (
     keep_parameters,
     restrict,
 )
-from dynid.swinging.unit_mass import named
-from dynid.wrist.stage import settle_sensor
+from dynid.unknowns.friction import Settled, settle_friction
 
 if TYPE_CHECKING:
-    from dynid.loads.unloaded import Unloaded
+    from dynid.unknowns.unloaded import Unloaded
 
 # Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
 # by its relative deviation: one known to be near zero is no weak one.
@@ -70,9 +70,9 @@ class Solved:
     chi: Float[Array, "p"]
 
     @property
-    def job(self) -> Job:
+    def problem(self) -> Problem:
         """Mechanism, logs and filters."""
-        return self.settled.job
+        return self.settled.problem
 
     @property
     def solution(self) -> Solution:
@@ -111,15 +111,15 @@ def solve_logs(
     check_reduction(experiment, estimator.constraint)
     settled = settle_friction(prepare(mechanism, logs, experiment, plans), experiment)
     settled = settle_sensor(settled, experiment)
-    job = settled.job
-    system = build_system(job, progress)
-    seen = named(base_system(system, base_of(job, experiment)), job.reference)
-    linear = estimator.linear(seen.system, LogPass(job, seen))
+    problem = settled.problem
+    system = build_system(problem, progress)
+    seen = named(base_system(system, base_of(problem, experiment)), problem.reference)
+    linear = estimator.linear(seen.system, LogPass(problem, seen))
     carried = None if unloaded is None else unloaded.carried(system, seen.S, linear.weights)
-    real = realise(job, experiment, seen, linear, estimator.constraint, carried)
+    real = realise(problem, experiment, seen, linear, estimator.constraint, carried)
     equations = real.solution.equations
     data = seen if equations is None else seen.with_equations(equations)
-    reduced = _reduced(experiment, data, real.solution, None if job.reference is None else _INFLUENCE)
+    reduced = _reduced(experiment, data, real.solution, None if problem.reference is None else _INFLUENCE)
     reduced = reduced and _judged_on(seen, reduced)
     chi = _standard_values(data, real.solution, reduced) if real.chi is None else real.chi
     return Solved(settled, system, seen, data, linear, real, reduced, chi)

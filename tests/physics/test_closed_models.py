@@ -13,13 +13,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import dynid.identification
 import dynid.info
-from dynid.errors import InputError
+import dynid.pipeline
+from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.identification import identify_logs
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.info import describe, variant
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.mechanism.inertia import SYMBOLS
@@ -27,7 +25,9 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import energy_row, tree_matrix
+from dynid.simulation.prescribed import simulate_log
 from tests.physics.test_closure import any_fix, closed_mechanism
 
 EXACT = {
@@ -40,7 +40,7 @@ EXACT = {
 @pytest.fixture(autouse=True)
 def no_symbols(monkeypatch) -> None:
     """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.identification):
+    for module in (dynid.info, dynid.pipeline):
         monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
 
 

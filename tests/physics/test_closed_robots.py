@@ -8,23 +8,23 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.identification
 import dynid.info
+import dynid.pipeline
 from dynid.base.base import base_set
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedMotion
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.identification import identify_logs
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.info import describe, known_columns, structural_base, variant
-from dynid.job import prepare
 from dynid.kinematics.tension import tension_directions
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.pipeline import identify_logs
+from dynid.problem import prepare
 from dynid.projection.model import MODELS
 from dynid.projection.structure import structural_factor
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
 
 # Exact rates, no filter and no mask: what is left is rounding.
 EXACT = {
@@ -38,7 +38,7 @@ D4 = 0.31025  # bars of the orthoglide, in [m]
 @pytest.fixture(autouse=True)
 def no_symbols(monkeypatch) -> None:
     """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.identification):
+    for module in (dynid.info, dynid.pipeline):
         monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
 
 
@@ -201,8 +201,8 @@ def test_no_internal_tension_changes_the_equations(model: str) -> None:
     strained = replace(log, tau=log.tau + 40.0 * Z[:, :, 0] * rng.normal(size=(len(log.t), 1)))
 
     def measured_sides(one):
-        job = prepare(robot, [one], Experiment(robot=robot, model=model, **EXACT))
-        source = job.sources[0]
+        problem = prepare(robot, [one], Experiment(robot=robot, model=model, **EXACT))
+        source = problem.sources[0]
         start, stop = source.pieces()[0]
         rows = [packed.copy() for _, packed, _ in source.rows(start, stop, stop - start)]
         return rows[0][source.layout.start[1:] - 1]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.first_pose import CLOSED

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynid import load_robot
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.mechanism.loop import FIXED_BY
 from dynid.regressor.regressor import tree_matrix

@@ -13,13 +13,13 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.elimination import eliminate
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.plant.control import Controller
-from dynid.plant.forward_plant import ForwardPlant
-from dynid.plant.forward_run import recorded_run
-from dynid.plant.settings import PlantSettings
 from dynid.projection.load import LoadModel
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.plant.control import Controller
+from dynid.simulation.plant.forward_plant import ForwardPlant
+from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_forward_random import swinging
 
 TERMS = """
@@ -59,7 +59,7 @@ start: {crank: 1.0, coupling: -0.5, rocker: 1.6}
 
 def test_one_sample_alone_is_one_of_many() -> None:
     from dynid.dynamics.kernels import accelerations
-    from dynid.kinematics.alone import alone
+    from dynid.kinematics.single_sample import alone
 
     robot = load_robot("dualv")
     free, masses = freedoms_of(robot), masses_of(robot, read_demo(demo_file("dualv"), robot).truth, ())

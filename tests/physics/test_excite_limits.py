@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.design.along import guided
 from dynid.excitation.closed import ClosedStates, random_closed
 from dynid.excitation.efforts import closed_efforts
 from dynid.excitation.optimal.closed_path import ClosedPath
@@ -17,13 +16,14 @@ from dynid.excitation.optimal.paths import TreePath
 from dynid.excitation.optimal.soft_bodies import Collisions, Workspace, nearest_points
 from dynid.excitation.optimal.soft_efforts import EffortLimits
 from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
-from dynid.excitation.simulate import inverse_efforts
+from dynid.excitation.platform_series import guided
 from dynid.info import structural_base
 from dynid.mechanism.capsule import Capsule
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS
-from dynid.virtual.truth import Truth, true_values
+from dynid.robots.truth import Truth, true_values
+from dynid.simulation.prescribed import inverse_efforts
 
 STEP = 1e-6
 

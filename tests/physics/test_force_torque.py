@@ -8,24 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.excitation.simulate_sensor import simulate_sensor_log
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.cases.force_sensor import compensation
+from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, unpack
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.sensor_mechanism import with_force_sensor
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs
 from dynid.projection.sensor import sensor_directions
 from dynid.projection.sensor_columns import SensorColumns
 from dynid.projection.sensor_motion import ImuFrames, SensorMotion, frame_motion
 from dynid.regressor.regressor import tree_matrix
+from dynid.simulation.simulate_sensor import simulate_sensor_log
 from dynid.statistics.estimate import Estimate
-from dynid.wrist import compensation
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
 EVERY = tuple(range(6))
@@ -77,7 +77,7 @@ def test_slopes_of_angles_are_finite_differences(samples, mounting: str, gravity
     x = np.random.default_rng(3).uniform(-0.7, 0.7, len(sensor.angles))
     chi = np.array([tool_values().get(p.name, 0.0) for p in parameters])
     turned = replace(robot, force_sensor=replace(sensor, at=tuple(x.tolist())))
-    columns = SensorColumns(turned, parameters, EVERY, foretold=chi)
+    columns = SensorColumns(turned, parameters, EVERY, load_parameters=chi)
     motion, h = motion_of(samples[1]), 1e-6
     for k, slope in enumerate(np.moveaxis(columns.slopes(motion), 2, 0)):
         step = h * np.eye(len(x))[k]

@@ -172,9 +172,9 @@ def _apart(robot, ends):
 @pytest.mark.parametrize("name", ["fivebar", "stewart"])
 def test_accelerations_equal_those_of_an_independent_plant(name: str) -> None:
     pytest.importorskip("mujoco")
-    from dynid.excitation.design import random_motion
-    from dynid.plant.mujoco_plant import run_plant
-    from dynid.plant.settings import PlantSettings
+    from dynid.excitation.random_motion import random_motion
+    from dynid.simulation.plant.mujoco_plant import run_plant
+    from dynid.simulation.plant.settings import PlantSettings
 
     robot = load_robot(name)
     truth = read_demo(demo_file(name), robot).truth

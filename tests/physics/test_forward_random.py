@@ -14,12 +14,12 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.loop import FIXED_BY
-from dynid.plant.control import Controller
-from dynid.plant.forward_plant import ForwardPlant
-from dynid.plant.forward_run import recorded_run
-from dynid.plant.reference import position_map
-from dynid.plant.settings import PlantSettings
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.plant.control import Controller
+from dynid.simulation.plant.forward_plant import ForwardPlant
+from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.reference import position_map
+from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_states, random_tree
 from tests.test_plant import truth_of
@@ -32,8 +32,8 @@ STEP = 1e-3
 @given(seed=st.integers(0, 10_000), bodies=st.integers(1, 6))
 def test_a_step_of_a_tree_is_that_of_mujoco(seed: int, bodies: int) -> None:
     pytest.importorskip("mujoco")
-    from dynid.plant.mujoco_model import mujoco_model
-    from dynid.plant.stepper import Stepper
+    from dynid.simulation.plant.mujoco_model import mujoco_model
+    from dynid.simulation.plant.stepper import Stepper
 
     rng = np.random.default_rng(seed)
     robot = random_tree(rng, bodies, drive=("Ia",))

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from dynid import load_robot
-from dynid.errors import InputError
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import inverse_efforts, parameter_vector, simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.fitted import fit_logs
-from dynid.identification import identify_logs, validate_result
 from dynid.info import describe, variant
-from dynid.job import prepare
 from dynid.kinematics.tension import motor_jacobian
 from dynid.linear import linear_fit
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs, validate_result
+from dynid.problem import prepare
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.solve import solve_logs
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.method import UncertaintySettings
-from dynid.stribeck import search_speeds
+from dynid.unknowns.stribeck import search_speeds
 from tests.oracle import pinocchio_regressor
 
 TERMS = ("Fv", "Fs", "Fr", "Fl", "Fk")
@@ -162,10 +162,12 @@ def test_power_and_energy_of_the_new_terms_agree() -> None:
     log = simulate_log(robot, chi, motion, rate=1000.0, duration=2.0, velocity=True)
 
     def rows(model: str, start: int, stop: int):
-        job = prepare(robot, [log], Experiment(robot=robot, model=model, **EXACT)).foretelling(chi)
-        _, packed, _ = next(iter(job.sources[0].rows(start, stop, stop - start)))
-        W = job.sources[0].layout.dense(packed, len(chi))
-        return W, packed[job.sources[0].layout.start[1:] - 1].T
+        problem = prepare(robot, [log], Experiment(robot=robot, model=model, **EXACT)).with_load_parameters(
+            chi
+        )
+        _, packed, _ = next(iter(problem.sources[0].rows(start, stop, stop - start)))
+        W = problem.sources[0].layout.dense(packed, len(chi))
+        return W, packed[problem.sources[0].layout.start[1:] - 1].T
 
     inverse, tau = rows("inverse", 300, 701)
     power, _ = rows("power", 300, 701)

@@ -11,19 +11,19 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
+from dynid.common.errors import InputError
 from dynid.dynamics.freedoms import freedoms_of
-from dynid.errors import InputError
-from dynid.excitation.design import random_motion
+from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.friction import speed_map
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.plant.forward_run import run_forward
-from dynid.plant.mujoco_plant import run_plant
-from dynid.plant.settings import PlantSettings
 from dynid.projection.load import LoadModel
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.plant.forward_run import run_forward
+from dynid.simulation.plant.mujoco_plant import run_plant
+from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_friction import geared, with_friction
 
 TERMS = ("Ia", "Fv", "Fs", "Fl")

@@ -15,7 +15,7 @@ from dynid.kinematics.closure import Closure
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.mjcf import load_mjcf
+from dynid.mechanism.mjcf.mjcf import load_mjcf
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
 from tests.random_mechanisms import random_states

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dynid import load_robot
-from dynid.excitation.design import random_motion
-from dynid.excitation.simulate import parameter_vector, simulate_log
-from dynid.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.info import variant
-from dynid.job import prepare
 from dynid.mechanism.parameters import parameter_table
+from dynid.problem import prepare
+from dynid.simulation.prescribed import parameter_vector, simulate_log
 
 EXACT = {
     "filter": FilterSettings(kind="none", velocity="measured", decimate=1),

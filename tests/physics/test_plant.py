@@ -11,20 +11,20 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.identification
+import dynid.pipeline
 from dynid.excitation.closed import closed_states, places
-from dynid.excitation.design import random_motion
 from dynid.excitation.measured import measured_motion
-from dynid.excitation.simulate import inverse_efforts, parameter_vector
-from dynid.experiment import Experiment
-from dynid.identification import identify_logs
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
-from dynid.plant.mujoco_plant import plant_log, release, run_plant
-from dynid.plant.run import PlantRun
-from dynid.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
+from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import Demo, demo_file, read_demo
+from dynid.simulation.plant.mujoco_plant import plant_log, release, run_plant
+from dynid.simulation.plant.run import PlantRun
+from dynid.simulation.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
+from dynid.simulation.prescribed import inverse_efforts, parameter_vector
 
 pytest.importorskip("mujoco")
 
@@ -126,7 +126,7 @@ def test_loops_too_stiff_for_their_steps_cost_accuracy() -> None:
 @pytest.mark.parametrize("name", CLOSED)
 def test_identification_recovers_what_the_plant_is_made_of(name: str, monkeypatch) -> None:
     # Symbols in groupings take most of the time, and nothing here reads them.
-    monkeypatch.setattr(dynid.identification, "grouping_symbols", lambda *_, **__: {})
+    monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
     robot, truth = robot_of(name), demo_of(name).truth
     log = plant_log(robot, run_of(name))
     assert log.dq is None  # dynid filters and differentiates the positions itself

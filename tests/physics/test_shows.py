@@ -40,7 +40,7 @@ def test_dualv_payload_by_power_and_tighter_by_efforts_of_the_freedoms() -> None
 @pytest.fixture(scope="module")
 def dualv_folder(tmp_path_factory) -> Path:
     """The experiment files of the example, with the first three seconds of its logs."""
-    from dynid.excitation.write import write_log
+    from dynid.simulation.write import write_log
 
     folder = tmp_path_factory.mktemp("dualv")
     demo = script("benchmarks/studies/dualv.py").runs(6)
@@ -59,11 +59,11 @@ def test_dualv_cases_run_from_their_files(
     dualv_folder: Path, case: str, n_base: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case 1 leaves every proximal link its own value, case 2 has one for all."""
-    import dynid.identification
-    from dynid.experiment import read_experiment
+    import dynid.pipeline
+    from dynid.experiment.experiment import read_experiment
 
-    monkeypatch.setattr(dynid.identification, "grouping_symbols", lambda *_, **__: {})
-    estimate = dynid.identification.run_experiment(read_experiment(dualv_folder / f"{case}.yaml"))
+    monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
+    estimate = dynid.pipeline.run_experiment(read_experiment(dualv_folder / f"{case}.yaml"))
     assert len(estimate.parameters) == n_base
     found = {one.name: one for one in estimate.parameters}
     assert ("ZZ_proximal2_R" in found) == (case == "case1")

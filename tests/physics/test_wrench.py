@@ -8,9 +8,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.excitation.simulate import inverse_efforts
-from dynid.excitation.wrench_table import UniformAcceleration, wrench_table
-from dynid.identification import identify
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.attitude import rotation_of
@@ -22,9 +19,12 @@ from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
+from dynid.pipeline import identify
 from dynid.projection.wrench import WrenchRows, wrench_directions
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import inverse_efforts
+from dynid.simulation.wrench_table import UniformAcceleration, wrench_table
 from tests.oracle import pinocchio_model, pinocchio_velocity
 from tests.random_mechanisms import MOVING, random_inertias, random_states, random_tree
 

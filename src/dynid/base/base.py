@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
 from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, independent_columns
 from dynid.base.ties import Tying, tying
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.parameters import Parameter
-from dynid.notices import Notice
 from dynid.projection.factor import Factor
 
 

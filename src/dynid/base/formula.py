@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 _HOLDS = 1e-8  # relative; structural factors give coefficients to about 1e-12
 _INTEGER = 1e-5  # exponents and fractions are this near to their values before they are tested

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 STRUCTURAL_RTOL = 1e-8  # rounding leaves 1e-15..1e-12 of a dependent column, geometry far more than 1e-6
 DATA_RTOL = 1e-7

@@ -14,10 +14,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
 from dynid.base.formula import Samples, find_formula
 from dynid.base.grouping import coefficient_text
-from dynid.errors import DynidError
+from dynid.common.arrays import Array
+from dynid.common.errors import DynidError
 
 Coefficients = Mapping[tuple[str, str], float]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
 from dynid.base.base import BaseSet, regrouped_name, relations, undecided
 from dynid.base.grouping import Symbols, grouping_text
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
 from dynid.base.words import invisible, listed
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.parameters import Parameter
-from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
 

@@ -13,7 +13,7 @@ import click
 from dynid.commands.shared import interruptible, refuse_given, shown
 
 if TYPE_CHECKING:
-    from dynid.design.free import FreeExciteSettings
+    from dynid.excitation.free import FreeExciteSettings
 
 _OF_SERIES = (
     *("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
@@ -108,7 +108,7 @@ def excite(
         raise click.UsageError(f"--sigma belongs to the criterion 'sigma', not to '{asked}'")
     if swings_freely(load_robot(robot)):
         refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
-        from dynid.design.free import FreeExciteSettings
+        from dynid.excitation.free import FreeExciteSettings
         from dynid.excitation.free_set import FreeSetSettings
 
         search = FreeSetSettings(count=motions)
@@ -116,9 +116,9 @@ def excite(
         _free(robot, folder, free, count)
         return
     refuse_given(("motions",), "a robot that is driven; --starts and --period do")
-    from dynid.design.excite import excite as run
-    from dynid.design.files import FILES, excitation_files, summary
-    from dynid.design.plan import ExciteSettings
+    from dynid.excitation.excite import excite as run
+    from dynid.excitation.files import FILES, excitation_files, summary
+    from dynid.excitation.plan import ExciteSettings
     from dynid.report.console import standard_console
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
@@ -159,8 +159,8 @@ def excite(
 
 def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> None:
     """A set of free motions on locked cables."""
-    from dynid.design.free import excite_free
-    from dynid.design.free_files import FREE_FILES, free_files, free_summary
+    from dynid.excitation.free import excite_free
+    from dynid.excitation.free_files import FREE_FILES, free_files, free_summary
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
 
@@ -181,7 +181,7 @@ def _journal(folder: Path) -> Path:
 @contextlib.contextmanager
 def _resumable(journal: Path, starts: int) -> Iterator[None]:
     """Ctrl-C keeps what is done, and says how to go on."""
-    from dynid.errors import InterruptedRun
+    from dynid.common.errors import InterruptedRun
 
     try:
         with interruptible():

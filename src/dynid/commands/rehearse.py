@@ -47,15 +47,15 @@ def rehearse(
     The logs of EXPERIMENT may be recorded logs, trajectories (as `dynid excite` writes them), or files that
     do not exist yet: then random motions stand in. Killed, it goes on where it was when started again.
     """
-    from dynid.experimentfile import load_experiment
+    from dynid.experiment.file import load_experiment
     from dynid.mechanism.load import load_robot
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.progress import ProgressBar
     from dynid.report.rehearsal_file import FILES, rehearsal_files
     from dynid.report.rehearsal_text import print_rehearsal
-    from dynid.virtual.rehearsal import RehearsalPlan
-    from dynid.virtual.rehearsal import rehearse as run
-    from dynid.virtual.simulation_file import default_simulation, read_simulation, with_flags
+    from dynid.simulation.rehearsal import RehearsalPlan
+    from dynid.simulation.rehearsal import rehearse as run
+    from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
 
     asked = load_experiment(experiment, need_logs=False)
     mechanism = load_robot(asked.robot)

@@ -50,11 +50,11 @@ def simulate(
     from dynid.mechanism.load import load_robot
     from dynid.report.console import standard_console
     from dynid.report.tables import plain_table, print_warnings, verbatim
-    from dynid.virtual.files import check_target, described, write_simulated
-    from dynid.virtual.free import simulate_free, write_free
-    from dynid.virtual.simulation import simulate as run
-    from dynid.virtual.simulation_file import default_simulation, read_simulation, with_flags
-    from dynid.virtual.table import simulate_table, write_table
+    from dynid.simulation.files import check_target, described, write_simulated
+    from dynid.simulation.free_motion import simulate_free, write_free
+    from dynid.simulation.simulation import simulate as run
+    from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
+    from dynid.simulation.table import simulate_table, write_table
 
     target = check_target(out or Path(f"{Path(robot).stem}.csv"), (robot, motion, truth, config))
     mechanism = load_robot(robot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.compiled import summing
+from dynid.common.compiled import summing
 
 
 @summing

@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter
 from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.model import PackedRows

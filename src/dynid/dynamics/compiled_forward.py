@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.dynamics.freedoms import Freedoms, OrthonormalFreedoms
 from dynid.kinematics.closure import Tables
 from dynid.kinematics.tree import tree_of

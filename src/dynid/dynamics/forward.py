@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Inexact, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.dynamics.compiled_forward import Accelerations, compiled_accelerations
 from dynid.dynamics.freedoms import Freedoms, freedoms_of, position_rates
-from dynid.errors import NoResultError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.layout import tree_regressor

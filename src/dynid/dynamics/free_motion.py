@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
 from dynid.dynamics.integrate import unit_quaternions
 from dynid.dynamics.locked import LockedCables, Values
 from dynid.dynamics.multistep import adams
-from dynid.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 
 _RUN_AWAY = 1e3  # m, rad or per second: no platform on cables

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner, kernel
+from dynid.common.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
-from dynid.kinematics.lanes import LANES
 from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise, substitute, tangents
+from dynid.kinematics.tile import LANES
 
 
 @inner

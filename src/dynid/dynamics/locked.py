@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, OrthonormalFreedoms
-from dynid.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.closure import moved
 from dynid.mechanism.cable import driven_cables, locked

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.dynamics.statics import Equilibrium, reduced_modes
-from dynid.errors import NoResultError
 
 _SHOWN = 0.1  # of the largest entry of a shape: what is said of it in words
 

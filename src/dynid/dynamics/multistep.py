@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 ORDER = 9  # of the predictor: on an oscillation with omega h = 0.2 some 1e-9 a radian are lost
 _SWEEPS = 60

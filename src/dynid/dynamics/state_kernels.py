@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner
+from dynid.common.compiled import inner
 from dynid.kinematics.closure_kernels import closure_tile, gather
 from dynid.kinematics.kernels import pose_states
-from dynid.kinematics.lanes import LANES
 from dynid.kinematics.newton_kernels import move_tile, normalise
 from dynid.kinematics.step_kernels import add_along, clear, copy, factorise, substitute, tangents
+from dynid.kinematics.tile import LANES
 
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
 _PATIENCE = 8

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.locked import LockedCables
-from dynid.errors import InputError, NoResultError
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import same_pose

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 _DEPTH = 8
 _GROWTH = 3.0  # a step so much larger than the smallest so far is no progress

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
 
 DISTANCES = ("entropic", "euclidean")
 TOTAL = "total"

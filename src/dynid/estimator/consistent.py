@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.estimator.consistency import TOTAL, Consistency
 from dynid.estimator.posterior import at_bound, at_edge, data_share, pull, told_alone
 from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Found, Program, packed

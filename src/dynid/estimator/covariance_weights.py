@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.rework import Reworked
-from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.row_access import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 from dynid.estimator.wls import Solver, Weighting, Weights, fitted, smallest_sigmas, unit_weights
-from dynid.notices import Notice
 from dynid.projection.projection import System
 
 _SMALLEST_CORRELATION = 1e-6  # eigenvalue of the correlations: what lies below is rounding

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.covariance_weights import Whitened
 from dynid.estimator.forgetting import Forgetting
@@ -26,7 +27,7 @@ from dynid.estimator.ols import LeastSquares, conditions, least_squares
 from dynid.estimator.physical import constrain
 from dynid.estimator.rework import Rework, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
-from dynid.estimator.second_pass import SecondPass
+from dynid.estimator.row_access import SecondPass
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.tls import PlainTotal
 from dynid.estimator.wls import (
@@ -38,7 +39,6 @@ from dynid.estimator.wls import (
     unit_weights,
     weighted,
 )
-from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
@@ -69,7 +69,7 @@ class Estimator:
     def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
         """The linear solution, moved to real bodies where the estimator asks for them.
 
-        A system on its own knows no priors: see `dynid.standardise` for a robot's.
+        A system on its own knows no priors: see `dynid.realise` for a robot's.
         """
         linear = self.linear(system, again)
         return linear if self.constraint is None else constrain(system, linear, self.constraint)

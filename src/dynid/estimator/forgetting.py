@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.history import ChangeFound
 from dynid.estimator.recorder import Recorder
 from dynid.estimator.recursive import RecursiveEstimator
 from dynid.estimator.rework import Reworked
-from dynid.estimator.second_pass import SecondPass
+from dynid.estimator.row_access import SecondPass
 from dynid.estimator.wls import Solver, Weighting, fitted
-from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
 

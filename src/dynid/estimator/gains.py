@@ -23,9 +23,9 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
 from dynid.base.rank import independent_columns
-from dynid.errors import NoResultError
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED, Solution, check_system

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.estimator.rework import Reworked
-from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.row_access import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 from dynid.estimator.total import TotalLeastSquares, corrected, total_least_squares
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas, weighted
-from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import System
 

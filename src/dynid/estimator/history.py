@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 # Jumps of fewer deviations are not told from chance where some tens of parameters are looked at.
 SIGNIFICANT = 5.0

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, NoResultError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.estimator.rework import Reworked, mapped_columns
-from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.row_access import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, group_factors, weighted
-from dynid.notices import Notice
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
-from dynid.errors import NoResultError
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.projection.factor import Factor
 
 # Below this part of the largest pivot a unit column holds no digit at all.

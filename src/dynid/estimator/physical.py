@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent, nearest_consistent
 from dynid.estimator.rework import mapped_columns
@@ -19,7 +20,6 @@ from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, StandardSpace
 from dynid.mechanism.inertia import is_physical
-from dynid.notices import Notice
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
 

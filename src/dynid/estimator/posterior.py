@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.semidefinite import packed
 from dynid.estimator.standard_space import Pencil, Variables

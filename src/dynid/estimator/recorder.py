@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.rank import independent_columns
-from dynid.errors import NoResultError
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.estimator.history import ChangeFound, History, Jump, surest_first
 from dynid.estimator.ols import least_squares
 from dynid.estimator.recursive import RecursiveEstimator

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, NoResultError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.ols import LeastSquares, least_squares
 from dynid.estimator.solution import check_factor
 from dynid.projection.factor import Factor, factor_rows, triangle

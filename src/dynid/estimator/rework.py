@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.estimator.history import History
-from dynid.estimator.second_pass import SecondPass
+from dynid.estimator.row_access import SecondPass
 from dynid.estimator.wls import Solver, Weighting, Weights
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor

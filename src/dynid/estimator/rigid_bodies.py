@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.estimator.consistency import TOTAL
 from dynid.mechanism.inertia import SYMBOLS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.acceleration import Acceleration
 from dynid.estimator.rework import Reworked
-from dynid.estimator.second_pass import SecondPass, needed
+from dynid.estimator.row_access import SecondPass, needed
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas
-from dynid.notices import Notice
 from dynid.projection.projection import System
 
 _NORMAL_MAD = 1.4826022185056018  # deviation over median |x| of the normal distribution

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.estimator.history import History
-from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.estimator.rigid_bodies import RigidBody
 from dynid.mechanism.inertia import pseudo_inertia
 from dynid.mechanism.parameters import Parameter

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.estimator.rework import Reworked, mapped_columns
-from dynid.estimator.second_pass import SecondPass
+from dynid.estimator.row_access import SecondPass
 from dynid.estimator.total import corrected, total_least_squares
 from dynid.estimator.wls import Solver, Weighting, fitted, weighted
 from dynid.projection.factor import Factor

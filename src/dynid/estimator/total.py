@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import NoResultError
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.estimator.ols import column_scale
 from dynid.projection.factor import triangle
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.ols import LeastSquares
 from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
-from dynid.notices import Notice
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
 

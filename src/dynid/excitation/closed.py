@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
 from dynid.base.rank import independent_columns
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.measured import measured_motion
 from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
@@ -285,8 +285,8 @@ def can_be_done(
             return False
     scalar = [name for name in robot.coordinates if name in robot.positions]
     at_v, at_q = places(robot, scalar), [robot.positions.index(name) for name in scalar]
-    foretold = 0.5 * (t[1] - t[0]) * (dq[1:] + dq[:-1])[:, at_v]
-    if np.abs(np.diff(q[:, at_q], axis=0) - foretold).max() > _MOST_JUMP:
+    predicted = 0.5 * (t[1] - t[0]) * (dq[1:] + dq[:-1])[:, at_v]
+    if np.abs(np.diff(q[:, at_q], axis=0) - predicted).max() > _MOST_JUMP:
         return False
     return _within(robot, q, dq, ddq, margin)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedStates
 from dynid.excitation.ranking import symmetric_range
 from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions

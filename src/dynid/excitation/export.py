@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.entry import Entry, root_entry
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.entry import Entry, root_entry
+from dynid.common.errors import InputError, nearest
+from dynid.common.strict_yaml import BYTE_LIMIT, read_yaml
 from dynid.report.output import write_file
-from dynid.strict_yaml import BYTE_LIMIT, read_yaml
 
 SCHEMA = "dynid.trajectory/1"
 ROS_TYPE = "trajectory_msgs/msg/JointTrajectory"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.report.figures.figure import BLUE, ORANGE, axis, figure, packed, plot_text
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import FreeMotions
-from dynid.errors import InputError
 from dynid.excitation.ranking import symmetric_range
 from dynid.mechanism.mechanism import Mechanism
 

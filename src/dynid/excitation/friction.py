@@ -16,8 +16,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.mechanism.friction import STRIBECK_SPEED, speed_map
 from dynid.mechanism.mechanism import Mechanism
 

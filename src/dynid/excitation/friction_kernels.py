@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner, kernel
+from dynid.common.compiled import inner, kernel
 
 _TINY = 1e-300
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.sensors import sensors_of
 from dynid.kinematics.tree import times_pure
 from dynid.mechanism.mechanism import Mechanism

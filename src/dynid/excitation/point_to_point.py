@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Inexact
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.excitation.closed import (
     ClosedMotion,
     can_be_done,
@@ -25,8 +25,8 @@ from dynid.excitation.closed import (
     joint_bounds,
     places,
 )
-from dynid.excitation.design import check_joints, regressor_condition, robot_limits
 from dynid.excitation.fourier import Limits
+from dynid.excitation.random_motion import check_joints, regressor_condition, robot_limits
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import Mechanism
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 # Few rows are enough to compare motions, and keep the linear algebra below the size at which BLAS starts
 # threads (which on a busy machine cost more than they give).

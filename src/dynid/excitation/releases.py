@@ -17,10 +17,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
-from dynid.errors import NoResultError
 from dynid.excitation.free_limits import FreeLimits
 from dynid.kinematics.closure import moved
 from dynid.kinematics.locked_motion import AUTO, locked_motion_of

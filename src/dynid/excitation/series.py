@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 
 @runtime_checkable

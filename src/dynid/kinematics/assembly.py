@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.elimination import best_coordinates, eliminate
+from dynid.kinematics.factorised import Split, least_squares, split
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose
 from dynid.kinematics.sensors import Sensors, sensors_of
-from dynid.kinematics.split import Split, least_squares, split
 from dynid.kinematics.tracking import Tracker
 from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism

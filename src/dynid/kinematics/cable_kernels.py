@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner
+from dynid.common.compiled import inner
 
 _LEAST = 1e-12  # of a squared length: below it, singular
 

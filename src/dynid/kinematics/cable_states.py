@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.cable_shape import CableShape, shape_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import BASE, Mechanism
-from dynid.notices import Notice
 
 _NEAR = 1e-3  # of a cable's length: nearer to its swivel axis, a pulley turns faster than it is followed
 

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float, Inexact
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame

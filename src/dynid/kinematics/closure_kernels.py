@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inlined, inner, kernel
+from dynid.common.compiled import inlined, inner, kernel
 from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
 from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
-from dynid.kinematics.lanes import LANES
+from dynid.kinematics.tile import LANES
 
 
 @inner

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 # A pivot may be so much smaller than the largest number of its column: fewer operations pay for
 # a digit, because Newton steps correct themselves.

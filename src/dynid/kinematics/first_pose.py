@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism

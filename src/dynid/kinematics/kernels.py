@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inlined, inner, kernel
-from dynid.kinematics.lanes import LANES
+from dynid.common.compiled import inlined, inner, kernel
+from dynid.kinematics.tile import LANES
 from dynid.kinematics.trigonometry import cos_sin
 
 # Fields of a link's state, base frame: R (9, by rows), p, v, w (angular), a (minus gravity), dw.

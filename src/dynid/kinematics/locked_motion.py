@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.elimination import best_coordinates
 from dynid.mechanism.cable import cable_coordinates, driven_cables

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner, kernel
+from dynid.common.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import closure_tile, gather
 from dynid.kinematics.kernels import LINK, pose_states
-from dynid.kinematics.lanes import LANES
 from dynid.kinematics.step_kernels import (
     add_along,
     clear,
@@ -23,6 +22,7 @@ from dynid.kinematics.step_kernels import (
     substitute,
     tangents,
 )
+from dynid.kinematics.tile import LANES
 
 _MOST_STEP = 0.5
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding

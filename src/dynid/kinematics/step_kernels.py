@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner
+from dynid.common.compiled import inner
 from dynid.kinematics.elimination import INVERT, SCALE
-from dynid.kinematics.lanes import LANES
+from dynid.kinematics.tile import LANES
 
 
 @inner

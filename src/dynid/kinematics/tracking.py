@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.elimination import Elimination
-from dynid.kinematics.lanes import LANES
 from dynid.kinematics.sensors import Sensors
+from dynid.kinematics.tile import LANES
 
 _HOMOTOPY = 24
 _PATIENCE = 10  # Newton steps a sample at most; more than one or two only after a jump

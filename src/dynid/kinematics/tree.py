@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Float, Inexact, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.frame import Frame, align_z, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism

@@ -15,7 +15,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from dynid.kinematics.lanes import LANES
+from dynid.kinematics.tile import LANES
 
 # pi/2 in three parts of which the first two have 32 bits: n times each is exact up to n = 2^20.
 _HALF_PI = Fraction("1.5707963267948966192313216916397514420985846996875529104874722961")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

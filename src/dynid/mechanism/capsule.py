@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.entry import Entry
-from dynid.errors import nearest
-from dynid.mechanism.scope import Scope
+from dynid.common.arrays import Array
+from dynid.common.entry import Entry
+from dynid.common.errors import nearest
+from dynid.mechanism.robot_file.scope import Scope
 
 _KEYS = ("from", "to", "radius")
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 
 LENGTH_LIMIT = 10_000
 SIGNALS = ("q", "dq", "ddq")

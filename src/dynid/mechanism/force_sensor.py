@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Inexact
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.mechanism import BASE
 

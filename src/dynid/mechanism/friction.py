@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
 
 # rad/s or m/s: where nothing is known of a Stribeck speed (a search sets it).

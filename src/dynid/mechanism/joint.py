@@ -19,7 +19,7 @@ from enum import StrEnum
 
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.frame import Frame, identity_frame
 
 

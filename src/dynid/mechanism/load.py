@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism
@@ -25,7 +25,7 @@ _REMEDIES = {
 def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     """The mechanism of a built-in name, a .yaml robot file, a URDF or an MJCF; a Mechanism passes through."""
     from dynid.mechanism.mechanism import Mechanism
-    from dynid.mechanism.robotfile import load_robotfile
+    from dynid.mechanism.robot_file.robot_file import load_robotfile
     from dynid.mechanism.source import SUFFIXES, load_source
 
     if isinstance(robot, Mechanism):

@@ -13,13 +13,13 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from dynid.entry import Entry
-from dynid.mechanism.drive_reader import is_none
+from dynid.common.entry import Entry
 from dynid.mechanism.expression import parse
 from dynid.mechanism.frame import identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop
-from dynid.mechanism.measured_reader import measured_joints
+from dynid.mechanism.robot_file.drives import is_none
+from dynid.mechanism.robot_file.measured import measured_joints
 
 _KINDS = {FIXED_BY[kind]: kind for kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)}
 

@@ -15,7 +15,7 @@ from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.measured_pose import POSE, TURNS, MeasuredPose
 from dynid.mechanism.mechanism import BASE, Mechanism
-from dynid.mechanism.mjcf_pose import axis_rotation
+from dynid.mechanism.mjcf.pose import axis_rotation
 
 
 def chain_starts(mechanism: Mechanism, start: Mapping[str, float]) -> dict[str, float]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import Joint
 from dynid.mechanism.loop import Loop
 from dynid.mechanism.measured_pose import MeasuredPose
-from dynid.notices import Notice
 
 if TYPE_CHECKING:
     from dynid.mechanism.capsule import Capsule
@@ -163,7 +163,7 @@ class Mechanism:
     force_sensor: ForceSensor | None = None
 
     def __post_init__(self) -> None:
-        from dynid.mechanism.fitting import check_parts  # which reads names of this module
+        from dynid.mechanism.validate import check_parts  # which reads names of this module
 
         check_parts(self)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism
-from dynid.mechanism.scope import Scope
+from dynid.mechanism.robot_file.scope import Scope
 
 URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
 GRAVITY = (0.0, 0.0, -9.81)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.mjcf import build_mjcf, mjcf_parts
-from dynid.mechanism.mjcf_tree import MjcfModel, mjcf_model
+from dynid.mechanism.mjcf.mjcf import build_mjcf, mjcf_parts
+from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
 from dynid.mechanism.parts import Parts
-from dynid.mechanism.scope import Scope
-from dynid.mechanism.urdf import build_urdf, urdf_parts
-from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
+from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.urdf.tree import LINK_LIMIT, UrdfModel, urdf_model
+from dynid.mechanism.urdf.urdf import build_urdf, urdf_parts
 from dynid.mechanism.xml_elements import read_elements
-from dynid.strict_yaml import BYTE_LIMIT, PathLike
 
 Source = UrdfModel | MjcfModel
 SUFFIXES = (".urdf", ".xml", ".mjcf")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 
 DEPTH_LIMIT = 100
 _CHUNK = 1 << 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.notices import Notice
 
 CONVENTIONS = tuple(ANGLE_ORDERS)
 _LOST = 0.1  # length of a quaternion: trackers that lose sight write zeros

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.motion.consistency import check_velocity
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
 from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, spectrum
-from dynid.notices import Notice
 
 
 def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
 from dynid.motion.faults import signal_faults
 from dynid.motion.record import Record
 from dynid.motion.resample import METHOD, continuous, resample
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
-from dynid.notices import Notice
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
 _BLIND_STEPS = 5.0  # a gap longer than so many steps splits when no cutoff is known

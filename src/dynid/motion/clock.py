@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.motion.record import Record
-from dynid.notices import Notice
 
 JUMP_STEPS = 10.0  # a step so many times the median is a jump of the clock, whatever the cutoff
 _SLOWEST, _FASTEST = 1.0, 1e5  # Hz

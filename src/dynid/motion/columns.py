@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.settings import ColumnMap
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.motion.sniff import Dialect, decode, is_number, sniff, split
 from dynid.motion.table import Table, check_names
-from dynid.notices import Notice
 
 _SAMPLE_CHARACTERS = 1 << 16
 

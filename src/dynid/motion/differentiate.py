@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
 from dynid.motion.settings import DERIVATIVES
 

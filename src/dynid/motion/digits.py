@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 _MOST = 16  # figures of a float64
 _RTOL = 4e-15  # what a power of ten and a product leave of a printed number

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.mechanism.attitude import rotation_of
 from dynid.motion.choose import longest
 from dynid.motion.log import Log

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.motion.record import Record
-from dynid.notices import Notice
 
 _HALF = 5  # samples on either side
 _SPIKE = 10.0  # Gaussian noise does not reach this in a million samples, a contact is no single sample

@@ -12,8 +12,8 @@ from math import ceil, log
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.motion.settings import FILTERS
 
 _FORGOTTEN = 1e-14  # what is left of a chunk's start-up transient: below rounding of q

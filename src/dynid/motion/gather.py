@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_lengths, quaternion
 from dynid.motion.columns import ANGLES, Slot, quaternion_starts
@@ -17,7 +18,6 @@ from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap
 from dynid.motion.table import Table
 from dynid.motion.units import factor
-from dynid.notices import Notice
 
 _LARGEST = 1e100  # no quantity of a robot; some recorders write 1e308 for what is missing
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
-from dynid.notices import Notice
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_order
@@ -27,7 +28,6 @@ from dynid.motion.parquet_file import read_parquet
 from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import Table
-from dynid.notices import Notice
 
 READERS: dict[str, Callable[[Path, bool], Table]] = {
     ".csv": read_csv,

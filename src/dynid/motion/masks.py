@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 
 def near_reversal(dq: Float[Array, "n m"], speed: Float[Array, "m"], around: int) -> Bool[Array, "n m"]:

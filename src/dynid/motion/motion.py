@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.motion.differentiate import differentiate, reach
 from dynid.motion.filters import LowPass, low_pass
 from dynid.motion.log import Log

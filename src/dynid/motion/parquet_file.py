@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.motion.table import Table, check_names
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
@@ -25,7 +26,6 @@ from dynid.motion.filters import check_cutoff, samples
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.motion.spectrum import spectrum
-from dynid.notices import Notice
 
 _DEFAULT_DERIVATIVE = "central7"
 _ROWS_PER_CUTOFF = 4.0  # kept rows a second, in cutoffs

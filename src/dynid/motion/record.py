@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

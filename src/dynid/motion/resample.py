@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.motion.record import Record
-from dynid.notices import Notice
 
 METHOD = "positions and velocities by cubic spline, efforts linearly"
 

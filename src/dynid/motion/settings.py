@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
 
 FILTERS = ("butterworth", "fir", "none")
 DERIVATIVES = ("central3", "central5", "central7", "spline")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
 _SAMPLE_LINES = 40

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from jaxtyping import Shaped
 
-from dynid.arrays import Array
-from dynid.errors import InputError
-from dynid.notices import Notice
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 
 
 @dataclass(frozen=True, eq=False)

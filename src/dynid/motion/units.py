@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi
 
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
 
 _DEGREE = pi / 180.0
 _TURN = 2.0 * pi

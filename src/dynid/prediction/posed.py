@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of

@@ -13,22 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
-from dynid.experiment import Experiment
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.common.threads import single_threaded_blas
+from dynid.experiment.experiment import Experiment
 from dynid.info import variant
 from dynid.kinematics.tension import redundancy
-from dynid.loads.unloaded import unloaded_model
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
-from dynid.notices import Notice
 from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
 from dynid.projection.model import model_named
 from dynid.projection.projection import choose_rows
 from dynid.statistics.effort_prediction import Efforts, efforts_along
 from dynid.statistics.estimate import Estimate
-from dynid.threads import single_threaded_blas
+from dynid.unknowns.unloaded import unloaded_model
 
 __all__ = ["EffortPrediction", "PoseTrajectory", "predict_efforts"]
 

@@ -15,23 +15,23 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.ties import tying
-from dynid.errors import InputError
-from dynid.experiment import Experiment
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.provenance import check_robot, check_unloaded, recorded_loads
+from dynid.experiment.recorded import experiment_of
 from dynid.info import known_columns, structural_base, tie_groups
-from dynid.job import as_asked
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
+from dynid.problem import as_asked
 from dynid.projection.model import Model
 from dynid.projection.projection import Directions
-from dynid.provenance import check_robot, check_unloaded, recorded_loads
-from dynid.recorded import experiment_of
-from dynid.scale.gains import GAIN
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
+from dynid.unknowns.gain_rows import GAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def saved(
     experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
     mechanism = as_asked(load_robot(robot or experiment.robot or estimate.robot), experiment)
     if experiment.unloaded is not None:
-        from dynid.loads.unloaded import unloaded_model
+        from dynid.unknowns.unloaded import unloaded_model
 
         check_unloaded(estimate.provenance, experiment)
         mechanism = unloaded_model(mechanism, experiment).robot

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.columns import match, slots
@@ -27,7 +28,6 @@ from dynid.motion.logs import log_from_arrays, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import LogEntry
-from dynid.notices import Notice
 from dynid.prediction.posed import QUATERNION, pose_angles, posed_robot
 
 _SPOILED = ("not-finite", "short-segments", "time-missing", "gap")

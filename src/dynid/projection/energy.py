@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.friction import STRIBECK_SPEED, source_index, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
@@ -44,7 +44,7 @@ class EnergyRows:
         directions: Directions,
         motion: Motion,
         integration: str = DEFAULT,
-        foretold: Float[Array, "p"] | None = None,
+        load_parameters: Float[Array, "p"] | None = None,
     ) -> None:
         self.quadrature = quadrature_named(integration)
         self.mechanism, self.directions, self.motion = mechanism, directions, motion
@@ -52,7 +52,7 @@ class EnergyRows:
         self.kinematics = kinematics_along(mechanism, motion)
         self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
-        self._load = load_along(mechanism, parameters, motion, foretold)
+        self._load = load_along(mechanism, parameters, motion, load_parameters)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))

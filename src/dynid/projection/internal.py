@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
 from dynid.kinematics.sensors import sensors_of
@@ -22,10 +23,9 @@ from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.motion import Motion
-from dynid.notices import Notice
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.kinematics import TreeKinematics
-from dynid.projection.moving import MovingRows
+from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.regressor import tree_matrix
 
@@ -77,9 +77,9 @@ class InternalRows(MovingRows):
         parameters: Sequence[Parameter],
         directions: Directions,
         motion: Motion,
-        foretold: Float[Array, "p"] | None = None,
+        load_parameters: Float[Array, "p"] | None = None,
     ) -> None:
-        super().__init__(mechanism, parameters, directions, motion, foretold)
+        super().__init__(mechanism, parameters, directions, motion, load_parameters)
         self._free_motion = locked_motion_of(mechanism)
         self._by_free = mechanism.nullspace == "free"
         self._free = self._free_motion.free_indices(mechanism.free or AUTO, self._free_motion.samples)

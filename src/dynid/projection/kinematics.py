@@ -8,8 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
@@ -18,7 +19,6 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
-from dynid.notices import Notice
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 # Condition number of what the measured coordinates see of the motion: beyond it encoder noise of 1e-5

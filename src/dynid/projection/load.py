@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.tension import motor_jacobian, redundancy
 from dynid.mechanism.friction import owners_of, source_loads
 from dynid.mechanism.mechanism import Mechanism
@@ -108,12 +108,12 @@ def load_along(
     mechanism: Mechanism,
     parameters: Sequence[Parameter],
     motion: Motion,
-    foretold: Float[Array, "p"] | None,
+    load_parameters: Float[Array, "p"] | None,
 ) -> Along | None:
     """Loads along a log by parameters; None where no friction asks for them, or nothing foretells them."""
-    if foretold is None or not owners_of(mechanism, "Fl"):
+    if load_parameters is None or not owners_of(mechanism, "Fl"):
         return None
-    model = LoadModel(mechanism, parameters, foretold, motion.log.payloads)
+    model = LoadModel(mechanism, parameters, load_parameters, motion.log.payloads)
     strained = redundancy(mechanism) > 0
 
     def loads(start: int, q: Array, dq: Array, ddq: Array, N: Array) -> Float[Array, "n s"]:

@@ -13,20 +13,20 @@ from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
-from dynid.notices import Notice
+from dynid.projection.constant_rows import TreeRows
 from dynid.projection.energy import EnergyRows, energy_directions
 from dynid.projection.factor import Factor
 from dynid.projection.internal import InternalRows, internal_directions, internal_structure
 from dynid.projection.inverse import inverse_directions
-from dynid.projection.moving import MovingRows
+from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.projection import Directions
-from dynid.projection.rows import TreeRows
 from dynid.projection.sensor import SensorRows, sensor_directions, sensor_structure
 from dynid.projection.structure import structural_factor
 from dynid.projection.wrench import WrenchRows, wrench_directions
@@ -93,7 +93,7 @@ def rows_of(
     parameters: Sequence[Parameter],
     directions: Directions,
     motion: Motion,
-    foretold: Float[Array, "p"] | None = None,
+    load_parameters: Float[Array, "p"] | None = None,
 ) -> RowSource:
     """Rows along a motion: fast where the directions are constant, else pose by pose.
 
@@ -101,7 +101,7 @@ def rows_of(
         foretold: Parameters that foretell the loads of load-dependent friction; None: loads are one.
     """
     kind = TreeRows if directions.N is not None else MovingRows
-    return kind(mechanism, parameters, directions, motion, foretold)
+    return kind(mechanism, parameters, directions, motion, load_parameters)
 
 
 MODELS: dict[str, Model] = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout

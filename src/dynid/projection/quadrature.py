@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.motion.settings import check_choice
 
 # The prefilter of the cubic spline decays by 2 - sqrt(3) a sample: this far away 1e-7 is left.

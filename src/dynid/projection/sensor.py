@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -40,12 +40,12 @@ class SensorRows:
         parameters: Sequence[Parameter],
         directions: Directions,
         motion: Motion,
-        foretold: Float[Array, "p"] | None = None,
+        load_parameters: Float[Array, "p"] | None = None,
     ) -> None:
         self.motion, self.directions, self.dt = motion, directions, motion.log.dt
         self.present = [COMPONENTS.index(name) for name in directions.names]
         payloads = motion.log.payloads
-        self.columns = SensorColumns(mechanism, parameters, self.present, payloads, foretold)
+        self.columns = SensorColumns(mechanism, parameters, self.present, payloads, load_parameters)
         self.layout = self.columns.layout
         self.frames = sensor_frames(mechanism, motion)
         self.notices, self.choices = self.frames.notices, self.frames.choices
@@ -100,12 +100,12 @@ def sensor_structure(
     rng = np.random.default_rng(seed)
     names = COMPONENTS if directions is None else directions.names
     rows = [COMPONENTS.index(name) for name in names]
-    foretold = rng.normal(size=len(parameters))
+    load_parameters = rng.normal(size=len(parameters))
     sensor = mechanism.force_sensor
     runs = len(sensor.runs) if sensor is not None else 0
     factors = []
     for mounted in dict.fromkeys(loads):
-        columns = SensorColumns(mechanism, parameters, rows, mounted, foretold)
+        columns = SensorColumns(mechanism, parameters, rows, mounted, load_parameters)
         moved = random_motion(mechanism, rng, max(_STATES, 24 * runs), stretch)
         n = len(moved.omega)
         run = np.arange(n) % runs if runs else np.full(n, -1)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Inexact, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.force_sensor import COMPONENTS, run_bias
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.mechanism import Mechanism
@@ -42,7 +42,7 @@ class SensorColumns:
         parameters: Sequence[Parameter],
         rows: Sequence[int],
         mounted: Sequence[str] = (),
-        foretold: Float[Array, "p"] | None = None,
+        load_parameters: Float[Array, "p"] | None = None,
     ) -> None:
         sensor = mechanism.force_sensor
         if sensor is None:
@@ -50,7 +50,7 @@ class SensorColumns:
         self.sensor, self.gravity, self.rows = sensor, np.asarray(mechanism.gravity, float), list(rows)
         index = {parameter.name: i for i, parameter in enumerate(parameters)}
         self._maps = _carried(mechanism, index, mounted)
-        chi = np.zeros(len(parameters)) if foretold is None else np.asarray(foretold, float)
+        chi = np.zeros(len(parameters)) if load_parameters is None else np.asarray(load_parameters, float)
         self._ten = sum((T @ _picked(chi, columns) for columns, T in self._maps), np.zeros(10))
         self._angles = [index[name] for name in sensor.angles]
         self.x = sensor.place()

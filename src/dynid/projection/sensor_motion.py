@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.force_sensor import ForceSensor
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
-from dynid.notices import Notice
 from dynid.projection.kinematics import Measured, kinematics_along
 from dynid.projection.structure import random_states
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.friction import owners_of, source_loads

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.body_table import BodyTable, TableLog
 from dynid.motion.motion import Motion
 from dynid.motion.wrench_settings import BODY, JOINT, PARENT, WrenchSettings
-from dynid.notices import Notice
 from dynid.projection.projection import Directions
 from dynid.projection.wrench_motion import table_motion
 from dynid.projection.wrench_points import joint_points, levers
@@ -98,7 +98,7 @@ class WrenchRows:
         parameters: Sequence[Parameter],
         directions: Directions,
         motion: Motion,
-        foretold: Float[Array, "p"] | None = None,
+        load_parameters: Float[Array, "p"] | None = None,
         settings: WrenchSettings | None = None,
     ) -> None:
         if not isinstance(motion.log, TableLog):

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import BodyMotion, body_motion, quaternion_rates, tree_of
 from dynid.mechanism.attitude import rotation_of
@@ -20,7 +21,6 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import QUANTITIES, SPOKEN, BodyTable
 from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
-from dynid.notices import Notice
 from dynid.projection.wrench_points import centres_of_mass
 
 _COARSE = 0.01  # what a shorter formula may change of a derivative before it must be told

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import BodyTable

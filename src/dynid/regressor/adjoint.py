@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.layout import TreeRegressor, tree_regressor

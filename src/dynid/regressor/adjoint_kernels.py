@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inlined, inner, kernel
+from dynid.common.compiled import inlined, inner, kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
-from dynid.kinematics.lanes import LANES
+from dynid.kinematics.tile import LANES
 
 # Fields of an adjoint: small turn, origin, angular velocity, angular acceleration, acceleration.
 ADJOINT = 15

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import kernel
+from dynid.common.compiled import kernel
 from dynid.regressor.kernels import (
     COULOMB,
     COULOMB_DOWN,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import kernel
+from dynid.common.compiled import kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
-from dynid.kinematics.lanes import LANES
+from dynid.kinematics.tile import LANES
 
 ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
 ROOT, LOAD, STRIBECK = range(8, 11)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Inexact, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.friction import STRIBECK_SPEED
 from dynid.mechanism.inertia import SYMBOLS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Inexact
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Inexact
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.mechanism.frame import Frame
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.json_file import plain
 from dynid.statistics.estimate import Estimate, Signals

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.system import NotIdentifiable
-from dynid.errors import InputError, NoResultError
-from dynid.notices import Notice
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice
+from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import (
     Estimate,
@@ -25,7 +26,6 @@ from dynid.statistics.estimate import (
     ResidualTest,
     Validation,
 )
-from dynid.strict_json import read_json
 
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.report.lock import locked
 from dynid.statistics.estimate import Estimate
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.report.csv_file import harmless
 from dynid.report.output import write_file
 

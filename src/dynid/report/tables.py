@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dynid.notices import Notice
+from dynid.common.notices import Notice
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.report.csv_file import signals_csv
 from dynid.report.json_file import json_text, plain
 from dynid.report.output import write_file

@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.entry import Entry, root_entry
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.entry import Entry, root_entry
+from dynid.common.errors import InputError, nearest
+from dynid.common.strict_yaml import read_yaml
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.scope import Scope
-from dynid.strict_yaml import read_yaml
+from dynid.mechanism.robot_file.scope import Scope
 
 
 @dataclass(frozen=True, eq=False)

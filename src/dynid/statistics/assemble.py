@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem, NotIdentifiable
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.estimator.solution import Solution
-from dynid.notices import Notice
 from dynid.statistics.correlation import Correlation, correlated, strongest
 from dynid.statistics.covariance import Spread, covariance_of
 from dynid.statistics.essential import Reduced, restrict

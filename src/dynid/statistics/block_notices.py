@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.solution import Solution
-from dynid.notices import Notice
 
 # Below so many degrees of freedom the 95 % quantile is more than twice that of many.
 _FEW_FREEDOMS = 2.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.statistics.clusters import Clusters
 
 # Eigenvalues of the drawn leverages below this: the draw has lost a direction.

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.sandwich import Sandwich, jackknife
 

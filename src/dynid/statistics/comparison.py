@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
-from dynid.notices import Notice
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 
 # Of the held-out error: a simpler model that is no worse than this is preferred. Other parts of the
 # same logs change the error by more.
@@ -103,7 +103,7 @@ class Comparison:
 
     def __getitem__(self, label: str) -> Line:
         """The line called `label`."""
-        from dynid.errors import InputError, nearest
+        from dynid.common.errors import InputError, nearest
 
         for line in self.lines:
             if line.label == label:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.grouping import signed_term
-from dynid.notices import Notice
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 
 _WORTH_LISTING = 0.9
 _MOST_PAIRS = 20

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.estimator.solution import Solution
-from dynid.notices import Notice
 from dynid.projection.projection import System
 from dynid.statistics.block_notices import few_blocks, told_once
 from dynid.statistics.bootstrap import moving_blocks

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
 from dynid.mechanism.friction import DRY, load_map, source_index, speed_map
 from dynid.mechanism.mechanism import Mechanism

@@ -13,13 +13,13 @@ from fnmatch import fnmatchcase
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
-from dynid.notices import Notice
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.calibration import calibrated

@@ -8,10 +8,10 @@ from typing import Any
 
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.system import NotIdentifiable
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.estimator.history import History
-from dynid.notices import Notice
 from dynid.statistics.correlation import Correlation
 
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
@@ -236,7 +236,7 @@ class Estimate:
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""
-        from dynid.errors import DynidError, nearest
+        from dynid.common.errors import DynidError, nearest
 
         for parameter in self.parameters:
             if parameter.name == name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dynid.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest
 
 METHODS = ("cluster", "classical", "hac", "bootstrap", "leave-one-out")
 

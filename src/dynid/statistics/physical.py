@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.common.notices import Notice
 from dynid.estimator.consistent import physical_distance
 from dynid.estimator.solution import Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
-from dynid.notices import Notice
 from dynid.projection.projection import System
 from dynid.statistics.uncertainty import uncertainty
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series

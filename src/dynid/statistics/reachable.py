@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion

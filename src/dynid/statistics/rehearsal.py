@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.notices import Notice
+from dynid.common.notices import Notice
 
 _SURE = 4.0  # deviations: with a hundred parameters, chance alone reaches 3
 _WRONG_RATIO = 1.3

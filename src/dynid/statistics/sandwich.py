@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.statistics.clusters import Clusters
 
 # 1 - leverage below this: without the cluster the direction is lost, and rounding is all that is left.

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.notices import Notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent
 from dynid.estimator.semidefinite import SOLVED, TOLERANCE
 from dynid.estimator.standard_space import StandardSpace
-from dynid.notices import Notice
 
 FROM_DATA = 0.5
 _PLACEHOLDERS = 3  # so many equal inertials are no measurement

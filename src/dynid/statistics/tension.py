@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
@@ -22,7 +22,7 @@ from dynid.kinematics.tension import motor_jacobian, redundancy, tension_directi
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.projection.model import RowSource
-from dynid.projection.moving import MovingRows
+from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.statistics.estimate import Tension

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.sandwich import jackknife
 

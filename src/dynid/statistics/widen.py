@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.covariance import Spread
 from dynid.statistics.uncertainty import uncertainty

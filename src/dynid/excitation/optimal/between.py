@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.excitation.optimal.families import Family
 from dynid.excitation.optimal.paths import Path, RobotStates, states_along
 from dynid.excitation.optimal.soft import SoftLimits

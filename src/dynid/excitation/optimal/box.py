@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.excitation.optimal.families import ORDERS, Family
 from dynid.excitation.ranking import speed_bound, symmetric_range
 from dynid.mechanism.mechanism import Mechanism

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Complex, Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.excitation.closed import independent_joints, places
 from dynid.excitation.optimal.paths import Followed, Moved, RobotStates
 from dynid.kinematics.assembly import assembly_of
@@ -99,8 +99,8 @@ class ClosedPath:
         scalar = [name for name in robot.coordinates if name in robot.positions]
         at_v, at_q = places(robot, scalar), [robot.positions.index(name) for name in scalar]
         h = np.diff(t)[:, None]
-        foretold = 0.5 * h * (states.dq[1:] + states.dq[:-1]) - h**2 / 12.0 * np.diff(states.ddq, axis=0)
-        return bool(np.abs(np.diff(states.q[:, at_q], axis=0) - foretold[:, at_v]).max() < _MOST_JUMP)
+        predicted = 0.5 * h * (states.dq[1:] + states.dq[:-1]) - h**2 / 12.0 * np.diff(states.ddq, axis=0)
+        return bool(np.abs(np.diff(states.q[:, at_q], axis=0) - predicted[:, at_v]).max() < _MOST_JUMP)
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Slopes with respect to y, dy and ddy."""

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 
 CRITERIA = ("logdet", "condition", "emin", "c003", "sigma")
 _SMALLEST = 1e-14  # of the largest eigenvalue: below it a direction counts as not seen at all

@@ -15,8 +15,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.errors import InputError, nearest
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.excitation.fourier import FourierMotion
 from dynid.excitation.optimal.spline import SplineMotion, spline_matrix
 from dynid.excitation.point_to_point import PointToPoint

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import cable_coordinates, held_body
 from dynid.mechanism.mechanism import BASE, Body, Mechanism

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
 from dynid.base.base import BaseSet
+from dynid.common.arrays import Array
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import InputError
+from dynid.common.errors import InputError
 from dynid.excitation.optimal.starts import Start
 
 SCHEMA = "dynid.journal/1"

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from dynid.errors import NoResultError
+from dynid.common.errors import NoResultError
 from dynid.excitation.optimal.journal import Journal
 
 Make = Callable[..., Any]  # something with `run(number)`

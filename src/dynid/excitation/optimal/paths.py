@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
-from dynid.excitation.design import check_joints
+from dynid.common.arrays import Array
+from dynid.excitation.random_motion import check_joints
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.inverse import inverse_directions

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
 from dynid.base.base import BaseSet
+from dynid.common.arrays import Array
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.model import MODELS

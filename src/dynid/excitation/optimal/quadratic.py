@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 
 _ITERATIONS = 60
 _WIDEST = 1e6  # of a row's own size: stands for no bound

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.compiled import inner, kernel, summing
+from dynid.common.compiled import inner, kernel, summing
 
 _BACK = 0.995  # of the way to the boundary
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.excitation.optimal.problem import Point, Problem
 from dynid.excitation.optimal.quadratic import solve_quadratic
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.excitation.closed import places
 from dynid.excitation.optimal.box import RATES
 from dynid.excitation.optimal.closed_path import ClosedPath

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.excitation.optimal.between import fine_motion, worst_between
 from dynid.excitation.optimal.information import Information
 from dynid.excitation.optimal.problem import Point, Problem

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.arrays import Array
+from dynid.common.arrays import Array
 from dynid.report.figures.figure import BLUE, INK, PALE, RED, axis, figure, packed, plot_text
 from dynid.report.numbers import number, unit_text
 from dynid.statistics.estimate import Signals, Tension

@@ -1,0 +1,256 @@
+"""Whether a force sensor's log is what its description says: axes, sign, drift, gravity; enough turning.
+
+Each hypothesis is a small dense fit of the same equations with one thing changed; the one that leaves far
+less over is the likely truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.force_sensor.samples import (
+    DenseFit,
+    SensorSamples,
+    bias_columns,
+    dense_fit,
+    nearest_rotation,
+    per_load,
+    turned_forces,
+)
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.mechanism.attitude import angles_of
+from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor
+from dynid.problem import Problem
+from dynid.projection.sensor_columns import SensorColumns
+
+_BETTER = 0.25  # product of the residual forces and moments left over, relative to the description's
+_BETTER_TURNED, _OFF = 0.7, 2.0  # the same for an attitude that was fitted, and degrees that matter
+_ALL_ROUND = 0.3  # of the largest singular value: gravity was in all three directions
+_FAR = 3.0  # m from the sensor to a centre of mass
+_SURE = 5.0  # deviations
+_DRIFT, _DRIFT_PART = 6.0, 0.3  # deviations, and parts of the noise of one sample
+_GRAVITY = 0.02
+_QUIET = 20.0  # percentile of the turning below which a sample is quiet
+_WEAK_MASS, _WEAK_COM, _WEAK_INERTIA = 5.0, 5e-3, 30.0  # %, m, %
+_TURNED = 30.0  # degrees
+_FAST = 2.0, 5.0  # rad/s, rad/s^2
+HEAVY = 2.0  # times what is left over: weights below may be anything
+_TOOL_MASS = 9  # among the ten
+
+
+def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
+    """Test the samples of a job against other axes, the other sign, drift and gravity.
+
+    Args:
+        job: Of the sensor model.
+        some: Its samples.
+        x: Angles of the sensor as far as they are found, in [rad].
+
+    Raises:
+        InputError: The tool would have a negative mass: the sign is the other one.
+    """
+    sensor = problem.mechanism.force_sensor
+    if sensor is None:
+        return ()
+    W = _wrench_columns(problem, some, x)
+    fit = _fitted(sensor, some, W)
+    told = [*_axes(sensor, some, W, fit)]
+    told = told or [*_mounting(sensor, some, W, fit)]
+    if not told:
+        _check_sign(problem, some, fit)
+    told += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
+    return (*told, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
+
+
+def _wrench_columns(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
+    columns = SensorColumns(problem.mechanism, problem.parameters, range(6))
+    return per_load(columns.wrench(some.motion, x), some.load, some.n_loads)
+
+
+def _fitted(
+    sensor: ForceSensor,
+    some: SensorSamples,
+    W: Float[Array, "n 6 c"],
+    turned: Float[Array, "n 3 3"] | None = None,
+) -> DenseFit:
+    """Fit of the ten of each load and the biases, the log first turned to the sensor by `turned`.
+
+    The bias arises in the sensor, before anybody turns its readings.
+    """
+    n = len(some.measured)
+    bias = bias_columns(n, some.run if sensor.bias == "segment" else None)
+    measured = some.measured
+    if turned is not None:
+        measured = (turned[:, None] @ measured.reshape(n, 2, 3, 1)).reshape(n, 6)
+    return dense_fit(W if sensor.bias == "none" else np.concatenate([W, bias], axis=2), measured)
+
+
+def _axes(
+    sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
+) -> Iterable[Notice]:
+    """Whether the wrench stands in axes of the base or of the carrying body instead."""
+    whole = np.isfinite(some.measured).all(axis=0)
+    # Axes can be changed only of a vector that is there with all its components.
+    if sensor.imu is not None or any(0 < part.sum() < 3 for part in np.split(whole, 2)):
+        return
+    n = len(some.measured)
+    others = {"the base frame": np.swapaxes(some.motion.R, 1, 2)}
+    if sensor.mounting == "known" and not np.allclose(sensor.frame.R, np.eye(3), atol=1e-3):
+        others[f"body '{sensor.body}'"] = np.broadcast_to(sensor.frame.R.T, (n, 3, 3))
+    found = {name: _fitted(sensor, some, W, turned) for name, turned in others.items()}
+    name, best = min(found.items(), key=lambda item: _left(item[1])[0] * _left(item[1])[1])
+    force, moment = _left(best)
+    own_force, own_moment = _left(fit)
+    if force * moment < _BETTER * own_force * own_moment:
+        yield Notice(
+            "wrench-frame",
+            f"the wrench seems to be given in axes of {name}, not of the sensor: read so, {force:.3g} N and"
+            f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
+            "log it in axes of the sensor, or give the sensor's frame as the axes in which it is logged",
+        )
+
+
+def _mounting(
+    sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
+) -> Iterable[Notice]:
+    """Whether the sensor is turned against what the description says: forces tell the whole attitude."""
+    if sensor.mounting != "known" or not np.isfinite(some.measured).all():
+        return
+    M = sensor.factor * turned_forces(some)[0].T
+    sizes = np.linalg.svd(M, compute_uv=False)
+    if np.linalg.det(M) <= 0.0 or sizes[-1] < _ALL_ROUND * sizes[0]:
+        return  # gravity was not in all directions, or the sign is the other one
+    Q = nearest_rotation(M)
+    degrees = float(np.rad2deg(np.arccos(np.clip((np.trace(Q) - 1.0) / 2.0, -1.0, 1.0))))
+    turned = _fitted(sensor, some, W, np.broadcast_to(Q, (len(some.measured), 3, 3)))
+    (force, moment), (own_force, own_moment) = _left(turned), _left(fit)
+    if degrees < _OFF or force * moment > _BETTER_TURNED * own_force * own_moment:
+        return
+    who, R = ("its IMU", Q.T @ sensor.imu.R) if sensor.imu is not None else ("`rpy`", sensor.frame.R @ Q)
+    rpy = ", ".join(f"{angle:.3f}" for angle in angles_of(R, "zyx"))
+    where = "imu: {rpy: [...]}" if sensor.imu is not None else "rpy, or let it be found: mounting: rpy"
+    yield Notice(
+        "mounting-off",
+        f"the sensor seems to be turned by {degrees:.1f} degrees against {who}: read so, {force:.3g} N and"
+        f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
+        f"check the attitude (about [{rpy}] rad would fit): {where}",
+    )
+
+
+def _moment_unit(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
+    """A centre of mass so far away that forces and moments cannot be in the same units."""
+    parts = []
+    for other in (slice(3, 6), slice(0, 3)):
+        measured = some.measured.copy()
+        measured[:, other] = np.nan
+        if np.isfinite(measured).all(axis=0).sum() < 3:
+            return
+        parts.append(_fitted(sensor, replace(some, measured=measured), W))
+    by_force, by_moment = parts
+    for k in range(some.n_loads):
+        place = 10 * k + _TOOL_MASS
+        mass, away = by_force.x[place], float(np.linalg.norm(by_moment.x[place - 3 : place]))
+        if mass > _SURE * by_force.sigma[place] and away > _FAR * mass:
+            text = f"by the forces there are {mass:.3g} kg behind the sensor, by the moments their centre of"
+            text += f" mass is {away / mass:.3g} m away: moments and forces seem to have different units"
+            remedy = "say the unit, e.g. columns: {mx: {unit: Nmm}, my: {unit: Nmm}, mz: {unit: Nmm}}"
+            yield Notice("moment-unit", text, remedy)
+            return
+
+
+def _left(fit: DenseFit) -> tuple[float, float]:
+    """Residual force and moment, rms of a component."""
+    squares = [part[np.isfinite(part)] ** 2 for part in (fit.rms[:3], fit.rms[3:])]
+    # A sensor of three components leaves nothing open in the others.
+    force, moment = (float(np.sqrt(np.mean(part))) if len(part) else 1.0 for part in squares)
+    return force, moment
+
+
+def _check_sign(problem: Problem, some: SensorSamples, fit: DenseFit) -> None:
+    """Refuse a tool that gravity pulls upwards."""
+    sensor = problem.mechanism.force_sensor
+    if sensor is None:
+        return
+    masses = fit.x[_TOOL_MASS : 10 * some.n_loads : 10]
+    sigmas = fit.sigma[_TOOL_MASS : 10 * some.n_loads : 10]
+    worst = int(np.argmin(masses / np.where(sigmas > 0, sigmas, 1.0)))
+    weight = -masses[worst] * float(np.linalg.norm(some.motion.dV[:, :3], axis=1).mean())
+    # A sensor that carries next to nothing may well show a few grams less than that.
+    if masses[worst] < -_SURE * sigmas[worst] and weight > HEAVY * _left(fit)[0]:
+        raise wrong_sign(problem, sensor, f"{masses[worst]:.4g} +- {sigmas[worst]:.1g} kg")
+
+
+def wrong_sign(problem: Problem, sensor: ForceSensor, mass: str) -> InputError:
+    """The refusal of a log whose tool would have this negative mass."""
+    other = "reaction" if sensor.sign == "load" else "load"
+    who = "tool exerts on the sensor" if sensor.sign == "load" else "sensor exerts on the tool"
+    return InputError(
+        f"gravity says that the wrench has the other sign: the tool would have {mass}."
+        f" `sign: {sensor.sign}` means the wrench that the {who}",
+        file=problem.logs[0].file,
+        place="force_sensor.sign",
+        remedy=f"say `sign: {other}`; else check the direction of gravity and the axes of the sensor",
+    )
+
+
+def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
+    """Biases that differ between segments although one is meant for all."""
+    runs = np.unique(some.run)
+    if sensor.bias != "constant" or len(runs) < 2:
+        return
+    fit = dense_fit(np.concatenate([W, bias_columns(len(some.run), some.run)], axis=2), some.measured)
+    bias, sigma = (part[W.shape[2] :].reshape(len(runs), 6) for part in (fit.x, fit.sigma))
+    away = np.abs(bias - np.median(bias, axis=0))
+    spread = np.sqrt(sigma**2 + np.median(sigma, axis=0) ** 2)
+    count = (away > _DRIFT * spread) & (away > _DRIFT_PART * np.nan_to_num(fit.rms, nan=np.inf))
+    if not count.any():
+        return
+    row, k = np.unravel_index(int(np.argmax(np.where(count, away / fit.rms, 0.0))), away.shape)
+    yield Notice(
+        "bias-drift",
+        f"the bias differs between segments: {COMPONENTS[k]} is {away[row, k]:.3g} {UNITS[k]} off in"
+        f" {some.labels[int(runs[row])]}, {away[row, k] / spread[row, k]:.0f} times what noise makes",
+        "say `bias: segment`, let the sensor warm up, or zero it before each segment",
+    )
+
+
+def _imu_gravity(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> Iterable[Notice]:
+    """An accelerometer whose readings at quiet moments are not gravity."""
+    if sensor.imu is None or not np.any(problem.mechanism.gravity):
+        return
+    turning = np.linalg.norm(some.motion.omega, axis=1) + np.linalg.norm(some.motion.dV[:, 3:], axis=1)
+    quiet = turning <= np.percentile(turning, _QUIET)
+    felt = float(np.median(np.linalg.norm(some.motion.dV[quiet, :3], axis=1)))
+    g = float(np.linalg.norm(problem.mechanism.gravity))
+    if abs(felt / g - 1.0) > _GRAVITY:
+        yield Notice(
+            "imu-gravity",
+            f"the accelerometer shows {felt:.4g} m/s^2 when the sensor is quiet, where gravity is {g:.4g}:"
+            " all masses are wrong by that factor",
+            f"check its unit and calibration; columns: {{ax: {{scale: {g / felt:.5g}}}, ...}} corrects it",
+        )
+
+
+def _range(problem: Problem, sensor: ForceSensor) -> Iterable[Notice]:
+    """Samples at the end of the sensor's range; their rows do not count."""
+    if sensor.limits is None:
+        return
+    limit = np.repeat(sensor.limits, 3)
+    found = [
+        f"{name} in {int(count)} samples of {log.name}"
+        for log in problem.logs
+        for name, count in zip(COMPONENTS, np.sum(np.abs(log.tau) >= limit, axis=0), strict=True)
+        if count
+    ]
+    if found:
+        yield Notice(
+            "sensor-saturated",
+            f"the sensor is at the end of its range: {', '.join(found[:6])}; they are not used",
+            "move more slowly, or take a sensor with a larger range",
+        )

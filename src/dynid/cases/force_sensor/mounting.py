@@ -1,0 +1,153 @@
+"""Unknown angles of a force sensor: Gauss-Newton around the linear fit.
+
+    x <- the angles of the linear fit of  s W(x) chi + bias + J(chi, x) (x_new - x) = measured
+
+At the end J stands among the columns of the fit that is reported, so that the covariance of masses,
+biases and angles is that of all of them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.force_sensor.checks import HEAVY, check_wrench_log, wrong_sign
+from dynid.cases.force_sensor.samples import SensorSamples, nearest_rotation, sensor_samples, turned_forces
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment
+from dynid.linear import LinearFit, base_of, linear_fit
+from dynid.mechanism.attitude import angles_of
+from dynid.mechanism.force_sensor import ForceSensor, level_axes
+from dynid.problem import Problem
+from dynid.unknowns.friction import Settled
+
+_ROUNDS = 25
+_STEP = 1e-7  # [rad]: far below what any sensor tells
+_LONGEST = 0.7  # [rad]: a linear step beyond says little
+_STEEP = np.deg2rad(80.0)
+_MIRRORED = 0.3  # of the largest singular value: gravity was in all three directions
+
+
+def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
+    """Find the unknown angles of a job's force sensor; other jobs stay as they are."""
+    problem = settled.problem
+    sensor = problem.mechanism.force_sensor
+    if sensor is None:
+        return settled
+    some = sensor_samples(problem)
+    if not sensor.angles:
+        return replace(settled, notices=(*settled.notices, *check_wrench_log(problem, some, sensor.start())))
+    start = first_angles(problem, sensor, some)
+    fit, x, rounds, step = _iterated(problem, experiment, sensor, start)
+    shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
+    words = f"{shown}; found in {rounds} linear fits, the last step {step:.1g} rad"
+    if sensor.gravity == "estimate":
+        g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
+        words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
+    told = [*_told(sensor, x, step), *check_wrench_log(problem, some, x)]
+    return Settled(
+        _linearised(problem, x, fit.chi),
+        settled.experiment,
+        {**settled.choices, "angles of the sensor": words},
+        (*settled.notices, *told),
+    )
+
+
+def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
+    told = []
+    if step > _STEP:
+        text = f"the angles of the sensor have not settled: they still change by {step:.2g} rad a round"
+        told.append(Notice("angles-open", text, "turn the sensor through more attitudes, or give the angles"))
+    if sensor.mounting == "rpy" and abs(x[1]) > _STEEP:
+        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees, where roll and yaw are one angle"
+        remedy = "give the sensor's body another nominal attitude by `rpy`, and ask for `mounting: angle`"
+        told.append(Notice("angles-singular", text, remedy))
+    return told
+
+
+def _iterated(
+    problem: Problem, experiment: Experiment, sensor: ForceSensor, x: Float[Array, "a"]
+) -> tuple[LinearFit, Float[Array, "a"], int, float]:
+    base = base_of(problem, experiment)  # angles do not change what can be seen
+    names = [parameter.name for parameter in problem.parameters]
+    places = [names.index(name) for name in sensor.angles]
+    # The first fit knows no tool, so that the angles have no column: it finds the tool at the start.
+    fit = linear_fit(_linearised(problem, x, None), experiment, base)
+    rounds, step = 1, np.inf
+    while rounds < _ROUNDS and step > _STEP:
+        fit = linear_fit(_linearised(problem, x, fit.chi), experiment, base)
+        move = np.where(np.isin(places, fit.data.indices), fit.chi[places], 0.0)
+        step = float(np.max(np.abs(move)))
+        x = x + move * min(1.0, _LONGEST / max(step, _LONGEST))
+        rounds += 1
+    return fit, x, rounds, step
+
+
+def _linearised(problem: Problem, x: Float[Array, "a"], chi: Float[Array, "p"] | None) -> Problem:
+    """The job with its equations about other angles, turning bodies of these parameters."""
+    sensor = problem.mechanism.force_sensor
+    if sensor is None:
+        raise TypeError("a robot without force sensor has no such angles")
+    turned = replace(problem.mechanism, force_sensor=replace(sensor, at=tuple(x.tolist())))
+    placed = replace(problem, mechanism=turned, load_parameters=chi)
+    return replace(placed, sources=tuple(placed.rows_along(source.motion) for source in problem.sources))
+
+
+def first_angles(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> Float[Array, "a"]:
+    """Angles near the true ones: forces that follow specific force, turned as one, tell the mounting.
+
+    f = A a + bias per load, A = s m R^T: R is the rotation nearest to the sum of all A.
+    """
+    x = sensor.start()
+    if sensor.mounting == "known":
+        return _first_tilt(problem, sensor, some, x)
+    A, left = turned_forces(some)
+    M = sensor.factor * A.T
+    if np.linalg.norm(A, 2) * np.linalg.norm(some.motion.dV[:, :3], axis=1).mean() > HEAVY * left:
+        _check_turned_sign(problem, sensor, M)
+    if sensor.mounting == "angle":
+        x[0] = np.arctan2(M[1, 0] - M[0, 1], M[0, 0] + M[1, 1])
+        return x
+    x[:3] = angles_of(sensor.frame.R @ nearest_rotation(M), "zyx")
+    return x
+
+
+def _check_turned_sign(problem: Problem, sensor: ForceSensor, M: Float[Array, "3 3"]) -> None:
+    """Refuse forces that mirror the specific force instead of turning it: the sign is the other one.
+
+    m R has a positive determinant; turned about z alone, also a positive last entry.
+    """
+    sizes = np.linalg.svd(M, compute_uv=False)
+    told = sizes[-1] > _MIRRORED * sizes[0]
+    along = M[2, 2] / max(float(sizes[0]), 1e-12) if sensor.mounting == "angle" else 0.0
+    if (told and np.linalg.det(M) < 0) or along < -_MIRRORED:
+        raise wrong_sign(problem, sensor, f"{-sizes[0]:.4g} kg")
+
+
+def _first_tilt(
+    problem: Problem, sensor: ForceSensor, some: SensorSamples, x: Float[Array, "a"]
+) -> Float[Array, "a"]:
+    """Angles of gravity from f = s (m a - R^T h) + bias: gravity points along h."""
+    gravity = np.asarray(problem.mechanism.gravity, float)
+    h = np.zeros(3)
+    for k in range(some.n_loads):
+        own = some.load == k
+        turned = np.swapaxes(some.motion.R[own], 1, 2)
+        a = some.motion.dV[own, :3] + turned @ gravity
+        columns = np.concatenate(
+            [a[:, :, None], -turned, np.broadcast_to(np.eye(3), turned.shape)], axis=2
+        ).reshape(-1, 7)
+        solved = np.linalg.lstsq(columns, sensor.factor * some.measured[own, :3].reshape(-1), rcond=1e-9)[0]
+        h += solved[1:4]
+    size = float(np.linalg.norm(h))
+    down = gravity / np.linalg.norm(gravity)
+    if size == 0.0:
+        return x
+    axis = np.cross(down, h / size)
+    sine, cosine = float(np.linalg.norm(axis)), float(down @ h / size)
+    turned_by = axis * (np.arctan2(sine, cosine) / sine if sine > 0 else 0.0)
+    x[-2:] = [turned_by @ e for e in level_axes(gravity)]
+    return x

@@ -1,0 +1,91 @@
+"""Whether a force sensor was turned enough to tell mass, centre of mass and inertia of what it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynid.cases.force_sensor.samples import SensorSamples, sensor_samples
+from dynid.common.notices import Notice
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.problem import Problem
+from dynid.statistics.estimate import ParameterEstimate
+
+_WEAK_MASS, _WEAK_COM, _WEAK_INERTIA = 5.0, 5e-3, 30.0  # %, m, %
+_TURNED = 30.0  # degrees
+_FAST = 2.0, 5.0  # rad/s, rad/s^2
+
+
+def check_rotation(
+    problem: Problem, parameters: Sequence[ParameterEstimate], unseen: Sequence[str]
+) -> tuple[Notice, ...]:
+    """Which of mass, centre of mass and inertia the motion was too small for, and why.
+
+    Args:
+        job: Of the sensor model.
+        parameters: Of the estimate.
+        unseen: Names of parameters that the data do not determine.
+    """
+    sensor = problem.mechanism.force_sensor
+    if sensor is None:
+        return ()
+    found = {one.name: one for one in parameters}
+    lost = {name.removesuffix("_R") for name in unseen}
+    weak = [
+        (kind, names)
+        for body in problem.loaded_bodies
+        for kind, names in _weak(body, found, lost).items()
+        if names
+    ]
+    if not weak:
+        return ()
+    some = sensor_samples(problem)
+    told = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, some))]
+    if not told:
+        return ()
+    text = "the motion hardly tells " + "; ".join(told)
+    remedy = "turn the wrist through more than 90 degrees about two horizontal axes, for inertia quickly"
+    return (Notice("rotation-little", text, remedy),)
+
+
+def _weak(body: str, found: dict[str, ParameterEstimate], lost: set[str]) -> dict[str, list[str]]:
+    """Parameters that are lost or known badly: mass, centre of mass, inertia."""
+    mass = found.get(f"M_{body}")
+    kg = abs(mass.value) if mass is not None and mass.value else 1.0
+    weak: dict[str, list[str]] = {"mass": [], "com": [], "inertia": []}
+    for symbol in SYMBOLS:
+        name = f"{symbol}_{body}"
+        kind = "mass" if symbol == "M" else "com" if symbol[0] == "M" else "inertia"
+        one = found.get(name)
+        if one is None or one.sigma is None:
+            if name in lost or f"{name}_R" in found:
+                weak[kind].append(name)
+        elif kind == "com":
+            if one.sigma / kg > _WEAK_COM:
+                weak[kind].append(name)
+        elif symbol in ("M", "XX", "YY", "ZZ"):
+            most = _WEAK_MASS if kind == "mass" else _WEAK_INERTIA
+            if one.sigma_rel_percent is None or one.sigma_rel_percent > most:
+                weak[kind].append(name)
+    return weak
+
+
+def _why(kind: str, some: SensorSamples) -> str:
+    """What the motion had to offer; empty where that was plenty, so that the reason is another."""
+    a = some.motion.dV[:, :3]
+    middle = np.mean(a, axis=0)
+    cosine = a @ middle / np.maximum(np.linalg.norm(a, axis=1) * np.linalg.norm(middle), 1e-12)
+    away = float(np.rad2deg(np.percentile(np.arccos(np.clip(cosine, -1, 1)), 95)))
+    if kind != "inertia" and away > _TURNED:
+        return ""
+    turned = f"gravity leaves its mean direction in the sensor by {away:.1f} degrees at most"
+    if kind == "mass":
+        return f"only turning tells weight from bias, and {turned}"
+    if kind == "com":
+        return f"it shows as a moment of gravity that turns with the sensor, and {turned}"
+    speed = float(np.percentile(np.linalg.norm(some.motion.omega, axis=1), 95))
+    alpha = float(np.percentile(np.linalg.norm(some.motion.dV[:, 3:], axis=1), 95))
+    if speed > _FAST[0] or alpha > _FAST[1]:
+        return ""
+    return f"it shows in turning alone, which stays below {speed:.2g} rad/s and {alpha:.2g} rad/s^2"

@@ -1,0 +1,298 @@
+"""Locked lengths as unknowns, one set a run: refined together with the parameters on the equations.
+
+    W(l) chi = Y(l)   ->   W chi + D dl = Y,      D = d(W chi - Y) / dl          (Gauss-Newton)
+
+Rows of one run feel the lengths of that run only: they are eliminated run by run, so that nothing grows
+with the number of runs. D comes from differences of the rows along the same log with other lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.free_motion.length_rows import STEP, LengthRows
+from dynid.cases.free_motion.log import given_lengths, with_lengths
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.internal_settings import REFINE, internal_settings
+from dynid.mechanism.cable import driven_cables
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan
+from dynid.problem import Problem, Progress, prepare, row_groups
+from dynid.projection.factor import merge, triangle
+from dynid.projection.model import model_for
+from dynid.projection.projection import Group
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.widen import MANY, widened
+
+_BELIEF = 1e-3  # of a length: how well it is believed beforehand
+_ROUNDS = 15
+_TRIES = 8
+_DAMPING, _LEAST_DAMPING, _EASE = 0.1, 1e-8, 5.0
+_ARRIVED = 0.01  # of the squared error: less is not worth another round
+_LOOSE = 0.1
+_ROUNDING = 1e-9
+
+
+Lengths = Sequence[Float[Array, "s c"]]  # of every log
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Equations of one run after its lengths are eliminated.
+
+    Attributes:
+        own: Triangle of the lengths, with columns lengths, parameters, measured side, shape (c, c + p + 1).
+        rest: What is left for the parameters, shape (k, p + 1).
+    """
+
+    own: Float[Array, "c q"]
+    rest: Float[Array, "k p1"]
+
+    def step(self, chi: Float[Array, "p"]) -> Float[Array, "c"]:
+        """Change of the lengths that fits best beside these parameters, in [m]."""
+        c = len(self.own)
+        right = self.own[:, -1] - self.own[:, c:-1] @ chi
+        return np.asarray(np.linalg.solve(self.own[:, :c], right))
+
+    def damped(self, damping: float) -> _Run:
+        """The same with small steps preferred: `damping` of the squared size of each length's column."""
+        c = len(self.own)
+        more = np.zeros((c, self.own.shape[1]))
+        more[:, :c] = np.diag(np.sqrt(damping) * np.linalg.norm(self.own[:, :c], axis=0))
+        below = np.concatenate([np.zeros((len(self.rest), c)), self.rest], axis=1)
+        T = triangle(np.concatenate([self.own, below, more]))
+        return _Run(T[:c], T[c:, c:])
+
+    @property
+    def sigma(self) -> Float[Array, "c"]:
+        """Deviation of the lengths if the parameters were known, in [m]."""
+        inverse = np.linalg.inv(self.own[:, : len(self.own)])
+        return np.asarray(np.linalg.norm(inverse, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedLengths:
+    """Logs with refined lengths, and what the doubt about the lengths means for the parameters.
+
+    Attributes:
+        logs: With the lengths found, or as they were.
+        runs: Equations of all runs; none where nothing was refined.
+    """
+
+    logs: tuple[Log, ...]
+    runs: tuple[_Run, ...] = ()
+
+    def widened(self, parts: EstimateParts, S: Float[Array, "p v"]) -> EstimateParts:
+        """The parameters with the part of their covariance that unknown lengths add.
+
+        Args:
+            parts: With the covariance for lengths that are known.
+            S: Standard column combination of each parameter.
+        """
+        if not self.runs:
+            return parts
+        c = len(self.runs[0].own)
+        free = np.concatenate([run.rest[:, :-1] for run in self.runs]) @ S
+        fixed = np.concatenate([free, np.concatenate([run.own[:, c:-1] for run in self.runs]) @ S])
+        added = _covariance(free) - _covariance(fixed)
+        return widened(parts, 0.5 * (added + added.T), MANY, "locked lengths as unknowns")
+
+
+def _covariance(rows: Float[Array, "r v"]) -> Float[Array, "v v"]:
+    """(W^T W)^-1 of rows of unit noise, columns scaled first."""
+    size = np.linalg.norm(rows, axis=0)
+    root = np.linalg.pinv(np.linalg.qr(rows / size, mode="r"))
+    return np.asarray(root @ root.T / np.outer(size, size))
+
+
+def refined_lengths(
+    mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, progress: Progress | None = None
+) -> RefinedLengths:
+    """The logs with refined lengths where `lengths: refine` asks for them; else as they are.
+
+    Args:
+        mechanism: The robot.
+        logs: As `free_motion_log` made them.
+        experiment: Settings.
+        progress: Called with a stage and the fraction of it done.
+    """
+    model = model_for(mechanism, experiment.model, experiment.file)
+    if not model.homogeneous or internal_settings(experiment.internal).lengths != REFINE:
+        return RefinedLengths(tuple(logs))
+    cables = [cable.name for cable in driven_cables(mechanism)]
+    first = [given_lengths(log, cables) for log in logs]
+    search = _Search(mechanism, logs, experiment, first)
+    at = search.point(first, None)
+    runs: list[dict[int, _Run]] = []
+    damping, gain = _DAMPING, 1.0
+    for k in range(_ROUNDS):
+        runs = search.linearised(at)
+        at, damping, gain = search.step(at, runs, damping)
+        if progress is not None:
+            progress("locked lengths", (k + 1) / _ROUNDS)
+        if gain < _ARRIVED:
+            break
+    told = (
+        _told(with_lengths(log, mechanism, own), own - given, found, gain)
+        for log, own, given, found in zip(logs, at.lengths, first, runs, strict=True)
+    )
+    return RefinedLengths(tuple(told), tuple(run for found in runs for run in found.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """The equations with some lengths.
+
+    Attributes:
+        lengths: Of every log, each shape (s, c), in [m].
+        groups: Rows of the job with these lengths.
+    """
+
+    problem: Problem
+    lengths: list[Float[Array, "s c"]]
+    groups: tuple[Group, ...]
+
+    def sizes(self) -> dict[tuple[str, str], float]:
+        """Deviation of one row of each group about the best parameters."""
+        p = len(self.problem.parameters)
+        factors = [group.factor(p) for group in self.groups]
+        chi = _solved(np.concatenate([one.R for one in factors]))
+        return {
+            (group.log, group.name): _deviation(one.W @ chi - one.Y, one.Y, one.n_rows)
+            for group, one in zip(self.groups, factors, strict=True)
+        }
+
+    def cost(self, sizes: Mapping[tuple[str, str], float], first: Lengths) -> float:
+        """Squared errors of the rows about the best parameters, and of the lengths about the belief."""
+        p = len(self.problem.parameters)
+        rows = np.concatenate([g.factor(p).R / sizes[g.log, g.name] for g in self.groups])
+        error = rows[:, :-1] @ _solved(rows) - rows[:, -1]
+        off = [(own - at) / (_BELIEF * at) for own, at in zip(self.lengths, first, strict=True)]
+        return float(error @ error + sum(np.sum(one**2) for one in off))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Levenberg-Marquardt over the lengths, the parameters eliminated.
+
+    Plain Gauss-Newton steps leave the region in which poses exist: nearly singular free coordinates multiply
+    lengths by a hundred.
+    """
+
+    mechanism: Mechanism
+    logs: Sequence[Log]
+    experiment: Experiment
+    first: Lengths
+
+    def point(self, lengths: Lengths, plans: Sequence[MotionPlan] | None) -> _Point:
+        """The equations with these lengths."""
+        moved = [with_lengths(log, self.mechanism, own) for log, own in zip(self.logs, lengths, strict=True)]
+        problem = prepare(self.mechanism, moved, self.experiment, plans)
+        return _Point(problem, [np.array(own) for own in lengths], row_groups(problem, problem.sources))
+
+    def linearised(self, at: _Point) -> list[dict[int, _Run]]:
+        """Equations of all runs of all logs about the lengths at hand."""
+        problem, sizes = at.problem, at.sizes()
+        p = len(problem.parameters)
+        chi = _solved(np.concatenate([group.factor(p).R for group in at.groups]))
+        logs = zip(at.lengths, self.first, strict=True)
+        return [_runs_of(problem, i, chi, sizes, own, first) for i, (own, first) in enumerate(logs)]
+
+    def step(
+        self, at: _Point, runs: Sequence[Mapping[int, _Run]], damping: float
+    ) -> tuple[_Point, float, float]:
+        """A better point, the damping to go on with, and the share of the cost that was gained."""
+        sizes = at.sizes()
+        before = at.cost(sizes, self.first)
+        for _ in range(_TRIES):
+            held = [{place: run.damped(damping) for place, run in found.items()} for found in runs]
+            chi = _solved(np.concatenate([run.rest for found in held for run in found.values()]))
+            tried = [np.array(own) for own in at.lengths]
+            for own, found in zip(tried, held, strict=True):
+                for place, run in found.items():
+                    own[place] += run.step(chi)
+            point = self._tried(tried, at)
+            after = np.inf if point is None else point.cost(sizes, self.first)
+            if point is not None and after < before:
+                return point, max(damping / _EASE, _LEAST_DAMPING), 1.0 - after / before
+            damping *= _EASE
+        return at, damping, 0.0
+
+    def _tried(self, lengths: Lengths, at: _Point) -> _Point | None:
+        try:
+            return self.point(lengths, at.problem.plans)
+        except InputError:  # no pose has these lengths
+            return None
+
+
+def _runs_of(
+    problem: Problem,
+    i: int,
+    chi: Float[Array, "p"],
+    sizes: Mapping[tuple[str, str], float],
+    lengths: Float[Array, "s c"],
+    first: Float[Array, "s c"],
+) -> dict[int, _Run]:
+    """Equations of the runs of one log, by the number of the segment."""
+    source, plan = problem.sources[i], problem.plans[i]
+    log, c = source.motion.log, lengths.shape[1]
+    changed = []
+    for step in STEP * np.eye(c):
+        motion = Motion(with_lengths(log, problem.mechanism, lengths + step), plan)
+        changed.append(problem.rows_along(motion, like=source))
+    alone = replace(problem, sources=(source,), filters=(problem.filters[i],))
+    groups = row_groups(alone, [LengthRows(source, changed, chi)])
+    found = {}
+    for piece, (low, _) in enumerate(source.pieces()):
+        place = next(k for k, (a, b) in enumerate(log.segments) if a <= low < b)
+        parts = [_block(group, piece, len(chi), c) / sizes[group.log, group.name] for group in groups]
+        belief = np.zeros((c, c + len(chi) + 1))
+        belief[:, :c] = np.diag(1.0 / (_BELIEF * first[place]))
+        belief[:, -1] = (first[place] - lengths[place]) / (_BELIEF * first[place])
+        T = triangle(np.concatenate([*parts, belief]))
+        found[place] = _Run(T[:c], T[c:, c:])
+    return found
+
+
+def _block(group: Group, piece: int, p: int, c: int) -> Float[Array, "k q"]:
+    """Rows of one piece of a log: columns of the lengths, of all parameters, measured side."""
+    own = [one for one, (run, _) in zip(group.blocks, group.places, strict=True) if run == piece]
+    if not own:
+        return np.zeros((0, c + p + 1))
+    factor = merge(own)
+    rows = np.zeros((len(factor.R), p + c + 1))
+    rows[:, group.columns], rows[:, -1] = factor.W, factor.Y
+    return rows[:, [*range(p, p + c), *range(p), p + c]]
+
+
+def _solved(rows: Float[Array, "r p1"]) -> Float[Array, "p"]:
+    """Least squares; columns that are zero get zero."""
+    return np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0])
+
+
+def _deviation(error: Float[Array, "r"], measured: Float[Array, "r"], n: int) -> float:
+    """Of one row; never less than rounding of the measured side."""
+    return float(max(np.linalg.norm(error), _ROUNDING * np.linalg.norm(measured)) / np.sqrt(max(n, 1)))
+
+
+def _told(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: float) -> Log:
+    """The log with what was done to its lengths, and how sure it is."""
+    sigma = 1e3 * max((float(run.sigma.max()) for run in runs.values()), default=0.0)
+    words = f"refined with the parameters, by up to {1e3 * np.abs(shift).max():.2g} mm; sigma up to"
+    words += f" {sigma:.2g} mm with the parameters known"
+    notices = log.notices
+    if gain > _LOOSE:
+        text = f"the locked lengths of log '{log.name}' have not settled: the last step still gained"
+        text += f" {100.0 * gain:.2g} % of the squared error"
+        remedy = "lengths: estimate, or more motion in every run"
+        notices = (*notices, Notice("lengths-not-converged", text, remedy))
+    return replace(log, notices=notices, choices={**log.choices, "locked lengths": words})

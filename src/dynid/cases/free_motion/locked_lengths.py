@@ -1,0 +1,174 @@
+"""Locked cable lengths along a log: what the poses say, and whether the cables were locked at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.cable_states import singular_cables
+from dynid.kinematics.nearest_pose import nearest_pose
+from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.cable import driven_cables
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.regressor.regressor import energy_row
+
+_MOST = 2000  # poses of a run at which lengths are computed
+# Of the length: markers and pulleys leave 1e-4, a slack cable or a moving winch far more.
+_DOUBTFUL, _REFUSED = 1e-3, 1e-2
+_OPEN = 1e-8  # m or rad: a pose that leaves more than this open is none
+# A slack cable only ever becomes shorter than its length.
+_ONE_SIDED = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Lengths of the cables over the runs of a log.
+
+    Attributes:
+        mean, sigma: Of each run and cable, shape (s, c), in [m].
+        below, above: Farthest from the median, shape (s, c), in [m].
+        worst: Sample farthest from the median, shape (s, c).
+        first: Positions of all joints at the beginning of each run, shape (s, n_q).
+        notices: Poses at which a cable is singular.
+    """
+
+    mean: Float[Array, "s c"]
+    sigma: Float[Array, "s c"]
+    below: Float[Array, "s c"]
+    above: Float[Array, "s c"]
+    worst: Int[Array, "s c"]
+    first: Float[Array, "s q"]
+    notices: tuple[Notice, ...] = ()
+
+
+def _seen(
+    mechanism: Mechanism, wanted: Float[Array, "n w"], positions: Sequence[str]
+) -> tuple[Float[Array, "n q"], Float[Array, "n c"]]:
+    """Positions of all joints at measured poses, and those of the cables among them."""
+    assembly = assembly_of(mechanism)
+    q = assembly.follow(np.asarray(wanted, float), sensors_of(mechanism, positions))
+    places = [mechanism.positions.index(cable.name) for cable in driven_cables(mechanism)]
+    return q, np.asarray(q[:, places])
+
+
+def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Spread:
+    """Lengths of every run from the poses of the log, evenly thinned where it is long."""
+    columns = [log.position_names.index(name) for name in positions]
+    parts: list[tuple[Array, ...]] = []
+    told: list[Notice] = []
+    for a, b in log.segments:
+        at = np.arange(a, b, max(1, (b - a) // _MOST))
+        q, L = _seen(mechanism, log.q[at][:, columns], positions)
+        told += singular_cables(mechanism, q)
+        off = L - np.median(L, axis=0)
+        worst = at[np.argmax(np.abs(off), axis=0)]
+        parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
+    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in told}
+    means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
+    return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
+
+
+def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:
+    """Refuse a log whose cables were not locked; warn of one that may have been slack."""
+    share = spread.sigma / spread.mean
+    run, cable = divmod(int(np.argmax(share)), share.shape[1])
+    if share[run, cable] < _DOUBTFUL:
+        return []
+    name, sigma = cables[cable], spread.sigma[run, cable]
+    slack = spread.below[run, cable] > _ONE_SIDED * spread.above[run, cable]
+    seen = "was slack" if slack else "was not locked"
+    text = (
+        f"cable '{name}' {seen} in log '{log.name}', run {run + 1}: its length varies by {1e3 * sigma:.2g} mm"
+        f" (sigma), {1e3 * max(spread.below[run, cable], spread.above[run, cable]):.2g} mm at t ="
+        f" {log.t[spread.worst[run, cable]]:.4g} s"
+    )
+    remedy = (
+        "excite less, or shorten this cable"
+        if slack
+        else "hold the winches, and check columns, angles and the cables' points"
+    )
+    if share[run, cable] > _REFUSED:
+        raise InputError(text, file=log.file, remedy=remedy)
+    return [Notice("cable-slack" if slack else "cable-not-locked", text, remedy)]
+
+
+def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: Spread | None) -> Log:
+    """Refuse lengths that change within a run or that no pose satisfies; warn where poses contradict them."""
+    columns = [log.position_names.index(name) for name in cables]
+    for run, (a, b) in enumerate(log.segments):
+        L = log.q[a:b, columns]
+        moved = np.ptp(L, axis=0)
+        i = int(np.argmax(moved))
+        if moved[i] > _DOUBTFUL * np.median(L[:, i]):
+            raise InputError(
+                f"the locked length of '{cables[i]}' changes by {1e3 * moved[i]:.3g} mm in run {run + 1} of"
+                f" log '{log.name}'",
+                file=log.file,
+                remedy="a locked length is one number a run: number the runs in a column `segment`",
+            )
+        if L.min() <= 0.0:
+            i = int(np.argmin(L.min(axis=0)))
+            raise InputError(
+                f"the locked length of '{cables[i]}' is {L[:, i].min():g} m",
+                file=log.file,
+                remedy="lengths are in m, from the entry point to the attachment",
+            )
+    if spread is None:
+        return replace(log, origins=_fitted(log, mechanism))
+    given = np.array([np.median(log.q[a:b, columns], axis=0) for a, b in log.segments])
+    off = np.abs(given - spread.mean)
+    run, cable = divmod(int(np.argmax(off)), off.shape[1])
+    if off[run, cable] < _DOUBTFUL * spread.mean[run, cable]:
+        return log
+    text = (
+        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, the poses of log '{log.name}',"
+        f" run {run + 1}, say {spread.mean[run, cable]:.4f} m"
+    )
+    told = Notice("length-differs", text, "lengths: estimate, or check what the given ones count from")
+    return replace(log, notices=(*log.notices, told))
+
+
+def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
+    """A pose at the beginning of each run; refused where none has its coordinates and lengths.
+
+    Several poses can have the same free coordinates and lengths. On cables a robot hangs: the lowest one
+    is taken, by the masses and centres of mass believed beforehand.
+    """
+    assembly = assembly_of(mechanism)
+    sensors = sensors_of(mechanism, log.position_names)
+    if sensors.count < assembly.dof:
+        return {}  # told later, with what is missing
+    found = {}
+    for run, (a, _) in enumerate(log.segments):
+        best = nearest_pose(assembly, sensors, log.q[a], partial(_potential, mechanism))
+        miss = float(np.abs(sensors.miss(best[None], log.q[a][None])).max())
+        if miss > _OPEN:
+            shown = ", ".join(f"{name} {x:.4g}" for name, x in zip(log.position_names, log.q[a], strict=True))
+            raise InputError(
+                f"no pose has the coordinates and lengths of log '{log.name}', run {run + 1}, at its"
+                f" beginning ({shown}): the nearest one found misses by {1e3 * miss:.3g} mm",
+                file=log.file,
+                remedy="check the lengths' zero and unit, the cables' points, and `start:`",
+            )
+        found[a] = best
+    return found
+
+
+def _potential(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n"]:
+    """Potential energy of poses with prior masses and centres of mass; bodies without any weigh alike."""
+    bodies = [mechanism.bodies[joint.child] for joint in mechanism.joints]
+    chi = np.zeros((len(bodies) + len(mechanism.payloads), 10))
+    for i, body in enumerate(bodies):
+        if body.parameters:
+            chi[i, 6:9] = [body.prior.get(symbol, 0.0) for symbol in ("MX", "MY", "MZ")]
+            chi[i, 9] = body.prior.get("M", 1.0)
+    return energy_row(mechanism, q, np.zeros((len(q), len(mechanism.coordinates)))) @ chi.ravel()

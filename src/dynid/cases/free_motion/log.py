@@ -1,0 +1,260 @@
+"""Logs of free motion: which coordinates they hold, the locked lengths, and what is wrong with them.
+
+A log holds the whole pose, or free coordinates with the locked lengths l0 of every cable. What the model
+uses is decided here once, so that later stages only see measured coordinates: the pose, or free
+coordinates and constant lengths from which the closure solver finds the others [CableRobot, eq. 44].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.free_motion.locked_lengths import check_given, check_spread, estimated
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.experiment.internal_settings import (
+    AUTO,
+    BY_FREE,
+    ESTIMATE,
+    GIVEN,
+    MEASURED,
+    PROJECTED,
+    REFINE,
+    InternalSettings,
+)
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.locked_motion import free_names, locked_motion_of
+from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.cable import driven_cables
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.columns import ANGLES, match, slots
+from dynid.motion.log import Log
+from dynid.motion.settings import ColumnMap
+
+_SAMPLES = 400  # poses of a log at which free coordinates are judged
+# Of a measured pose over the same of a length: lengths are met, poses are bent.
+_TRUST = 1e3
+
+
+def reading_robot(
+    mechanism: Mechanism,
+    settings: InternalSettings,
+    names: Sequence[str],
+    columns: Mapping[str, ColumnMap | str],
+) -> Mechanism:
+    """The robot that measures what a file with these columns holds: the pose, lengths, free coordinates."""
+    lengths = tuple(cable.name for cable in driven_cables(mechanism))
+    named = named_free(mechanism, settings)
+    named = named if set(named) <= set(mechanism.positions) else ()
+    for measured in dict.fromkeys(one for one in (mechanism.measured, named) if one):
+        robot = replace(mechanism, measured=(*measured, *(one for one in lengths if one not in measured)))
+        known = slots(robot)
+        own = {spelled for slot in known for spelled in slot.spellings}
+        found = match(names, known, {key: one for key, one in columns.items() if key in own}, None)
+        present = _present(robot, found)
+        if set(replace(mechanism, measured=measured).measured_positions) <= present:
+            _check_lengths_present(lengths, present)
+            told = [one for one in lengths if one in present and one not in measured]
+            return replace(robot, measured=(*measured, *told))
+    return mechanism
+
+
+def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
+    missing = [one for one in lengths if one not in present]
+    if missing and len(missing) < len(lengths):
+        raise InputError(
+            f"{len(lengths) - len(missing)} locked lengths for {len(lengths)} cables:"
+            f" {', '.join(missing)} have none",
+            place="header",
+            remedy=f"give l0_1 to l0_{len(lengths)}, one for every cable in file order",
+        )
+
+
+def _present(robot: Mechanism, found: Mapping[str, ColumnMap]) -> set[str]:
+    """Measured positions that chosen columns tell; three angles tell a quaternion."""
+    positions = robot.measured_positions
+    present = {positions[int(key[2:]) - 1] for key in found if key.startswith("q_") and key[2:].isdigit()}
+    for joint in robot.joints:
+        if joint.has_quaternion and all(f"{joint.name}_{angle}" in found for angle in ANGLES):
+            present |= set(joint.positions[-4:])
+    return present
+
+
+def named_free(mechanism: Mechanism, settings: InternalSettings) -> tuple[str, ...]:
+    """Free coordinates by name, in full; empty where they are to be chosen."""
+    free = settings.free or mechanism.free
+    return () if not free or free == (AUTO,) else tuple(free_names(mechanism, free))
+
+
+def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) -> Log:
+    """The log with the coordinates that the model uses, its lengths found and judged.
+
+    Args:
+        log: With the whole pose, or free coordinates and lengths, or all of them.
+        mechanism: With the cables as coordinates.
+        settings: Of the model.
+    """
+    cables = [cable.name for cable in driven_cables(mechanism)]
+    has_lengths = all(name in log.position_names for name in cables)
+    whole = _whole(log, mechanism, cables)
+    usual = PROJECTED if settings.lengths == REFINE else MEASURED
+    way = settings.pose or (usual if whole else BY_FREE)
+    if way != BY_FREE and not whole:
+        raise InputError(
+            f"pose: {way} needs the whole pose, but log '{log.name}' holds {', '.join(log.position_names)}",
+            file=log.file,
+            remedy="log x, y, z and the attitude, or write pose: free",
+        )
+    source = settings.lengths or (GIVEN if has_lengths else ESTIMATE)
+    if ((source == GIVEN and way != MEASURED) or not whole) and not has_lengths:
+        raise InputError(
+            f"log '{log.name}' has no locked lengths",
+            file=log.file,
+            remedy="add columns l0_1.. in the order of the cables"
+            + (", or write lengths: estimate" if whole else ": free coordinates alone do not tell the pose"),
+        )
+    spread = None
+    if whole:
+        spread = estimated(log, mechanism, [name for name in log.position_names if name not in cables])
+        origins = {a: pose for (a, _), pose in zip(log.segments, spread.first, strict=True)}
+        log = replace(
+            log, origins=origins, notices=(*log.notices, *spread.notices, *check_spread(log, spread, cables))
+        )
+    if has_lengths:
+        log = check_given(log, mechanism, cables, spread)
+    if spread is not None and (source == ESTIMATE or not has_lengths):
+        lengths = spread.mean
+    elif has_lengths:
+        lengths = given_lengths(log, cables)
+    else:
+        lengths = None
+    return _arranged(log, mechanism, settings, way, lengths)
+
+
+def given_lengths(log: Log, cables: Sequence[str]) -> Float[Array, "s c"]:
+    """Locked lengths of each run as the log has them, shape (s, c), in [m]."""
+    columns = [log.position_names.index(name) for name in cables]
+    return np.array([np.median(log.q[a:b, columns], axis=0) for a, b in log.segments])
+
+
+def with_lengths(log: Log, mechanism: Mechanism, lengths: Float[Array, "s c"]) -> Log:
+    """The same log with other locked lengths in each run: what a refinement changes.
+
+    Args:
+        log: As `free_motion_log` made it, with lengths among its coordinates.
+        mechanism: The robot.
+        lengths: Of each run and each cable that has a coordinate, in file order, in [m].
+    """
+    q = np.array(log.q)
+    for i, cable in enumerate(driven_cables(mechanism)):
+        column = log.position_names.index(cable.name)
+        for run, (a, b) in enumerate(log.segments):
+            q[a:b, column] = lengths[run, i]
+    return replace(log, q=q)
+
+
+def measuring_robot(mechanism: Mechanism, logs: Sequence[Log], settings: InternalSettings) -> Mechanism:
+    """The robot whose measured coordinates are those of the logs, its free coordinates chosen.
+
+    Args:
+        mechanism: With `free` and `nullspace` as asked.
+        logs: As `free_motion_log` made them, all with the same coordinates.
+        settings: Of the model.
+    """
+    names = logs[0].position_names
+    for log in logs:
+        if log.position_names != names:
+            raise InputError(
+                f"log '{log.name}' measures {', '.join(log.position_names)}, log '{logs[0].name}'"
+                f" {', '.join(names)}",
+                file=log.file,
+                remedy="identify logs with the same coordinates together: write pose: free",
+            )
+    robot = replace(mechanism, measured=_joints_of(mechanism, names), nullspace=settings.nullspace)
+    if settings.pose == PROJECTED or set(names) > {cable.name for cable in driven_cables(robot)}:
+        robot = _trusting(robot, names)
+    free = named_free(mechanism, settings)
+    if settings.nullspace != "free" or free:
+        return replace(robot, free=free)
+    motion = locked_motion_of(robot)
+    chosen = motion.free_indices(AUTO, motion.basis(_tangents(robot, logs)))
+    return replace(robot, free=tuple(robot.coordinates[i] for i in chosen))
+
+
+def _tangents(robot: Mechanism, logs: Sequence[Log]) -> Float[Array, "n v d"]:
+    """Tangent directions at some poses of the logs."""
+    assembly, sensors = assembly_of(robot), sensors_of(robot, logs[0].position_names)
+    some = [log.q[log.valid][:: max(1, int(log.valid.sum()) * len(logs) // _SAMPLES)] for log in logs]
+    q = assembly.follow(np.concatenate(some), sensors)
+    return assembly.tangent(assembly.closure.values(q).A)
+
+
+def _trusting(robot: Mechanism, names: Sequence[str]) -> Mechanism:
+    """More coordinates than freedoms are met in least squares: lengths far better than poses."""
+    cables = {cable.name for cable in driven_cables(robot)}
+    if robot.measured_sigma or not cables & set(names) or not _several(robot, names):
+        return robot
+    return replace(robot, measured_sigma={name: 1.0 / _TRUST if name in cables else 1.0 for name in names})
+
+
+def _several(robot: Mechanism, names: Sequence[str]) -> bool:
+    return sensors_of(robot, names).count > assembly_of(robot).dof
+
+
+def _joints_of(mechanism: Mechanism, names: Sequence[str]) -> tuple[str, ...]:
+    """Measured joints, or single coordinates of those that are not measured whole."""
+    found = []
+    for name in names:
+        joint = mechanism.joint_of_position[name]
+        found.append(joint.name if set(joint.positions) <= set(names) else name)
+    return tuple(dict.fromkeys(found))
+
+
+def _whole(log: Log, mechanism: Mechanism, cables: Sequence[str]) -> bool:
+    """Whether the log tells the pose without any length."""
+    own = [name for name in log.position_names if name not in cables]
+    assembly = assembly_of(mechanism)
+    return bool(own) and assembly.tracker(sensors_of(mechanism, own)) is not None
+
+
+def _arranged(
+    log: Log, mechanism: Mechanism, settings: InternalSettings, way: str, lengths: Float[Array, "s c"] | None
+) -> Log:
+    """The log with the columns of one way to use it."""
+    cables = [cable.name for cable in driven_cables(mechanism)]
+    own = [name for name in log.position_names if name not in cables]
+    if way == BY_FREE:
+        named = named_free(mechanism, settings)
+        own = list(named) if named and set(named) <= set(own) else own
+    wanted = own if way == MEASURED else [*own, *cables]
+    columns = [log.position_names.index(name) for name in own]
+    constant = np.zeros((len(log.t), len(wanted) - len(own)))
+    if constant.shape[1] and lengths is not None:
+        for run, (a, b) in enumerate(log.segments):
+            constant[a:b] = lengths[run]
+    rates = [
+        None if x is None else np.column_stack([x[:, columns], np.zeros_like(constant)])
+        for x in (log.dq, log.ddq)
+    ]
+    return replace(
+        log,
+        q=np.column_stack([log.q[:, columns], constant]),
+        dq=rates[0],
+        ddq=rates[1],
+        q_ref=None,
+        position_names=tuple(wanted),
+        choices={**log.choices, "pose": _words(way, own)},
+    )
+
+
+def _words(way: str, own: Sequence[str]) -> str:
+    told = {
+        MEASURED: "as measured",
+        BY_FREE: f"solved from {', '.join(own)} and the locked lengths",
+        PROJECTED: "the measured one moved onto the locked lengths",
+    }
+    return told[way]

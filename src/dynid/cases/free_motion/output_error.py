@@ -1,0 +1,140 @@
+"""Output error of free motion: parameters per unit mass whose simulated oscillation meets the measured one.
+
+Nothing acts but gravity and, where asked for, viscous damping. Of each window the starting state is an
+unknown of its own and, where asked for, the locked lengths too, held to the values given; they are
+eliminated by QR as in `output_error`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+from dynid.dynamics.forward import ForwardDynamics
+from dynid.dynamics.integrate import Runs, integrate
+from dynid.dynamics.locked import LockedCables
+from dynid.kinematics.closure import moved
+from dynid.kinematics.sensors import Sensors
+from dynid.refinement.output_error import by_window, missed, seen_rows
+
+
+@dataclass(frozen=True, eq=False)
+class FreeWindows:
+    """Stretches of free motions, each with the same number of steps.
+
+    Attributes:
+        q, dq: Starting states of the locked robot, shapes (n, n_q) and (n, v).
+        measured: Measured positions after each step, shape (k + 1, n, w).
+        step: In [s].
+        lengths: Of the cables of each window, shape (n, c), in [m].
+        given: Lengths to which these are held, shape (n, c), in [m].
+        mounted: Payloads on the robot.
+    """
+
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    measured: Float[Array, "k n w"]
+    step: float
+    lengths: Float[Array, "n c"]
+    given: Float[Array, "n c"]
+    mounted: tuple[str, ...] = ()
+
+    def some(self, rows: Int[Array, "m"] | slice) -> FreeWindows:
+        """Some of the windows."""
+        return replace(
+            self,
+            q=self.q[rows],
+            dq=self.dq[rows],
+            measured=self.measured[:, rows],
+            lengths=self.lengths[rows],
+            given=self.given[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FreeOutputError:
+    """The free motion of a robot as a function of its parameters (a `Simulated` problem).
+
+    Attributes:
+        robot: On locked cables, with whatever drive terms are among the unknowns.
+        sensors: What is measured of it.
+        S, c: Standard parameters of `robot.robot` are S chi + c.
+        sigma: Deviation of each measured coordinate, shape (m,), in [rad] or [m].
+        linear, hold: As in `OutputError`.
+        length_sigma: Deviation of the given lengths, in [m]; None: lengths are known.
+    """
+
+    robot: LockedCables
+    sensors: Sensors
+    S: Float[Array, "p b"]
+    c: Float[Array, "p"]
+    sigma: Float[Array, "m"]
+    linear: Float[Array, "b"]
+    hold: Float[Array, "b"]
+    length_sigma: float | None = None
+
+    def residual(self, chi: Float[Array, "b"], windows: FreeWindows) -> Float[Array, "n r"]:
+        """Measured less simulated positions in deviations, then given lengths less those assumed."""
+        return self.missed(self._run(chi, windows, None).q, windows)
+
+    def slopes(
+        self, chi: Float[Array, "b"], windows: FreeWindows
+    ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
+        """The residual, and its derivatives by starting states (and lengths) and by parameters."""
+        runs = self._run(chi, windows, self.S)
+        if runs.by_start is None or runs.by_parameter is None:
+            raise TypeError("runs without derivatives")
+        n, flat = runs.q.shape[1], runs.q.reshape(-1, runs.q.shape[2])
+        N = seen_rows(self.robot.freedoms.tangent(flat), self.sensors, self.sigma, n)
+        by_start, by_parameter = (by_window(N @ one) for one in (runs.by_start, runs.by_parameter))
+        if runs.by_closure is not None and self.length_sigma is not None:
+            P = self.robot.dynamics.responses(flat, self.robot.rows)
+            by_length = by_window(N @ runs.by_closure + seen_rows(P, self.sensors, self.sigma, n))
+            held = np.broadcast_to(
+                np.eye(by_length.shape[2]) / self.length_sigma, (n, *by_length.shape[2:] * 2)
+            )
+            s = by_start.shape[2]
+            by_start = np.concatenate([by_start, np.zeros((n, held.shape[1], s))], axis=1)
+            by_start = np.concatenate([by_start, np.concatenate([by_length, held], axis=1)], axis=2)
+            none = np.zeros((n, held.shape[1], by_parameter.shape[2]))
+            by_parameter = np.concatenate([by_parameter, none], axis=1)
+        return self.missed(runs.q, windows), by_start, by_parameter
+
+    def moved(self, windows: FreeWindows, change: Float[Array, "n s"]) -> FreeWindows:
+        """Starting states changed by independent positions and velocities, then lengths."""
+        free, d = self.robot.freedoms, self.robot.freedoms.dof
+        lengths = windows.lengths + change[:, 2 * d :] if self.length_sigma is not None else windows.lengths
+        q = moved(
+            self.robot.robot, windows.q, np.einsum("nvd,nd->nv", free.tangent(windows.q), change[:, :d])
+        )
+        still = np.zeros((len(q), d))
+        for _ in range(4):
+            q = moved(self.robot.robot, q, free.lifted(q, still, self.robot.gaps(q, lengths)))
+        dy = windows.dq[:, free.independent] + change[:, d : 2 * d]
+        return replace(windows, q=q, dq=free.lifted(q, dy), lengths=lengths)
+
+    def _run(self, chi: Float[Array, "b"], windows: FreeWindows, directions: Array | None) -> Runs:
+        robot = self.robot
+        dynamics = ForwardDynamics(robot.robot, self.S @ chi + self.c, windows.mounted, robot.freedoms)
+        none = np.zeros((len(windows.q), len(robot.robot.actuators)))
+        steps = len(windows.measured) - 1
+        closures = None if self.length_sigma is None else robot.rows
+
+        def efforts(t: float, *_: Array) -> Float[Array, "n a"]:
+            return none
+
+        def projected(q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> tuple[Array, Array]:
+            return robot.repaired(q, dq, windows.lengths)
+
+        start = windows.q, windows.dq
+        return integrate(dynamics, *start, efforts, windows.step, steps, directions, closures, projected)
+
+    def missed(self, poses: Float[Array, "k n q"], windows: FreeWindows) -> Float[Array, "n r"]:
+        """The residual of simulated poses."""
+        rows = missed(poses, windows.measured, self.sensors, self.sigma)
+        if self.length_sigma is None:
+            return rows
+        return np.concatenate([rows, (windows.given - windows.lengths) / self.length_sigma], axis=1)

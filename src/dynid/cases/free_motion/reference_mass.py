@@ -1,0 +1,125 @@
+"""What acts only together with the reference mass of a robot on which no effort acts.
+
+The mass of an arm that hangs on the platform by a hinge acts as a mass of the platform:
+
+    W_c = sum_j K_j W_j,      the reference mass m among the j
+
+Free motion then tells parameters per unit of m + K_m c, and an equation with c as an unknown beside m = 1 has
+the exact solution "nothing hangs there": c has to go into the others before the reference is set to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.rank import independent_columns
+from dynid.cases.free_motion.unit_mass import Normalisation, normalise, per_mass
+from dynid.common.notices import Notice
+from dynid.info import known_columns
+from dynid.mechanism.cable import held_body
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.parameters import Parameter, considered_order
+from dynid.projection.internal import internal_structure
+from dynid.projection.normalised import Joined, Reference
+
+
+def referred(
+    robot: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]]
+) -> Normalisation:
+    """Choose the reference mass of a robot on which no effort acts, with what acts only together with it.
+
+    Args:
+        robot: On locked cables, with the payloads that some log carries.
+        parameters: Its table.
+        loads: Payloads mounted in each log.
+    """
+    names = [parameter.name for parameter in parameters]
+    mass = f"M_{held_body(robot)}"
+    joined = _joined(robot, parameters, loads, names.index(mass)) if mass in names else ()
+    if not joined:
+        return normalise(robot, parameters, loads)
+    known = known_columns(robot, parameters)
+    values = [known.get(names.index(name)) for name in (mass, *(one.name for one in joined))]
+    gone = {one.name: 0.0 for one in joined}
+    robot = _without(robot, {mass, *gone})
+    if values[0] and None not in values:
+        shares = [1.0, *(one.shares[mass] for one in joined)]
+        body = robot.bodies[held_body(robot)]
+        whole = sum(share * (value or 0.0) for share, value in zip(shares, values, strict=True))
+        body = replace(body, known={**body.known, "M": whole})
+        robot = replace(robot, bodies={**robot.bodies, body.name: body})
+    found = normalise(replace(robot, known={**robot.known, **gone}), parameters, loads)
+    reference = None if found.reference is None else replace(found.reference, joined=joined)
+    return replace(found, reference=reference, notices=(*found.notices, _notice(joined, mass)))
+
+
+def _joined(
+    robot: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]], mass: int
+) -> tuple[Joined, ...]:
+    """Columns that depend on others only together with the reference, which is considered first."""
+    W = internal_structure(robot, parameters, None, loads=tuple(loads) or ((),)).W
+    others = [i for i in considered_order(robot, parameters) if parameters[i].owner not in robot.payloads]
+    rank = independent_columns(W, [mass, *(i for i in others if i != mass)])
+    names = [parameters[i].name for i in rank.kept]
+    if names[:1] != [parameters[mass].name]:
+        return ()  # it acts on nothing
+    return tuple(
+        Joined(parameters[i].name, {names[k]: float(shares[k]) for k in np.flatnonzero(shares)})
+        for i, shares in zip(rank.dependent, rank.K.T, strict=True)
+        if shares[0] != 0.0
+    )
+
+
+def _without(robot: Mechanism, names: set[str]) -> Mechanism:
+    """The robot that no longer knows some parameters."""
+
+    def left(owner: Body | Payload) -> dict[str, float]:
+        return {symbol: x for symbol, x in owner.known.items() if f"{symbol}_{owner.name}" not in names}
+
+    return replace(
+        robot,
+        bodies={name: replace(one, known=left(one)) for name, one in robot.bodies.items()},
+        payloads={name: replace(one, known=left(one)) for name, one in robot.payloads.items()},
+        known={name: value for name, value in robot.known.items() if name not in names},
+    )
+
+
+def _notice(joined: Sequence[Joined], mass: str) -> Notice:
+    names, several = ", ".join(one.name for one in joined), len(joined) > 1
+    parts = "".join(_term(one.shares[mass], one.name) for one in joined)
+    others = ", ".join(dict.fromkeys(name for one in joined for name in one.shares if name != mass))
+    text = f"{names} {'act' if several else 'acts'} only together with {mass}: parameters are per unit of"
+    text += f" {mass}{parts}" + (f", and {others} hold the rest" if others else "")
+    return Notice("mass-joined", text, "nothing is lost: no free motion of this robot feels a difference")
+
+
+def _term(share: float, name: str) -> str:
+    times = "" if np.isclose(abs(share), 1.0) else f"{abs(share):.4g} "
+    return f" {'+' if share > 0 else '-'} {times}{name}"
+
+
+def referred_values(
+    values: Mapping[str, float], reference: Reference | None, parameters: Sequence[Parameter]
+) -> dict[str, float]:
+    """Standard values by name over the reference mass, what is joined inside the others.
+
+    Empty where the mass is not among the values.
+    """
+    return per_mass(_together(values, reference), reference, parameters)
+
+
+def _together(values: Mapping[str, float], reference: Reference | None) -> dict[str, float]:
+    """Values of the same motion with what is joined at zero; those it goes into are unknown where it is."""
+    found = dict(values)
+    for joined in () if reference is None else reference.joined:
+        value = found.get(joined.name)
+        for name, share in joined.shares.items():
+            if name in found and value is not None:
+                found[name] += share * value
+            else:
+                found.pop(name, None)
+        found[joined.name] = 0.0
+    return found

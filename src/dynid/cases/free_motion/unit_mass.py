@@ -1,0 +1,212 @@
+"""Parameters per unit mass: the reference of a robot on which no effort acts, and its names.
+
+Free motion tells chi / m (`internal`). The reference is the mass of the body that most cables hold; with
+a payload known in kilograms in some of the logs m itself is found, as one over the parameter 1/m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dynid.base.system import BaseSystem
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.estimator.tls import homogeneous_fit
+from dynid.info import known_columns
+from dynid.mechanism.cable import held_body
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.normalised import Reference
+from dynid.projection.projection import System
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.uncertainty import student_t95
+
+_UNITS = {"kg": "1", "kg m": "m", "kg m^2": "m^2"}
+
+
+@dataclass(frozen=True, eq=False)
+class Normalisation:
+    """A robot whose reference mass is one.
+
+    Attributes:
+        robot: With the reference known as one, and what was known in kilograms no longer known.
+        reference: None where efforts act and nothing needs a reference.
+    """
+
+    robot: Mechanism
+    reference: Reference | None
+    notices: tuple[Notice, ...] = ()
+
+
+def normalise(
+    robot: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]]
+) -> Normalisation:
+    """Choose the reference mass of a robot on which no effort acts.
+
+    Args:
+        robot: With the payloads that some log carries.
+        parameters: Its table.
+        loads: Payloads mounted in each log.
+    """
+    body = held_body(robot)
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    column = index.get(f"M_{body}")
+    if column is None:
+        raise InputError(
+            f"body '{body}' has no mass to refer the parameters to",
+            file=robot.file,
+            remedy="let `parameters:` of the body hold M",
+        )
+    own = robot.bodies[body]
+    if own.known.get("M"):
+        return Normalisation(robot, Reference(body, column, mass=float(own.known["M"]), given=True))
+    always = set.intersection(*(set(load) for load in loads)) if loads else set()
+    robot, told = _joined_always(robot, always)
+    known = {i: value for i, value in known_columns(robot, parameters).items() if value and i != column}
+    scale = min(known, default=None)
+    carries = "" if scale is None else parameters[scale].name
+    cleared = _cleared(robot, {parameters[i].name for i in known}, carries)
+    bodies = {
+        **cleared.bodies,
+        body: replace(cleared.bodies[body], known={**cleared.bodies[body].known, "M": 1.0}),
+    }
+    return Normalisation(
+        replace(cleared, bodies=bodies), Reference(body, column, scale=scale, loads=known), told
+    )
+
+
+def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple[Notice, ...]]:
+    """Payloads of every log are part of the reference: their mass cannot be told from it."""
+    mounted = [name for name in robot.payloads if name in always]
+    if not mounted:
+        return robot, ()
+    payloads = {
+        name: replace(one, known={"M": 0.0}) if name in always else one
+        for name, one in robot.payloads.items()
+    }
+    text = (
+        f"{', '.join(mounted)} is mounted in every log: its parameters are inside those of its carrier, and"
+    )
+    text += " the reference mass is that of both"
+    remedy = "add a log without it: with and without a known payload the mass itself is found"
+    return replace(robot, payloads=payloads), (Notice("payload-always", text, remedy),)
+
+
+def _cleared(robot: Mechanism, names: set[str], scale: str) -> Mechanism:
+    """What is known in kilograms is known no more: it acts through the column of 1/m."""
+
+    def left(owner: str, known: Mapping[str, float]) -> dict[str, float]:
+        return {
+            symbol: 0.0 if f"{symbol}_{owner}" in names else value
+            for symbol, value in known.items()
+            if f"{symbol}_{owner}" != scale
+        }
+
+    return replace(
+        robot,
+        bodies={name: replace(one, known=left(name, one.known)) for name, one in robot.bodies.items()},
+        payloads={name: replace(one, known=left(name, one.known)) for name, one in robot.payloads.items()},
+        known={k: 0.0 if k in names else v for k, v in robot.known.items() if k != scale},
+    )
+
+
+def shown_name(parameter: Parameter, body: str) -> str:
+    """Name of a parameter per unit mass of a body; `parameter.name` may carry the `_R` of grouped ones."""
+    if parameter.owner == body and parameter.kind == "inertial":
+        return f"{parameter.symbol}/M" + parameter.name.removeprefix(parameter.symbol)
+    return f"{parameter.name}/M_{body}"
+
+
+def shown_unit(unit: str) -> str:
+    """Unit of a parameter per unit mass."""
+    return _UNITS.get(unit, f"{unit}/kg")
+
+
+def named(data: BaseSystem, reference: Reference | None) -> BaseSystem:
+    """The same equations with parameters named per unit mass, as `MX/M_platform` in [m]."""
+    if reference is None or reference.given:
+        return data
+    shown = []
+    for i, parameter in zip(data.indices, data.system.parameters, strict=True):
+        if i == reference.scale:
+            name, unit = f"1/M_{reference.body}", "1/kg"
+        else:
+            name, unit = shown_name(parameter, reference.body), shown_unit(parameter.unit)
+        shown.append(replace(parameter, name=name, unit=unit))
+    return replace(data, system=replace(data.system, parameters=tuple(shown)))
+
+
+def per_mass(
+    values: Mapping[str, float], reference: Reference | None, parameters: Sequence[Parameter]
+) -> dict[str, float]:
+    """Standard values by name, divided by the reference mass; empty where that is not among them."""
+    if reference is None:
+        return dict(values)
+    mass = values.get(f"M_{reference.body}")
+    if not mass:
+        return {}
+    mass = mass / reference.mass
+    found = {name: value / mass for name, value in values.items()}
+    if reference.scale is not None:
+        found[parameters[reference.scale].name] = 1.0 / mass
+    return found
+
+
+def with_mass(parts: EstimateParts, reference: Reference | None, system: System) -> EstimateParts:
+    """Figures of a homogeneous system, and the reference mass itself in the place of 1/m.
+
+    Args:
+        parts: Of the estimate.
+        reference: None where efforts act: nothing changes.
+        system: Equations over the parameters seen, as the data gave them.
+    """
+    if reference is None:
+        return parts
+    figures = homogeneous_fit(system)
+    parts = replace(parts, fit=replace(parts.fit, cost_C=figures.cost_C, sigma_W=figures.sigma_W))
+    if reference.scale is None:
+        return parts
+    name = f"1/M_{reference.body}"
+    listed = list(parts.parameters)
+    at = next((k for k, one in enumerate(listed) if one.name == name), None)
+    if at is None or listed[at].sigma is None or listed[at].value == 0.0:
+        return parts
+    one = listed[at]
+    listed[at] = _inverse(one, f"M_{reference.body}")
+    place = [k for k, p in enumerate(parts.parameters) if p.sigma is not None].index(at)
+    factor = np.ones(len(parts.spread.covariance))
+    factor[place] = -1.0 / one.value**2
+    spread = replace(parts.spread, covariance=parts.spread.covariance * np.outer(factor, factor))
+    return replace(parts, parameters=tuple(listed), spread=spread)
+
+
+def _inverse(one: ParameterEstimate, name: str) -> ParameterEstimate:
+    """The mass from 1/m, to first order."""
+    mass = 1.0 / one.value
+    sigma = (one.sigma or 0.0) * mass**2
+    half = float(student_t95(np.array([one.dof or 1.0]))[0]) * sigma
+    return replace(
+        one,
+        name=name,
+        unit="kg",
+        value=mass,
+        sigma=sigma,
+        sigma_rel_percent=100.0 * sigma / abs(mass),
+        ci95=(mass - half, mass + half),
+        prior=None if not one.prior else 1.0 / one.prior,
+    )
+
+
+def shown_values(values: Mapping[str, float], reference: Reference | None) -> dict[str, float]:
+    """Values by the names that a result lists: the mass itself for 1/m."""
+    if reference is None or reference.scale is None:
+        return dict(values)
+    inverse = f"1/M_{reference.body}"
+    return {
+        name if name != inverse else f"M_{reference.body}": value if name != inverse else 1.0 / value
+        for name, value in values.items()
+    }

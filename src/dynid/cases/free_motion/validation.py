@@ -1,0 +1,124 @@
+"""Do simulated free motions follow the runs of a log? Per run, for the estimate and for the prior.
+
+Rows of the free motion hardly tell good parameters from bad ones (they are dominated by noise of the
+accelerations); the phase of an oscillation simulated for some seconds does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
+from dynid.cases.free_motion.prediction import predicted
+from dynid.cases.free_motion.reference_mass import referred_values
+from dynid.cases.free_motion.refinement import DampedRobot, damped_robot
+from dynid.cases.free_motion.runs import (
+    joined,
+    measured_names,
+    run_lengths,
+    samples_a_step,
+    start_state,
+    stretch,
+)
+from dynid.common.arrays import Array
+from dynid.common.errors import DynidError
+from dynid.dynamics.locked import LockedCables
+from dynid.experiment.refine_settings import TURNING
+from dynid.kinematics.sensors import sensors_of
+from dynid.linear import prior_values
+from dynid.simulated import Problem
+from dynid.statistics.estimate import RunFit
+
+_HORIZON = 5.0  # s of every run that are simulated
+Missed = tuple[float | None, float | None]
+
+
+def with_simulations(
+    problem: Problem, i: int, chi: Float[Array, "p"], runs: Sequence[RunFit]
+) -> tuple[RunFit, ...]:
+    """Runs of a log with how far simulated motions stay from the measured ones.
+
+    The starting state of each run and one damping coefficient for all are fitted, for the estimate and
+    for the prior alike.
+
+    Args:
+        job: A free-motion job.
+        i: Which of its logs.
+        chi: Its standard parameters, shape (p,), SI, per unit mass.
+        runs: Of that log, as far as known.
+    """
+    believed = referred_values(prior_values(problem.mechanism), problem.reference, problem.parameters)
+    prior = np.array([believed.get(one.name, 0.0) for one in problem.parameters]) if believed else None
+    own, other = _missed(problem, i, chi), {} if prior is None else _missed(problem, i, prior)
+    pieces, found = problem.sources[i].pieces(), []
+    for run in runs:
+        first = pieces[run.run - 1][0]
+        a = next((a for a, b in problem.logs[i].segments if a <= first < b), -1)
+        position, angle = own.get(a, (None, None))
+        before, turned = other.get(a, (None, None))
+        found.append(
+            replace(
+                run,
+                position_rms=position,
+                angle_rms=angle,
+                prior_position_rms=before,
+                prior_angle_rms=turned,
+            )
+        )
+    return tuple(found)
+
+
+def _missed(problem: Problem, i: int, chi: Float[Array, "p"]) -> dict[int, Missed]:
+    """First sample of each run -> rms of positions [m] and angles [rad] that its simulation misses."""
+    none = np.zeros((len(chi), 0))
+    try:
+        damped = damped_robot(problem, none, chi, np.zeros(0), TURNING)
+        groups = _whole_runs(problem, i, damped.robot)
+        found: dict[int, Missed] = {}
+        for starts, windows in groups:
+            found |= dict(zip(starts, _of_group(problem, damped, i, windows), strict=True))
+    except (DynidError, np.linalg.LinAlgError, FloatingPointError):
+        return {}  # parameters with which nothing can be simulated: the rows have told how bad they are
+    return found
+
+
+def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: FreeWindows) -> list[Missed]:
+    robot = damped.robot
+    sensors = sensors_of(robot.robot, measured_names(robot, problem.logs[i]))
+    unknown = np.zeros(len(damped.kinds))
+    ones = np.ones(sensors.count)
+    simulated = FreeOutputError(robot, sensors, damped.S, damped.c, ones, unknown, unknown)
+    with np.errstate(all="ignore"):
+        missed = predicted(simulated, windows)
+    names = [robot.robot.coordinates[v] for v in sensors.velocity]
+    turning = np.array([robot.robot.joint_of_coordinate[name].is_angle(name) for name in names])
+    return [(_rms(one[:, ~turning]), _rms(one[:, turning])) for one in missed]
+
+
+def _rms(missed: Float[Array, "k m"]) -> float | None:
+    """Over samples, all coordinates of a sample together; None without any, or where it ran away."""
+    value = float(np.sqrt(np.mean(np.sum(missed**2, axis=1)))) if missed.shape[1] else float("nan")
+    return value if np.isfinite(value) else None
+
+
+def _whole_runs(problem: Problem, i: int, robot: LockedCables) -> list[tuple[list[int], FreeWindows]]:
+    """Runs of one log from their beginning, those of equal length together, with their first samples."""
+    log, motion = problem.logs[i], problem.sources[i].motion
+    per_step = samples_a_step(robot, log.dt)
+    names = measured_names(robot, log)
+    groups: dict[int, list[tuple[int, FreeWindows]]] = {}
+    for a, b in log.segments:
+        first = next((low for low, high in motion.usable() if a <= low < high <= b), None)
+        if first is None:
+            continue
+        steps = min(b - 1 - first, round(_HORIZON / log.dt)) // per_step
+        lengths = run_lengths(robot, log, a, b)
+        state = start_state(problem.mechanism, motion, robot, first, lengths)
+        if state is not None and steps > 1:
+            samples = first, first + steps * per_step + 1, per_step
+            groups.setdefault(steps, []).append((a, stretch(log, state, lengths, samples, names)))
+    return [([a for a, _ in own], joined([one for _, one in own])) for own in groups.values()]

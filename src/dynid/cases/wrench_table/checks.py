@@ -1,0 +1,48 @@
+"""Checks of a fitted table: read rightly, one mass in all directions, motion that fits the joints."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+
+from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
+from dynid.cases.wrench_table.motion_checks import motion_notices
+from dynid.cases.wrench_table.readings import check_reading
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.problem import Problem
+from dynid.projection.wrench import WrenchRows
+from dynid.statistics.estimate import ResidualTest
+
+_BALANCED = 0.05  # of the wrenches, that measured data may leave too
+
+Checked = tuple[tuple[ResidualTest, ...], tuple[Notice, ...], dict[str, str]]
+
+
+def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
+    """Tests, warnings and words about a fit to tables; a table that was misread is refused.
+
+    Args:
+        job: Of the model `wrench`.
+        chi: Standard parameters that give the same wrenches, shape (p,), SI.
+    """
+    sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
+    left = [check_reading(source) for source in sources]
+    index = {parameter.name: i for i, parameter in enumerate(problem.parameters)}
+    directions = direction_masses(sources, chi)
+    masses = {one.body: float(chi[index[f"M_{one.body}"]]) for one in directions}
+    if masses:
+        check_signs(sources, masses)
+    tests, notices = mass_tests(directions, masses)
+    words = {"mass by direction": mass_words(directions, masses)} if directions else {}
+    told = [notice for source in sources for notice in motion_notices(source)]
+    if max(left) > _BALANCED:
+        told.insert(0, _unbalanced(max(left)))
+    return tests, (*notices, *told), words
+
+
+def _unbalanced(left: float) -> Notice:
+    return Notice(
+        "no-balance",
+        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is left, however they are read",
+        "check columns, signs and units, the joint frames of the robot file, and what else touches bodies",
+    )

@@ -1,0 +1,207 @@
+"""Whether the motion in a table fits the robot and itself: at joints, and from one instant to the next.
+
+Two bodies share the point at which a joint holds them together, so that both tell its acceleration; and
+what turns between them turns about the joint's axis. That can be asked of a single instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.kinematics.tree import quaternion_rates
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.mechanism import BASE
+from dynid.motion.body_table import SPOKEN
+from dynid.motion.local_polynomial import Derivatives, derivatives
+from dynid.motion.wrench_settings import KINEMATIC
+from dynid.projection.wrench import WrenchRows
+
+_HELD = (JointKind.REVOLUTE, JointKind.UNIVERSAL, JointKind.SPHERICAL, JointKind.FIXED)
+_ANGLE = np.deg2rad(0.5)  # between a joint's axis seen from its two sides
+_MISFIT = 0.01  # of the size of what is compared: printed figures leave far less
+_IN_TIME = 0.05  # the same for derivatives, whose own error comes on top
+_GRAVITY = 0.1  # of g, by which a constant misfit may differ from gravity
+# Factor between what is printed and what is derived -> what it looks like.
+_FACTORS = {
+    180.0 / np.pi: "degrees",
+    np.pi / 180.0: "radians taken for degrees",
+    1e3: "millimetres",
+    1e-3: "a thousandth of the unit",
+    1.0 / 9.80665: "multiples of g",
+    -1.0: "the opposite sign",
+}
+
+
+def motion_notices(source: WrenchRows) -> tuple[Notice, ...]:
+    """What in the motion of a table does not fit the robot's joints, or itself."""
+    told = [*_at_joints(source), *_in_time(source)]
+    found: dict[str, Notice] = {}
+    for one in told:  # one notice a code: a wrong column spoils every body
+        before = found.get(one.code)
+        text = one.text if before is None else f"{before.text}; {one.text}"
+        found[one.code] = Notice(one.code, text, one.remedy)
+    return tuple(found.values())
+
+
+def _at_joints(source: WrenchRows) -> Iterator[Notice]:
+    """Attitudes, rates and accelerations of the two bodies of each joint."""
+    for joint in source.mechanism.joints:
+        child = source.table.bodies.index(joint.child)
+        use = source.moved.fine[:, child].copy()
+        if joint.parent != BASE:
+            use &= source.moved.fine[:, source.table.bodies.index(joint.parent)]
+        if not use.any():
+            continue
+        yield from _attitudes(source, joint, use)
+        yield from _rates(source, joint, use)
+        if joint.kind in _HELD:
+            yield from _accelerations(source, joint, use)
+
+
+def _attitudes(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
+    if joint.kind is not JointKind.REVOLUTE:
+        return
+    own, other = _axes(source, joint, use)
+    off = float(np.max(np.arccos(np.clip(np.sum(own * other, axis=1), -1.0, 1.0))))
+    if off > _ANGLE:
+        yield Notice(
+            "attitude-misfit",
+            f"seen from '{joint.parent}' and from '{joint.child}', the axis of joint '{joint.name}' points"
+            f" up to {np.rad2deg(off):.2g} degrees apart",
+            "the table has other body frames than the robot file, or its quaternions turn the other way:"
+            " they must turn body axes into world axes",
+        )
+
+
+def _axes(
+    source: WrenchRows, joint: Joint, use: Bool[Array, "n"]
+) -> tuple[Float[Array, "k 3"], Float[Array, "k 3"]]:
+    """A revolute joint's axis in the world, by the child's attitude and by the parent's."""
+    child = source.table.bodies.index(joint.child)
+    own = source.moved.R[use, child] @ (joint.body.R.T @ joint.axes[0])
+    there = joint.placement.R @ joint.axes[0]
+    if joint.parent == BASE:
+        return own, np.broadcast_to(there, own.shape)
+    return own, source.moved.R[use, source.table.bodies.index(joint.parent)] @ there
+
+
+def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
+    """Relative angular velocity across the axis of a revolute joint, or of a joint that does not turn."""
+    if joint.kind not in (JointKind.REVOLUTE, JointKind.FIXED, JointKind.PRISMATIC):
+        return
+    child, moved = source.table.bodies.index(joint.child), source.moved
+    own = np.einsum("nij,nj->ni", moved.R[use, child], moved.omega[use, child])
+    other = np.zeros_like(own)
+    if joint.parent != BASE:
+        parent = source.table.bodies.index(joint.parent)
+        other = np.einsum("nij,nj->ni", moved.R[use, parent], moved.omega[use, parent])
+    relative = own - other
+    if joint.kind is JointKind.REVOLUTE:
+        axis = _axes(source, joint, use)[0]
+        relative = relative - np.sum(relative * axis, axis=1, keepdims=True) * axis
+    size = _rms(own) + _rms(other)
+    if _rms(relative) > _MISFIT * size + _printed(source, "omega", child):
+        yield Notice(
+            "rates-misfit",
+            f"'{joint.child}' turns against '{joint.parent}' across the axis of joint '{joint.name}'"
+            f" ({_rms(relative):.2g} of {size:.2g} rad/s)",
+            "check units and axes of wx wy wz: body axes and rad/s, else columns: {wx: {unit: deg/s}} or"
+            " wrench: {axes: {rates: world}}",
+        )
+
+
+def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
+    """Acceleration of a joint's point as its two bodies tell it."""
+    child = source.table.bodies.index(joint.child)
+    own, size = _point(source, child, source.points.inner[child], use)
+    other = np.zeros_like(own)
+    if joint.parent != BASE:
+        parent = source.table.bodies.index(joint.parent)
+        other, more = _point(source, parent, source.points.outer[child][use], use)
+        size += more
+    off, g = own - other, source.mechanism.gravity
+    if _rms(off) <= _MISFIT * size + _printed(source, "acceleration", child):
+        return
+    text = f"the point of joint '{joint.name}' accelerates differently by '{joint.child}' and by"
+    text += f" '{joint.parent}' ({_rms(off):.2g} of {size:.2g} m/s^2)"
+    remedy = "check units and axes of ax ay az, dwx dwy dwz and wx wy wz, and that ax ay az are those of the"
+    remedy += " body's origin"
+    for sign, word, kind in ((-1.0, "subtracted from", "proper"), (1.0, "added to", KINEMATIC)):
+        if np.linalg.norm(g) > 0 and _rms(off - sign * g) < _GRAVITY * np.linalg.norm(g):
+            text += f": gravity seems to be {word} it"
+            remedy = f"if so, say so: wrench: {{acceleration: {kind}}}"
+    yield Notice("acceleration-misfit", text, remedy)
+
+
+def _point(
+    source: WrenchRows, body: int, point: Float[Array, "*n 3"], use: Bool[Array, "n"]
+) -> tuple[Float[Array, "k 3"], float]:
+    """Acceleration of a point of a body in the world, and the size of its parts, in [m/s^2]."""
+    moved = source.moved
+    omega, alpha, a = moved.omega[use, body], moved.alpha[use, body], moved.a[use, body]
+    turning = np.cross(alpha, point) + np.cross(omega, np.cross(omega, point))
+    found = a + np.einsum("nij,nj->ni", moved.R[use, body], turning)
+    return found, _rms(a) + _rms(turning)
+
+
+def _printed(source: WrenchRows, quantity: str, body: int) -> float:
+    """What printing may do to a vector, in its unit."""
+    figures = source.table.figures.get(quantity)
+    return 0.0 if figures is None else 10.0 * float(np.max(figures[:, body], initial=0.0))
+
+
+def _in_time(source: WrenchRows) -> Iterator[Notice]:
+    """Printed rates and accelerations against derivatives of what they are the rates of."""
+    given, moved = source.table.signals, source.moved
+    tests: list[tuple[str, str, int, Callable[[Array, Derivatives], Array]]] = []
+    values = {"omega": moved.omega, "alpha": moved.alpha, "acceleration": moved.a}
+    if "omega" in given and "quaternion" in given:
+        tests.append(("omega", "quaternion", 1, lambda x, d: quaternion_rates(x, d.first, d.second)[1]))
+    if "alpha" in given and "omega" in given:
+        tests.append(("alpha", "omega", 1, lambda x, d: d.first))
+    if "acceleration" in given and "position" in given:
+        tests.append(("acceleration", "position", 2, lambda x, d: d.second))
+    for quantity, base, order, reduce in tests:
+        x = moved.omega if base == "omega" else given[base]
+        for body, name in enumerate(source.table.bodies):
+            text = _misfit(source, values[quantity][:, body], x[:, body], body, order, reduce)
+            if text:
+                yield Notice(
+                    "derivative-misfit",
+                    f"the {SPOKEN[quantity]} of '{name}' is not the derivative of its {SPOKEN[base]}: {text}",
+                    "check units, axes and columns of both",
+                )
+
+
+def _misfit(
+    source: WrenchRows,
+    printed: Float[Array, "n 3"],
+    x: Float[Array, "n c"],
+    body: int,
+    order: int,
+    reduce: Callable[[Array, Derivatives], Array],
+) -> str:
+    """How a printed derivative differs from the one along the instants; empty where it does not."""
+    for run in np.unique(source.table.runs):
+        at = np.flatnonzero(source.moved.fine[:, body] & (source.table.runs == run))
+        found = derivatives(source.table.t[at], x[at]) if len(at) else None
+        if found is None:
+            continue
+        error, size = found.roughness(order)
+        if size == 0.0 or error > _IN_TIME * size:
+            continue  # instants too far apart, or no motion, to say anything
+        derived, own = reduce(x[at], found)[found.inner], printed[at][found.inner]
+        if _rms(own - derived) > _IN_TIME * max(_rms(own), _rms(derived)) + 5.0 * error:
+            ratio = float(np.sum(own * derived) / np.sum(derived**2))
+            like = [words for factor, words in _FACTORS.items() if abs(ratio / factor - 1.0) < 0.02]
+            return f"{ratio:.3g} times that" + (f", which looks like {like[0]}" if like else "")
+    return ""
+
+
+def _rms(x: Float[Array, "k 3"]) -> float:
+    return float(np.sqrt(np.mean(np.sum(x**2, axis=1)))) if len(x) else 0.0

@@ -1,0 +1,252 @@
+"""Reader of wrench tables: a row per body and instant, from columns with names and units to a BodyTable."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.cases.wrench_table.attitude import unit_quaternions
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
+from dynid.motion.columns import Slot, match
+from dynid.motion.digits import last_figures
+from dynid.motion.gather import si_values
+from dynid.motion.logs import read_table
+from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.table import Table
+from dynid.motion.text_column import text_column
+from dynid.motion.units import factor
+from dynid.motion.wrench_settings import WrenchSettings
+
+_NEEDED = ("force", "moment")
+
+
+def read_wrench_table(
+    entry: LogEntry | str | Path,
+    mechanism: Mechanism,
+    settings: WrenchSettings,
+    columns: Mapping[str, ColumnMap | str] | None = None,
+) -> TableLog:
+    """Read a table of bodies and check what can be checked without the robot's geometry.
+
+    Args:
+        entry: A path, or an entry of the experiment with `file`, `payloads` and `columns`.
+        mechanism: Says which bodies there are.
+        settings: Names of bodies in the table.
+        columns: Where names, units or zeros differ: canonical name -> column of the file.
+    """
+    entry = entry if isinstance(entry, LogEntry) else LogEntry(str(entry))
+    path = Path(entry.file)
+    raw = read_table(path)
+    known = tuple(_slots(mechanism))
+    names = (*raw.columns, *raw.skipped)
+    chosen = match(names, known, {**(columns or {}), **(entry.columns or {})}, path)
+    _check_columns(chosen, names, path)
+    body = _body_numbers(raw, chosen["body"].name, mechanism, settings, path)
+    rows = _Rows(raw, chosen, body, path)
+    table = rows.table(mechanism)
+    table, notices = unit_quaternions(table, rows.place, path)
+    unused = [name for name in names if name not in {column.name for column in chosen.values()}]
+    choices = {"unused columns": ", ".join(unused)} if unused else {}
+    shown = f"{len(table.t)} instants, {int(table.present.sum())} rows, {table.figures_of:.0f} figures"
+    return table_log(
+        table,
+        path.stem,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        payloads=tuple(entry.payloads),
+        notices=(*raw.notices, *notices),
+        mapping={key: column.name for key, column in chosen.items()},
+        choices={**raw.choices, **choices, "table": shown},
+    )
+
+
+def _slots(mechanism: Mechanism) -> Iterator[Slot]:
+    """Every quantity a table may have."""
+    yield Slot("t", "t", 0, ("t", "time"), "time")
+    yield Slot("segment", "segment", 0, ("segment",), "the segment number")
+    yield Slot("body", "body", 0, ("body",), "the body's name or number")
+    for quantity, columns in QUANTITIES.items():
+        for i, key in enumerate(columns):
+            yield Slot(key, quantity, i, (key,), f"{key} of the {SPOKEN[quantity]}")
+    for rate in RATES:
+        for i, name in enumerate(mechanism.measured_positions):
+            spellings = (f"{rate}_{i + 1}", f"{rate}{i + 1}", f"{rate}_{name}", f"{rate}{name}")
+            yield Slot(f"{rate}_{i + 1}", rate, i, tuple(dict.fromkeys(spellings)), f"{rate} of '{name}'")
+
+
+def _check_columns(chosen: Mapping[str, ColumnMap], names: Sequence[str], path: Path) -> None:
+    """Refuse a table without time, bodies or wrenches, or with a part of a vector."""
+    for key, what in (("t", "time"), ("body", "body")):
+        if key not in chosen:
+            raise InputError(
+                f"no {what} column '{key}'; columns are {', '.join(names)}",
+                file=path,
+                place="header",
+                remedy=f"name it {key}, or map it: columns: {{{key}: <its name>}}",
+            )
+    for quantity, columns in QUANTITIES.items():
+        found = [key for key in columns if key in chosen]
+        missing = [key for key in columns if key not in chosen]
+        if missing and (found or quantity in _NEEDED):
+            raise InputError(
+                f"the {SPOKEN[quantity]} needs {', '.join(columns)}; {', '.join(missing)} is not there",
+                file=path,
+                place="header",
+                remedy=f"map it under `columns:`, e.g. {missing[0]}: <its name>",
+            )
+
+
+def _body_numbers(
+    raw: Table, column: str, mechanism: Mechanism, settings: WrenchSettings, path: Path
+) -> Int[Array, "r"]:
+    """Number (from 0) of the body of each row; names through `wrench: {names: ...}`."""
+    bodies = list(mechanism.bodies)
+    numbers = raw.columns.get(column)
+    _check_names(settings, mechanism)
+    cells, first, which = np.unique(
+        text_column(path, column) if numbers is None else numbers, return_index=True, return_inverse=True
+    )
+    place = []
+    for row, found in sorted(zip(first.tolist(), cells.tolist(), strict=True)):
+        cell = found if isinstance(found, str) else f"{found:g}"
+        name = settings.names.get(cell, cell)
+        if name in bodies:
+            place.append((row, bodies.index(name)))
+        elif name.isdigit() and 1 <= int(name) <= len(bodies):
+            place.append((row, int(name) - 1))
+        elif name.lower() in (BASE, "ground", "0"):
+            place.append((row, -1))  # printed by some programs; the base has no equations
+        else:
+            raise InputError(
+                f"unknown body '{cell}'" + nearest(cell, bodies),
+                file=path,
+                place=f"data row {row + 1}, column '{column}'",
+                remedy="name or number the bodies as the robot file does, or map them: wrench: {names:"
+                f" {{{cell}: {bodies[0]}}}}}",
+            )
+    number = dict(place)
+    return np.array([number[row] for row in first.tolist()], dtype=np.int64)[which.reshape(-1)]
+
+
+def _check_names(settings: WrenchSettings, mechanism: Mechanism) -> None:
+    for name in (*settings.names.values(), *(settings.bodies or ())):
+        if name not in mechanism.bodies:
+            raise InputError(
+                f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies),
+                place="wrench",
+                remedy="name bodies of the robot file",
+            )
+
+
+class _Rows:
+    """Rows of a file sorted into instants and bodies.
+
+    Args:
+        body: Number of the body of each row, -1 for the base, shape (r,).
+    """
+
+    def __init__(
+        self, raw: Table, chosen: Mapping[str, ColumnMap], body: Int[Array, "r"], path: Path
+    ) -> None:
+        self.raw, self.chosen, self.path = raw, chosen, path
+        self.use = np.flatnonzero(body >= 0)
+        self.body = body[self.use]
+        t = self._values("t")
+        run = self._values("segment") if "segment" in chosen else np.zeros(len(t))
+        moments = np.column_stack([run, t])
+        found, self.instant = np.unique(moments, axis=0, return_inverse=True)
+        self.instant = self.instant.reshape(-1)
+        self.t, self.runs = found[:, 1], np.unique(found[:, 0], return_inverse=True)[1].reshape(-1)
+        self.place = np.full((len(found), int(self.body.max(initial=0)) + 1), -1)
+        self._refuse_twice()
+        self.place[self.instant, self.body] = self.use
+
+    def _refuse_twice(self) -> None:
+        key = self.instant * self.place.shape[1] + self.body
+        _, first, count = np.unique(key, return_index=True, return_counts=True)
+        if np.any(count > 1):
+            row = int(first[np.argmax(count > 1)])
+            again = int(np.flatnonzero(key == key[row])[1])
+            raise InputError(
+                f"two rows for body number {self.body[row] + 1} at t = {self.t[self.instant[row]]:g} s",
+                file=self.path,
+                place=f"data rows {self.use[row] + 1} and {self.use[again] + 1}",
+                remedy="give a row per body and instant; number independent runs in a column 'segment'",
+            )
+
+    def _values(self, key: str) -> Float[Array, "r"]:
+        column = self.chosen[key]
+        if column.name not in self.raw.columns:
+            raise InputError(
+                f"the column '{column.name}' (for {key}) holds text", file=self.path, remedy="give numbers"
+            )
+        values = si_values(self.raw.columns[column.name], column, key, self.path)[self.use]
+        bad = ~np.isfinite(values)
+        if bad.any():
+            raise InputError(
+                f"{column.name} is {values[np.argmax(bad)]}",
+                file=self.path,
+                place=f"data row {self.use[np.argmax(bad)] + 1}, column '{column.name}'",
+                remedy="remove the row, or give the number",
+            )
+        return values
+
+    def _figures(self, key: str) -> Float[Array, "r"]:
+        column = self.chosen[key]
+        gain = abs(column.scale) * factor(column.unit, column=column.name, file=self.path)
+        return gain * last_figures(np.asarray(self.raw.columns[column.name], float))[self.use]
+
+    def table(self, mechanism: Mechanism) -> BodyTable:
+        """The rows as arrays of instants and bodies."""
+        n, b = len(self.t), len(mechanism.bodies)
+        present = np.zeros((n, b), dtype=bool)
+        present[self.instant, self.body] = True
+        signals, figures = {}, {}
+        for quantity, columns in QUANTITIES.items():
+            if columns[0] in self.chosen:
+                values, units = np.full((n, b, len(columns)), np.nan), np.zeros((n, b, len(columns)))
+                for i, key in enumerate(columns):
+                    values[self.instant, self.body, i] = self._values(key)
+                    units[self.instant, self.body, i] = self._figures(key)
+                signals[quantity], figures[quantity] = values, units
+        joints = {rate: self._joints(rate, mechanism) for rate in RATES}
+        return BodyTable(
+            self.t,
+            self.runs,
+            tuple(mechanism.bodies),
+            present,
+            signals,
+            figures,
+            {rate: found[0] for rate, found in joints.items() if found is not None},
+            {rate: found[1] for rate, found in joints.items() if found is not None},
+            str(self.path),
+        )
+
+    def _joints(
+        self, rate: str, mechanism: Mechanism
+    ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]] | None:
+        """Joint coordinates of each instant: the same in all its rows; None where one is missing."""
+        m = len(mechanism.measured_positions)
+        if m == 0 or any(f"{rate}_{i + 1}" not in self.chosen for i in range(m)):
+            return None
+        values, units = np.zeros((len(self.t), m)), np.zeros((len(self.t), m))
+        for i in range(m):
+            column, figures = self._values(f"{rate}_{i + 1}"), self._figures(f"{rate}_{i + 1}")
+            values[self.instant, i], units[self.instant, i] = column, figures
+            off = np.abs(column - values[self.instant, i]) > 2.0 * figures
+            if off.any():
+                row = int(np.argmax(off))
+                raise InputError(
+                    f"{rate}_{i + 1} is {column[row]:g} here and {values[self.instant[row], i]:g} in another"
+                    " row of the same instant",
+                    file=self.path,
+                    place=f"data row {self.use[row] + 1}",
+                    remedy="joint coordinates belong to the instant: the same in all rows of one t",
+                )
+        return values, units

@@ -1,0 +1,166 @@
+"""Tables of bodies as jobs: which bodies can be balanced, and what a table cannot be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment, MaskSettings
+from dynid.mechanism.mechanism import Body, Mechanism
+from dynid.motion.body_table import TableLog
+from dynid.motion.log import Log
+from dynid.motion.wrench_settings import WrenchSettings, wrench_settings
+from dynid.projection.wrench import children
+
+PRINCIPAL = ("XX", "YY", "ZZ", "M")
+_LEAST_INSTANTS = 2
+_SHOWN = 4
+# What needs recordings in time, and what to do instead.
+_REFUSED = {
+    "efforts": "choose bodies: wrench: {bodies: [...]}",
+    "cross_validate": "give another table under `validate:`",
+    "gate": "give another table under `validate:`, and compare with the priors in the report",
+    "refine": "leave it out: a table has nothing to integrate",
+    "gains": "leave it out: a table has no drives",
+    "stribeck": "leave it out: a balance of bodies has no friction",
+    "drive": "leave it out: a balance of bodies has no friction",
+}
+_ESTIMATORS = ("iv", "gtls")
+
+
+def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log]) -> Mechanism:
+    """The robot with the bodies and parameters that are asked of its tables; drives take no part.
+
+    Args:
+        mechanism: With the payloads that are mounted.
+        experiment: What is asked.
+        logs: Tables; anything else is refused.
+    """
+    settings = wrench_settings(experiment.wrench)
+    tables = [_as_table(log) for log in logs]
+    refuse_options(experiment)
+    told: list[Notice] = []
+    chosen = _chosen(mechanism, settings, tables, told)
+    asked = PRINCIPAL if settings.parameters == "principal" else None
+    bodies: dict[str, Body] = {}
+    for name, body in mechanism.bodies.items():
+        kept = tuple(s for s in body.parameters if asked is None or s in asked) if name in chosen else ()
+        bodies[name] = replace(body, parameters=kept)
+    payloads = {name: one for name, one in mechanism.payloads.items() if one.body in chosen}
+    return replace(
+        mechanism,
+        bodies=bodies,
+        payloads=payloads,
+        drive={},
+        stribeck={},
+        terms=(),
+        rebuild=None,
+        notices=(*mechanism.notices, *told),
+    )
+
+
+def _as_table(log: Log) -> TableLog:
+    if not isinstance(log, TableLog):
+        raise InputError(
+            f"log '{log.name}' is a recording of joints, and model 'wrench' needs a table with a row per body"
+            " and instant",
+            file=log.file,
+            remedy="read it with `read_wrench_table`, or choose another model",
+        )
+    if len(log.t) < _LEAST_INSTANTS:
+        raise InputError(
+            f"the table has {len(log.t)} instant: too few to tell errors from parameters",
+            file=log.file,
+            remedy="print three instants or more, in different attitudes and motions",
+        )
+    return log
+
+
+def refuse_options(experiment: Experiment) -> None:
+    """Refuse what needs recordings in time; filters and masks would have no effect."""
+    for name in _REFUSED:
+        if getattr(experiment, name):
+            raise _refusal(name, experiment, _REFUSED[name])
+    settings = experiment.filter
+    filtered = settings.cutoff is not None or settings.rows is not None or (settings.decimate or 1) > 1
+    for name, asked in (("filter", filtered), ("mask", experiment.mask != MaskSettings())):
+        if asked:
+            raise _refusal(name, experiment, "leave it out: instants are neither filtered nor dropped")
+    if experiment.uncertainty.method == "hac" or experiment.uncertainty.block is not None:
+        remedy = "use cluster (over the instants), classical, bootstrap or leave-one-out, without block"
+        raise _refusal("uncertainty", experiment, remedy)
+    if experiment.estimator in _ESTIMATORS:
+        remedy = "use wls, ols, robust, tls or consistent"
+        raise _refusal(f"estimator: {experiment.estimator}", experiment, remedy)
+
+
+def _refusal(name: str, experiment: Experiment, remedy: str) -> InputError:
+    return InputError(
+        f"'{name}' has no meaning for a table of instants", file=experiment.file, place=name, remedy=remedy
+    )
+
+
+def _chosen(
+    robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], told: list[Notice]
+) -> list[str]:
+    """Bodies to identify: those asked for, else all whose balance the tables know."""
+    massive = [name for name, body in robot.bodies.items() if body.parameters]
+    reasons = {name: why for name in massive if (why := _why_not(robot, name, tables))}
+    file = tables[0].file
+    for name in settings.bodies or ():
+        if name in reasons:
+            raise InputError(
+                f"body '{name}' cannot be balanced: {reasons[name]}",
+                file=file,
+                place="wrench.bodies",
+                remedy=f"print the rows that are missing, or leave '{name}' out",
+            )
+    if settings.bodies is not None:
+        return list(settings.bodies)
+    found = [name for name in massive if name not in reasons]
+    if not found:
+        first = next(iter(reasons))
+        raise InputError(
+            f"no body can be balanced; '{first}': {reasons[first]}",
+            file=file,
+            remedy="print a row for each body and for every body that hangs on it",
+        )
+    if reasons:
+        shown = [f"'{name}' ({why})" for name, why in reasons.items()]
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        told.append(
+            Notice(
+                "body-left-out",
+                f"{', '.join(shown[:_SHOWN])}{more} cannot be balanced, and {_are(len(shown))} left out",
+                "print the rows that are missing; or name the bodies you want: wrench: {bodies: [...]}",
+            )
+        )
+    return found
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
+    """Why a body's balance is not known; empty where it is."""
+    for loop in robot.loops:
+        if name in (loop.body_a, loop.body_b):
+            return f"loop '{loop.name}' acts on it, and the table does not tell how"
+    for cable in robot.cables:
+        if name in (cable.body_from, cable.body_to):
+            return f"cable '{cable.name}' acts on it, and the table does not tell how"
+    for log in tables:
+        table = log.rows
+        number = {body: i for i, body in enumerate(table.bodies)}
+        if not table.present[:, number[name]].any():
+            return f"no row in {log.name}"
+        for child in children(robot, name):
+            if not table.present[:, number[child]].any():
+                return f"no row of its child '{child}' in {log.name}"
+            both = table.present[:, number[name]] & table.present[:, number[child]]
+            if not both.any():
+                return f"no row of its child '{child}' at the same t in {log.name}"
+    return ""

@@ -1,0 +1,92 @@
+"""Uncertainty of a fit to tables: where printing is the noise, its covariance is known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.wrench_table.rounding import Rounding, rounding
+from dynid.common.arrays import Array
+from dynid.estimator.ols import least_squares
+from dynid.experiment.experiment import Experiment
+from dynid.problem import Problem
+from dynid.projection.projection import System
+from dynid.projection.wrench import WrenchRows
+from dynid.solve import Solved
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.covariance import Spread
+from dynid.statistics.essential import restrict
+from dynid.statistics.widen import with_spread
+
+_METHOD = "rounding"
+_EXPLAINED = 2.0  # times: residuals below this many of what rounding leaves are rounding
+_FEW = ("few-blocks", "told-once")  # what a jackknife complains of, and rounding does not
+
+
+def with_rounding(parts: EstimateParts, solved: Solved, experiment: Experiment) -> EstimateParts:
+    """The estimate with deviations that rounding explains, or no smaller than rounding makes them.
+
+    Where the residuals are what printing leaves, so are the errors of the parameters, and their covariance
+    is known without the residuals. Else the residuals speak, but a deviation is never below that of rounding.
+
+    Args:
+        parts: As the residuals tell it.
+        solved: Behind it.
+        experiment: Another uncertainty than `cluster` stays as it was asked for.
+    """
+    problem = solved.problem
+    if not problem.model.tabular or experiment.uncertainty.method != "cluster":
+        return parts
+    sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
+    data, used = solved.data, parts.solution
+    kept = [k for k, one in enumerate(parts.parameters) if one.essential]
+    system = data.system if len(kept) == len(parts.parameters) else restrict(data.system, kept)
+    root = least_squares(system.factor(used.weights)).root
+    found = rounding(sources, _places(problem, system), data.S[:, kept], solved.chi, root, used.weights)
+    spread = _spread(parts, found, system, used.residual_norms)
+    dropped = set(parts.spread.notices) - set(spread.notices)
+    warnings = tuple(one for one in parts.warnings if one not in dropped)
+    return replace(with_spread(parts, spread), warnings=warnings)
+
+
+def _places(problem: Problem, system: System) -> list[Mapping[int, int]]:
+    """Group of each row of each table."""
+    number = {(group.name, group.log): i for i, group in enumerate(system.groups)}
+    names = problem.directions.group_names
+    return [{k: number[name, log.name] for k, name in enumerate(names)} for log in problem.logs]
+
+
+def _spread(parts: EstimateParts, found: Rounding, system: System, residuals: Float[Array, "g"]) -> Spread:
+    ratio = _ratio(found, system, residuals)
+    before, draws = parts.spread, len(found.moves)
+    if ratio < _EXPLAINED:
+        grown = max(1.0, ratio)
+        words = f"{_METHOD}: what moving every number of the table within its last figure does"
+        words += f" ({draws} draws); the residuals are {ratio:.2g} times what that leaves"
+        dof = np.full(len(before.dof), float(draws))
+        notices = tuple(one for one in before.notices if one.code not in _FEW)
+        facts = {"method": _METHOD, "draws": draws, "ratio": ratio}
+        methods = (_METHOD,) * len(dof)
+        return Spread(grown**2 * found.covariance, dof, methods, words, facts, notices)
+    own, least = np.diag(before.covariance), np.diag(found.covariance)
+    larger = least > own
+    factor = np.sqrt(np.divide(np.maximum(own, least), own, out=np.ones_like(own), where=own > 0))
+    covariance = before.covariance * np.outer(factor, factor)
+    np.fill_diagonal(covariance, np.maximum(own, least))
+    methods = tuple(_METHOD if one else m for one, m in zip(larger, before.methods, strict=True))
+    words = f"{before.words}; the residuals are {ratio:.2g} times what rounding of the table leaves, and no"
+    words += f" sigma is below what it does ({int(larger.sum())} of {len(own)} raised)"
+    dof = np.where(larger, float(draws), before.dof)
+    return replace(before, covariance=covariance, dof=dof, methods=methods, words=words)
+
+
+def _ratio(found: Rounding, system: System, residuals: Float[Array, "g"]) -> float:
+    """Residuals over what rounding leaves, the median over groups."""
+    rows = np.array([group.n_rows for group in system.groups], float)
+    spare = 1.0 - len(system.parameters) / rows.sum()
+    rms = residuals / np.sqrt(rows * max(spare, 1.0 / rows.sum()))
+    known = found.residual > 0
+    return float(np.median(rms[known] / found.residual[known])) if known.any() else np.inf

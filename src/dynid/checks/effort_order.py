@@ -1,0 +1,238 @@
+"""Efforts with a wrong sign or in the wrong columns: would the same rows fit with them put right?
+
+    Y_j = s_j tau_pi(j)          for signs s and an order pi of the efforts
+
+W does not depend on the efforts. One pass over the log gives, beside W, every effort in every row; the
+residual of any signs and any order is then a matter of the triangular factors. Asked only where a fit is so
+poor that something of this kind must be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.system import BaseSystem, mapped_blocks
+from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
+from dynid.mechanism.parameters import Parameter
+from dynid.problem import Problem, row_groups
+from dynid.projection.factor import factor_rows, merge
+from dynid.projection.model import PackedRows
+from dynid.projection.projection import System
+from dynid.regressor.layout import Layout
+from dynid.statistics.estimate import ParameterEstimate
+
+_Factors = list[tuple[int, Array]]  # number of the row, and its triangle over parameters, efforts and Y
+_POOR = 0.05  # of the efforts is left over: a wrong sign leaves more
+_BETTER = 4.0  # times: nothing but the right answer improves a fit so
+_BRAKES = ("Fv", "Fs", "Fr", "Fl", "Ia")
+_ENOUGH = 3  # parameters that cannot be negative
+_POSITIVE = (*_BRAKES, "ZZ", "M")
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Which effort stands for each row, and its sign."""
+
+    place: tuple[int, ...]
+    sign: tuple[int, ...]
+
+    def changes(self) -> Iterator[_Order]:
+        """One effort with the other sign, or two exchanged with any signs."""
+        for i in range(len(self.sign)):
+            yield replace(self, sign=_put(self.sign, {i: -self.sign[i]}))
+        for i, j in combinations(range(len(self.place)), 2):
+            swapped = _put(self.place, {i: self.place[j], j: self.place[i]})
+            for a, b in product((1, -1), repeat=2):
+                yield _Order(swapped, _put(self.sign, {i: a, j: b}))
+
+
+def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
+    return tuple(new.get(i, value) for i, value in enumerate(values))
+
+
+def refuse_misplaced(
+    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
+) -> None:
+    """Refuse logs that other signs or another order of the efforts explain far better.
+
+    Args:
+        job: Mechanism and logs.
+        data: What was solved.
+        chi: Standard parameters that give the same efforts, shape (p,), SI.
+        experiment: What was asked.
+    """
+    felt = problem.directions.effort_map
+    if experiment.gains is not None or problem.model.tabular or problem.reference is not None:
+        return
+    if problem.model.name not in ("inverse", "wrench") or not np.all(np.count_nonzero(felt, axis=1) == 1):
+        return  # rows that feel several motors have no effort of their own
+    if _left_over(data.source, chi) < _POOR:
+        return
+    k, v = len(problem.directions.names), len(data.system.parameters)
+    factors = _factors(problem, data)
+    best = _Order(tuple(range(k)), (1,) * k)
+    start = least = _residual(factors, best, v)
+    while True:
+        value, one = min(
+            ((_residual(factors, one, v), one) for one in best.changes()), key=lambda trial: trial[0]
+        )
+        if value > 0.5 * least:
+            break
+        least, best = value, one
+    if least * _BETTER < start:
+        brakes = [i for i, one in enumerate(data.system.parameters) if one.symbol in _BRAKES]
+        motors = [int(np.flatnonzero(row)[0]) for row in felt]
+        raise _refusal(problem, motors, _braking(factors, best, v, brakes), start, least)
+
+
+def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -> None:
+    """Refuse logs in which friction drives, and rotors and inertias are negative: every sign is wrong."""
+    sure = [
+        one
+        for one in parameters
+        if one.ci95 is not None
+        and one.name.split("_")[0].rstrip("+-") in _POSITIVE
+        and (one.ci95[0] > 0 or one.ci95[1] < 0)
+    ]
+    brakes = [one for one in sure if one.name.split("_")[0].rstrip("+-") in _BRAKES]
+    if not brakes or len(sure) < _ENOUGH or any(one.value > 0 for one in sure):
+        return
+    shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in sure[:4])
+    raise InputError(
+        f"inertias are negative and friction drives the robot instead of braking it ({shown}): the efforts"
+        " have the other sign than the positions",
+        file=problem.logs[0].file,
+        remedy="give all effort columns the scale -1: columns: {tau_1: {name: ..., scale: -1}, ...}",
+    )
+
+
+class _EffortRows:
+    """Rows [W, every effort, Y] (a `PackedRows`)."""
+
+    def __init__(self, source: PackedRows, p: int, most: int) -> None:
+        self.source, self.dt, self._most = source, source.dt, most
+        inner = source.layout
+        self._ends = inner.start[1:] - 1
+        k = len(self._ends)
+        columns, starts, take = [], [0], []
+        for row, end in enumerate(self._ends):
+            first = inner.start[row]
+            take += [*range(first, end), *(inner.n_entries + np.arange(k)), end]
+            columns += [*inner.columns[first:end], *(p + np.arange(k)), -1]
+            starts.append(len(columns))
+        self.layout = Layout(np.array(starts), np.array(columns))
+        self._take = np.array(take)
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """The source's; of a long log some windows all over it."""
+        return spread_windows(self.source.pieces(), self._most)
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Entries with the efforts of all rows before each measured side."""
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            efforts = np.nan_to_num(packed[self._ends])
+            yield at, np.concatenate([packed, efforts])[self._take], weights
+
+
+def _factors(problem: Problem, data: BaseSystem) -> _Factors:
+    """Number of the row and its triangular factor over parameters seen and all efforts."""
+    p, v, k = len(problem.parameters), data.S.shape[1], len(problem.directions.names)
+    extra = tuple(Parameter(f"effort {i + 1}", "effort", "", "", "effort") for i in range(k))
+    most = MOST_SAMPLES // len(problem.sources)
+    groups = row_groups(problem, [_EffortRows(source, p, most) for source in problem.sources])
+    S = np.zeros((p + k, v + k))
+    S[:p, :v], S[p:, v:] = data.S, np.eye(k)
+    system = mapped_blocks(
+        System((*problem.parameters, *extra), groups),
+        S,
+        np.append(data.base.c, np.zeros(k)),
+        (*data.system.parameters, *extra),
+    )
+    found = []
+    for group in system.groups:
+        whole = merge(group.blocks).R
+        R = np.zeros((len(whole), v + k + 1))
+        R[:, [*group.columns, v + k]] = whole
+        # The known part of the measured side stays with the row, whatever effort stands for it.
+        row = problem.directions.group_names.index(group.name)
+        R[:, -1] -= R[:, v + row]
+        found.append((row, R))
+    return found
+
+
+def _residual(factors: _Factors, order: _Order, v: int) -> float:
+    """Rms over the rows of what is left over, in parts of each row's effort."""
+    W, y = _stacked(factors, order, v)
+    if len(W) <= v:
+        return 0.0  # fewer rows than parameters explain anything
+    return float(abs(factor_rows(W, y).R[-1, -1]) / np.linalg.norm(y))
+
+
+def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) -> _Order:
+    """All signs turned explain as much: friction that brakes tells which are meant, else fewer changes."""
+    W, y = _stacked(factors, order, v)
+    work = float(np.sum(np.linalg.lstsq(W, y, rcond=None)[0][list(brakes)]))
+    turned = work < 0.0 if brakes else sum(order.sign) < 0
+    return replace(order, sign=tuple(-one for one in order.sign)) if turned else order
+
+
+def _stacked(factors: _Factors, order: _Order, v: int) -> tuple[Float[Array, "r v"], Float[Array, "r"]]:
+    """W with columns of length one and Y, rows in parts of each row's effort."""
+    parts = []
+    for row, R in factors:
+        y = order.sign[row] * R[:, v + order.place[row]] + R[:, -1]
+        size = float(np.linalg.norm(y))
+        parts.append(np.column_stack([R[:, :v], y]) / (size if size > 0.0 else 1.0))
+    stacked = np.concatenate(parts)
+    W, y = stacked[:, :-1], stacked[:, -1]
+    sizes = np.linalg.norm(W, axis=0)
+    return W / np.where(sizes > 0.0, sizes, 1.0), y
+
+
+def _left_over(system: System, chi: Float[Array, "p"]) -> float:
+    """Rms over the rows of the fit's residual, in parts of each row's effort."""
+    parts = []
+    for group in system.groups:
+        factor = merge(group.blocks)
+        size = float(np.linalg.norm(factor.Y))
+        if size > 0.0:
+            parts.append(float(np.linalg.norm(factor.Y - factor.W @ chi[group.columns])) / size)
+    return float(np.sqrt(np.mean(np.square(parts)))) if parts else 0.0
+
+
+def _refusal(
+    problem: Problem, motors: Sequence[int], best: _Order, before: float, after: float
+) -> InputError:
+    """In words of the columns of the log."""
+    names, log = problem.directions.names, problem.logs[0]
+    said, columns = [], []
+    for row, (place, sign) in enumerate(zip(best.place, best.sign, strict=True)):
+        if place == row and sign > 0:
+            continue
+        own, column = (_column(problem, motors, one) for one in (row, place))
+        other = "" if place == row else f" is in the column of '{names[place]}'"
+        turned = " has the other sign" if sign < 0 else ""
+        said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
+        name = log.mapping.get(column, column)
+        scale = ", scale: -1" if sign < 0 else ""
+        columns.append(f"{own}: {{name: {name}{scale}}}")
+    return InputError(
+        f"signs or order of the efforts: {'; '.join(said)}. As logged {100 * before:.0f} % of the efforts"
+        f" stay unexplained, put right {100 * after:.2g} %",
+        file=log.file,
+        remedy=f"columns: {{{', '.join(columns)}}}",
+    )
+
+
+def _column(problem: Problem, motors: Sequence[int], row: int) -> str:
+    """What the effort of a row is called in a log."""
+    sensor = problem.mechanism.force_sensor is not None
+    return problem.directions.names[row] if sensor else f"tau_{motors[row] + 1}"

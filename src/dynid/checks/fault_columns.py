@@ -1,0 +1,234 @@
+"""Columns that a fault of the log would add to the rows: one per suspect.
+
+Y = W chi + z s,     s = 0 where the suspect is innocent
+
+- delay: efforts that come s seconds late are W chi(t - s), so z = -d(W chi)/dt; of one effort or of all;
+  directions N that move with the pose do not come late: z = (dN/dt)^T B tau - d(W chi)/dt;
+- gain: efforts that are too large by the factor 1 + s have z = W chi; of one effort (the others
+  contradict it through the parameters they share) or of all (a known mass does); in rows that feel several
+  motors z is what one motor does in them;
+- zero: a joint whose zero is off by s has z = d(W chi - Y)/dq_j;
+- speed: friction that the drive terms leave over: sign(v), v, sqrt|v| sign(v), v |v|;
+- load: friction that grows with the effort, |W chi| sign(v).
+
+All are functions of the estimate, so they come from a second pass over the log; what is already in
+W drops out when they are freed from W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.checks.pose_columns import Columns, PoseColumns
+from dynid.common.arrays import Array
+from dynid.conditioning.rewritten import predictor
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.model import RowSource
+from dynid.regressor.layout import Layout
+
+SPEEDS = 4
+ALL = "all efforts"
+_PER_ROW = 3 + SPEEDS
+# Rows beyond so many samples tell the tests nothing new.
+MOST_SAMPLES = 65_536
+_WINDOW = 4096
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """One thing that may be wrong, and the test columns that show it.
+
+    Attributes:
+        test: `delay`, `gain`, `zero`, `speed` or `load`.
+        about: The effort or joint.
+        columns: Numbers of its columns.
+        unit: Of its size.
+    """
+
+    test: str
+    about: str
+    columns: tuple[int, ...]
+    unit: str
+
+
+class SuspectRows:
+    """Rows [W Z Y]: a source with the columns of all suspects (a `PackedRows`).
+
+    Test columns are numbered behind the parameters: delay and gain of each row, its speed columns and
+    its load, then the zeros of the measured joints, gains of motors that share rows, and delay and gain of
+    all efforts.
+
+    Args:
+        source: Rows of one log.
+        parameters: Standard parameters, one per column.
+        chi: Standard parameters of the estimate, shape (p,), SI.
+        thin: Zeros are computed at one sample in so many and interpolated.
+        most: Samples to look at; of a longer log some windows all over it are taken.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        source: RowSource,
+        parameters: tuple[Parameter, ...],
+        chi: Float[Array, "p"],
+        thin: int,
+        most: int = MOST_SAMPLES,
+    ) -> None:
+        self._most = most
+        self.source, self.dt, self.chi = source, source.dt, chi
+        self._poses = PoseColumns(mechanism, source, parameters, chi, thin)
+        inner, p, k = source.layout, len(chi), len(source.directions.names)
+        self._compare = predictor(inner, chi)
+        self._speeds = _motor_speeds(mechanism, source)
+        known = mechanism.joint_of_coordinate
+        self._zero_units = [(n, "rad" if known[n].is_angle(n) else "m") for n in self._poses.joints]
+        self._shared = len(self._poses.joints) + len(self._poses.motors)
+        # A row of several motors is no effort: its own delay and gain accuse nobody.
+        self._own = [bool(np.count_nonzero(felt) <= 1) for felt in source.directions.effort_map]
+        size = _PER_ROW
+        columns, starts, take = [], [0], []
+        extra = size + self._shared + 2
+        first = p + k * size
+        for row in range(k):
+            a, b = inner.start[row], inner.start[row + 1]
+            take += [*range(a, b - 1), *(inner.n_entries + row * extra + np.arange(extra)), b - 1]
+            tests = [*(p + row * size + np.arange(size)), *(first + np.arange(self._shared + 2))]
+            columns += [*inner.columns[a : b - 1], *tests, -1]
+            starts.append(len(columns))
+        self.layout = Layout(np.array(starts), np.array(columns))
+        self._take = np.array(take)
+
+    def suspects(self) -> tuple[Suspect, ...]:
+        """All suspects, with their columns numbered from zero."""
+        names = self.source.directions.names
+        found = []
+        for row, name in enumerate(names):
+            at = row * _PER_ROW
+            if not self._own[row]:
+                continue
+            found.append(Suspect("delay", name, (at,), "s"))
+            if len(names) > 1:
+                found.append(Suspect("gain", name, (at + 1,), "1"))
+            if self._speeds[row] is not None:
+                found.append(Suspect("speed", name, tuple(range(at + 2, at + 2 + SPEEDS)), ""))
+                found.append(Suspect("load", name, (at + 2 + SPEEDS,), "1"))
+        last = len(names) * _PER_ROW
+        for name, unit in self._zero_units:
+            found.append(Suspect("zero", name, (last,), unit))
+            last += 1
+        found += [Suspect("gain", name, (last + i,), "1") for i, name in enumerate(self._poses.motors)]
+        last += len(self._poses.motors)
+        if len(names) > 1 or not all(self._own):
+            found.append(Suspect("delay", ALL, (last,), "s"))
+        found.append(Suspect("gain", ALL, (last + 1,), "1"))
+        return tuple(found)
+
+    def untested(self) -> tuple[str, ...]:
+        """What these rows cannot be asked about, and why."""
+        found = []
+        if not all(self._own):
+            found.append("delay and friction left over of single motors (a row feels several motors)")
+        names = zip(self.source.directions.names, self._speeds, self._own, strict=True)
+        blind = [name for name, speed, own in names if own and speed is None]
+        if blind and self.source.directions.effort_map.any():
+            found.append(f"friction left over of {', '.join(blind)} (its speed is no measured one)")
+        if not self._poses.joints:
+            found.append("joint zeros (the rows hold no measured joint that could be moved)")
+        return tuple(found)
+
+    @property
+    def n_tests(self) -> int:
+        """Number of test columns."""
+        return len(self.source.directions.names) * _PER_ROW + self._shared + 2
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """The source's; of a long log some windows all over it."""
+        return spread_windows(self.source.pieces(), self._most)
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Entries with the test columns before each measured side."""
+        dq = self.source.motion.states(start, stop)[1]
+        poses = self._poses.between(start, stop)
+        held: tuple[int, Array, Array, Array] | None = None
+        before: Array | None = None
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            predicted = self._compare(packed)[1]
+            if held is not None:
+                yield self._joined(*held, before, predicted[:, :1], dq, start, poses)
+                before = held[3][:, -1:]
+            held = (at, packed.copy(), weights, predicted)
+        if held is not None:
+            yield self._joined(*held, before, None, dq, start, poses)
+
+    def _joined(
+        self,
+        at: int,
+        packed: Array,
+        weights: Array,
+        predicted: Array,
+        before: Array | None,
+        after: Array | None,
+        dq: Array,
+        start: int,
+        poses: Columns,
+    ) -> tuple[int, Array, Array]:
+        n = packed.shape[1]
+        part = slice(at - start, at - start + n)
+        slope = _slope(predicted, before, after, self.dt) - poses.drift[:, part]
+        tests = np.zeros((len(predicted), _PER_ROW + self._shared + 2, n))
+        tests[:, 0] = tests[:, -2] = -slope
+        tests[:, 1] = tests[:, -1] = predicted
+        for row, measured in enumerate(self._speeds):
+            if measured is not None:
+                v = dq[part] @ measured
+                tests[row, 2 : 2 + SPEEDS] = _frictions(v)
+                tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * np.sign(v)
+        tests[:, _PER_ROW:-2] = np.concatenate([poses.zeros, poses.motors], axis=1)[:, :, part]
+        return at, np.concatenate([packed, tests.reshape(-1, n)])[self._take], weights
+
+
+def spread_windows(pieces: Sequence[tuple[int, int]], most: int = MOST_SAMPLES) -> list[tuple[int, int]]:
+    """Ranges of samples as they are; of more than `most` samples some windows all over them."""
+    total = sum(stop - start for start, stop in pieces)
+    if total <= most:
+        return list(pieces)
+    size = max(_WINDOW, most // 4)
+    windows = [(at, min(at + size, stop)) for start, stop in pieces for at in range(start, stop, size)]
+    return windows[:: -(-total // most)]
+
+
+def _slope(
+    x: Float[Array, "k n"], before: Array | None, after: Array | None, dt: float
+) -> Float[Array, "k n"]:
+    """Central difference along time; one-sided where the range ends."""
+    wide = [one for one in (before, x, after) if one is not None]
+    padded = np.concatenate(wide, axis=1)
+    if padded.shape[1] < 2:
+        return np.zeros_like(x)
+    first = 0 if before is None else 1
+    return np.asarray(np.gradient(padded, dt, axis=1)[:, first : first + x.shape[1]])
+
+
+def _frictions(v: Float[Array, "n"]) -> Float[Array, "s n"]:
+    sign = np.sign(v)
+    return np.stack([sign, v, np.sqrt(np.abs(v)) * sign, v * np.abs(v)])
+
+
+def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, "m"] | None]:
+    """Speed of the one motor of each row as a sum of measured rates; None where there is no such."""
+    measured = source.motion.log.position_names
+    found: list[Float[Array, "m"] | None] = []
+    for felt in source.directions.effort_map:
+        motors = np.flatnonzero(felt)
+        on = mechanism.actuators[int(motors[0])].on if len(motors) == 1 else {}
+        if not on or any(name not in measured for name in on):
+            found.append(None)
+            continue
+        found.append(np.array([float(on.get(name, 0.0)) for name in measured]))
+    return found

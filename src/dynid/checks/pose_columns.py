@@ -1,0 +1,212 @@
+"""Test columns that need the poses behind the rows, of trees and closed robots alike.
+
+Rows N(q)^T (B tau - W chi) = 0 hold at the true pose. A measured joint whose zero is off by s has
+
+z = d/dq_j [ N^T W chi - N^T B tau ]
+
+which moves the whole robot through its loops. Directions N that follow the pose are part of other
+suspects too: efforts that come late meet directions of now,
+
+N^T B tau(t - s) = Y - s (dY/dt - (dN/dt)^T B tau)
+
+and a row that feels several motors has a part N^T B_i tau_i of each, which is its own where the
+gain of motor i is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dynid.common.arrays import Array
+from dynid.conditioning.rewritten import predictor
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.constant_rows import TreeRows
+from dynid.projection.energy import EnergyRows
+from dynid.projection.kinematics import ClosedKinematics, States
+from dynid.projection.model import RowSource
+from dynid.projection.pose_rows import MovingRows
+from dynid.projection.power import power_directions
+from dynid.projection.quadrature import Quadrature
+
+_STEP = 1e-4  # [rad] or [m]: central difference over a joint zero
+_JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
+
+# Error W chi - Y with a joint moved by a step, and where its pose could be reached, shapes (k, s) and (s,).
+_Error = Callable[[int, float], tuple[Float[Array, "k s"], Bool[Array, "s"]]]
+Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns at consecutive rows.
+
+    Attributes:
+        zeros: d(W chi - Y)/dq_j, shape (k, m, n), unit of the row per rad or m.
+        motors: What each motor does in rows that feel several, shape (k, a, n).
+        drift: (dN/dt)^T B tau, shape (k, n).
+    """
+
+    zeros: Float[Array, "k m n"]
+    motors: Float[Array, "k a n"]
+    drift: Float[Array, "k n"]
+
+
+class PoseColumns:
+    """Test columns of one log.
+
+    Args:
+        source: Rows of the log.
+        parameters: Standard parameters, one per column.
+        chi: Their values, shape (p,), SI.
+        thin: Zeros are computed at one sample in so many and interpolated.
+
+    Attributes:
+        joints: Measured joints whose zeros are tested.
+        motors: Motors whose gains are tested one by one: those of rows that feel several.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        source: RowSource,
+        parameters: tuple[Parameter, ...],
+        chi: Float[Array, "p"],
+        thin: int,
+    ) -> None:
+        self.source, self._thin = source, max(1, thin)
+        self._rows = _pose_rows(mechanism, source, parameters)
+        self._k = len(source.directions.names)
+        measured = source.motion.log.position_names if self._rows is not None else ()
+        known = mechanism.joint_of_coordinate
+        self._places = [i for i, name in enumerate(measured) if name in known and known[name].kind in _JOINTS]
+        self.joints = tuple(measured[i] for i in self._places)
+        shared = np.any(np.count_nonzero(source.directions.effort_map, axis=1) > 1)
+        moving = isinstance(self._rows, MovingRows)
+        self.motors = source.motion.log.effort_names if shared and moving else ()
+        self._B = mechanism.actuator_map
+        if self._rows is not None:
+            self._compare = predictor(self._rows.layout, chi)
+
+    def between(self, start: int, stop: int) -> Columns:
+        """Columns of the rows of samples start .. stop."""
+        n = stop - start
+        if self._rows is None:
+            return Columns(np.zeros((self._k, 0, n)), np.zeros((self._k, 0, n)), np.zeros((self._k, n)))
+        if not isinstance(self.source, EnergyRows):
+            return self._samples(start, stop)
+        rule = self.source.quadrature
+        found = self._samples(start - rule.before, stop + rule.after)
+        return Columns(
+            _means(rule, found.zeros), _means(rule, found.motors), _means(rule, found.drift[:, None])[:, 0]
+        )
+
+    def _samples(self, start: int, stop: int) -> Columns:
+        measured = self.source.motion.states(start, stop)
+        tau = np.nan_to_num(self.source.motion.log.tau[start:stop])
+        n = stop - start
+        at = np.unique(np.append(np.arange(0, n, self._thin), n - 1))
+        if isinstance(self._rows, TreeRows):
+            zeros = self._zeros(at, self._tree_error(self._rows, at, measured))
+            return Columns(zeros, np.zeros((self._k, 0, n)), np.zeros((self._k, n)))
+        assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
+        states = self._rows.kinematics.states(start, measured)
+        N = self._directions(self._rows, start, states)
+        motors = np.einsum("nvk,av,na->kan", N, self._B, tau)[:, : len(self.motors)]
+        rate = np.gradient(N, self.source.dt, axis=0) if n > 1 else np.zeros_like(N)
+        drift = np.einsum("nvk,nv->kn", rate, tau @ self._B)
+        zeros = self._zeros(at, self._closed_error(self._rows, start, at, measured, states, tau))
+        return Columns(zeros, motors, drift)
+
+    def _directions(self, rows: MovingRows, start: int, states: States) -> Float[Array, "n v k"]:
+        N = np.zeros((len(states.dq), states.dq.shape[1], len(rows.directions.names)))
+        N[states.fine] = rows.tangents(start, states.N[states.fine], states.dq[states.fine])
+        return N
+
+    def _zeros(self, at: Int[Array, "s"], error: _Error) -> Float[Array, "k m n"]:
+        """Slope of the error over each joint, thinned and interpolated."""
+        found = np.zeros((self._k, len(self._places), int(at[-1]) + 1))
+        for j, place in enumerate(self._places):
+            (above, there), (below, back) = error(place, _STEP), error(place, -_STEP)
+            fine = there & back
+            if not np.any(fine):
+                continue
+            slope = (above - below)[:, fine] / (2.0 * _STEP)
+            for k, values in enumerate(slope):
+                found[k, j] = np.interp(np.arange(found.shape[2]), at[fine], values)
+        return found
+
+    def _tree_error(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> _Error:
+        """W chi of a tree with a joint moved; the measured side does not depend on the pose."""
+        q, dq, ddq = (x[at] for x in measured)
+        none = np.zeros((len(at), self._k))
+
+        def error(joint: int, step: float) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
+            tree = rows.coordinates.states(_moved(q, joint, step), dq, ddq)
+            predicted = self._compare(rows.regressor.packed(*tree, none))[1]
+            return predicted, np.ones(len(at), dtype=bool)
+
+        return error
+
+    def _closed_error(
+        self,
+        rows: MovingRows,
+        start: int,
+        at: Int[Array, "s"],
+        measured: Measured,
+        states: States,
+        tau: Float[Array, "n a"],
+    ) -> _Error:
+        """W chi - Y with a measured joint moved and the loops closed again."""
+        q, dq, ddq = (x[at] for x in measured)
+        pose, force = states.q[at], tau[at] @ self._B
+        fine = states.fine[at]
+
+        def error(joint: int, step: float) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
+            moved = (_moved(q, joint, step), dq, ddq)
+            there = _there(rows, pose, moved)
+            N = self._directions(rows, start, there)
+            Y = np.einsum("nvk,nv->nk", N, force)
+            packed = np.empty((rows.layout.n_entries, len(at)))
+            rows.regressor.fill(rows.regressor.batch(there.q, there.dq, there.ddq), 0, N, Y, packed)
+            measured_side, predicted = self._compare(packed)
+            return predicted - measured_side, fine & there.fine
+
+        return error
+
+
+def _pose_rows(
+    mechanism: Mechanism, source: RowSource, parameters: tuple[Parameter, ...]
+) -> TreeRows | MovingRows | None:
+    """Rows whose derivative over the pose can be had; of the energy model those of its power."""
+    if type(source) in (TreeRows, MovingRows):
+        return source  # type: ignore[return-value]
+    if type(source) is EnergyRows:
+        return MovingRows(mechanism, parameters, power_directions(mechanism), source.motion)
+    return None
+
+
+def _there(rows: MovingRows, pose: Float[Array, "n q"], moved: Measured) -> States:
+    """All coordinates near known poses, with other measured values."""
+    kinematics = rows.kinematics
+    if not isinstance(kinematics, ClosedKinematics):
+        return kinematics.states(0, moved)
+    return kinematics.judged(*kinematics.tracker.march_one(pose, moved[0]), moved)
+
+
+def _moved(q: Float[Array, "n m"], joint: int, step: float) -> Float[Array, "n m"]:
+    other = q.copy()
+    other[:, joint] += step
+    return other
+
+
+def _means(rule: Quadrature, columns: Float[Array, "k m n"]) -> Float[Array, "k m r"]:
+    """Means over the spans of the rows."""
+    k, m, n = columns.shape
+    found = rule.means(columns.reshape(k * m, n).T)
+    return np.asarray(found.T.reshape(k, m, len(found)))

@@ -1,0 +1,202 @@
+"""Tests of residuals from the blocks of a fit: runs that stand out, bursts, memory.
+
+Runs and bursts read the factors alone; the memory of the residuals is a sum over a second pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.conditioning.lowpass import RowFilter
+from dynid.conditioning.rewritten import predictor
+from dynid.conditioning.stream import series
+from dynid.projection.model import RowSource
+from dynid.projection.projection import Group, System
+from dynid.statistics.estimate import ResidualTest
+
+# A run whose residual is this many times that of the others is not of the same robot.
+_OUTLYING = 2.0
+_RUNS = 3
+# A quarter of a second this many times the usual residual is a contact, not noise.
+_BURST = 8.0
+_ABOVE_OTHERS = 3.0
+_MOST_SHOWN = 4
+_LAGS = 10
+# Rows are correlated by their filter up to here; further lags are independent of each other.
+_STRIDE = 3
+_COLOURED = 1e-3
+# Of the measured side: what a simulation without noise leaves is no fault of any run.
+_PERFECT = 1e-6
+_CAUSES = (
+    "a payload mounted otherwise (turned on its flange), another tool, a collision, or a run of another robot"
+)
+_FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or wrong points of a cable"
+_MOST_SAMPLES = 65_536
+
+
+def outlying_runs(system: System, chi: Float[Array, "p"], free: bool = False) -> Iterator[Notice]:
+    """Runs whose residual of one effort is far above that of the other runs.
+
+    Args:
+        system: Over the standard parameters, with its blocks.
+        chi: Standard parameters, shape (p,), SI.
+        free: Whether the runs are free motions on locked cables.
+    """
+    found: dict[str, dict[tuple[str, int], list[float]]] = {}
+    for group in system.groups:
+        for (run, _), rms, rows in _block_rms(group, chi):
+            sums = found.setdefault(group.name, {}).setdefault((group.log, run), [0.0, 0.0])
+            sums[0] += rows * rms**2
+            sums[1] += rows
+    told = []
+    for name, runs in found.items():
+        if len(runs) < _RUNS:
+            continue
+        keys, values = list(runs), np.array([np.sqrt(s / max(n, 1.0)) for s, n in runs.values()])
+        for k, (log, run) in enumerate(keys):
+            others = float(np.median(np.delete(values, k)))
+            if values[k] > _OUTLYING * others and runs[log, run][1] >= 20:
+                several = sum(key[0] == log for key in keys) > 1
+                place = f"{log}, run {run + 1}" if several else log
+                told.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
+    if told:
+        shown = ", ".join(text for _, text in sorted(told, reverse=True)[:_MOST_SHOWN])
+        yield Notice(
+            "outlying-run",
+            f"the residual of one run is far above that of the others: {shown}",
+            f"look for {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
+        )
+
+
+def bursts(system: System, chi: Float[Array, "p"], starts: Mapping[str, Sequence[float]]) -> Iterator[Notice]:
+    """Stretches of a fraction of a second in which an effort is far off: contacts, collisions.
+
+    Args:
+        system: Over the standard parameters, with its blocks.
+        chi: Standard parameters, shape (p,), SI.
+        starts: Time at which each run of each log begins, in [s].
+    """
+    found: dict[tuple[str, float], list[str]] = {}
+    for group in system.groups:
+        blocks = _block_rms(group, chi)
+        values = np.array([rms for _, rms, _ in blocks])
+        limit = max(_BURST * float(np.median(values)), _ABOVE_OTHERS * float(np.quantile(values, 0.9)))
+        first: dict[int, int] = {}
+        for (run, number), rms, rows in blocks:
+            first.setdefault(run, number)
+            if len(blocks) >= 8 and rows >= 3 and rms > limit > 0.0:
+                t = starts.get(group.log, [0.0])[run] + (number - first[run]) * group.seconds
+                found.setdefault((group.log, t), []).append(group.name)
+    if found:
+        shown = [f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(found.items())]
+        more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
+        yield Notice(
+            "burst",
+            f"the residual bursts to over {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
+            + more,
+            "look for a contact or collision there, and cut it out with a `segment` column; estimator: robust"
+            " gives such samples no say",
+        )
+
+
+def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
+    """Place, rms of the residual and number of rows of every block; rounding counts as equal everywhere."""
+    own = chi[group.columns]
+    floor = _PERFECT * np.sqrt(
+        sum(float(np.sum(block.Y**2)) for block in group.blocks) / max(group.n_rows, 1)
+    )
+    return [
+        (place, max(_rms(block.Y - block.W @ own, block.n_rows), float(floor)), block.n_rows)
+        for place, block in zip(group.places, group.blocks, strict=True)
+    ]
+
+
+def _rms(error: Float[Array, "k"], n_rows: int) -> float:
+    return float(np.linalg.norm(error)) / float(np.sqrt(n_rows))
+
+
+def whiteness(
+    sources: Sequence[RowSource], filters: Sequence[RowFilter], chi: Float[Array, "p"], method: str
+) -> tuple[list[ResidualTest], list[Notice]]:
+    """Portmanteau test of every row, against what the row filter makes of white noise.
+
+    Args:
+        sources: Rows of every log.
+        filters: Their filters.
+        chi: Standard parameters, shape (p,), SI.
+        method: Of the uncertainty: only the classical one believes in white residuals.
+    """
+    names = sources[0].directions.names
+    sums = np.zeros((len(names), _LAGS + 1))
+    pairs = np.zeros((len(names), _LAGS + 1))
+    for source, rows in zip(sources, filters, strict=True):
+        for rho, valid in _residuals(source, rows, chi):
+            for k in range(len(names)):
+                r = np.where(valid[k], rho[k], 0.0)
+                for lag in range(_LAGS + 1):
+                    step = lag * _STRIDE
+                    if step < len(r):
+                        sums[k, lag] += r[: len(r) - step] @ r[step:]
+                        pairs[k, lag] += np.sum(valid[k, : len(r) - step] & valid[k, step:])
+    expected = _filter_correlation(filters[0])
+    tests = [
+        _portmanteau(name, sums[k], pairs[k], expected)
+        for k, name in enumerate(names)
+        if pairs[k, -1] > 50 and sums[k, 0] > 0
+    ]
+    coloured = [one for one in tests if one.p_value < _COLOURED]
+    if not coloured or method != "classical":
+        return tests, []
+    shown = ", ".join(one.about for one in coloured)
+    notice = Notice(
+        "not-white",
+        f"the residuals of {shown} are correlated in time, but the classical uncertainty takes them as white:"
+        " its intervals are too small",
+        "use uncertainty: cluster or bootstrap, which take them as they are",
+    )
+    return tests, [notice]
+
+
+def _residuals(source: RowSource, rows: RowFilter, chi: Float[Array, "p"]) -> Iterator[tuple[Array, Array]]:
+    compare, seen = predictor(source.layout, chi), 0
+
+    def residual(entries: Float[Array, "e n"]) -> Float[Array, "k n"]:
+        measured, predicted = compare(entries)
+        return np.asarray(measured - predicted)
+
+    for at, rho, valid in series(source, rows, residual):
+        yield rho, valid
+        seen += len(at) * rows.decimate
+        if seen > _MOST_SAMPLES:
+            return
+
+
+def _filter_correlation(rows: RowFilter) -> Float[Array, "l"]:
+    """Correlation of rows 0, 1, ... apart when the noise before the filter is white."""
+    whole = np.convolve(rows.kernel, rows.within)
+    full = np.correlate(whole, whole, mode="full")
+    own = full[len(whole) - 1 :: rows.decimate] / full[len(whole) - 1]
+    found = np.zeros(max(4 * _LAGS * _STRIDE, len(own)))
+    found[: len(own)] = own
+    return found
+
+
+def _portmanteau(
+    name: str, sums: Float[Array, "l"], pairs: Float[Array, "l"], rho: Float[Array, "m"]
+) -> ResidualTest:
+    """Sum of squared correlations at lags 3, 6, .. over Bartlett's variance of each."""
+    from scipy.special import chdtrc
+
+    far = np.arange(1, _LAGS + 1) * _STRIDE
+    r = (sums[1:] / np.maximum(pairs[1:], 1.0)) / (sums[0] / max(pairs[0], 1.0))
+    wide = np.concatenate([rho[:0:-1], rho])  # symmetric, middle at len(rho) - 1
+    variance = float(np.sum(wide**2))  # far lags: sum of squared correlations
+    z = (r - rho[far]) * np.sqrt(pairs[1:] / variance)
+    return ResidualTest(
+        "white", name, float(r[0] - rho[far[0]]), "1", None, float(chdtrc(_LAGS, np.sum(z**2))), False
+    )

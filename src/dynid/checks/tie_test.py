@@ -1,0 +1,118 @@
+"""Do the data accept that tied members are equal? The tied against the free model.
+
+Where blocks of time can be compared, the equalities are tested with the covariance that is reported
+(`wald`), which lets the residuals be correlated. Otherwise an F-test, noise taken as white:
+
+F = (|rho_tied|^2 - |rho_free|^2) / (p_free - p_tied)  /  (|rho_free|^2 / dof_free)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.system import BaseSystem
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.estimator.estimator import solve_weighted
+from dynid.estimator.solution import Solution
+from dynid.estimator.wls import Weights
+from dynid.statistics.comparison import f_test
+from dynid.statistics.covariance import blocks_of
+from dynid.statistics.method import UncertaintySettings
+from dynid.statistics.wald import wald_test
+
+REJECTED = 0.01
+_RANK = 1e-6  # of the largest singular value: below it a direction of the tied model is rounding
+
+
+@dataclass(frozen=True)
+class TieTest:
+    """Result of the test.
+
+    Attributes:
+        F: Ratio of variances; about one where the tie holds.
+        n_tied: Parameters that the tie saves.
+        dof: Degrees of freedom of the deviations of the free model.
+        p: Probability of a larger F if the tie holds.
+        by: What the test rests on.
+    """
+
+    F: float
+    n_tied: int
+    dof: float
+    p: float
+    by: str = ""
+
+    @property
+    def words(self) -> str:
+        """The test in one line."""
+        verdict = "rejected by these data" if self.p < REJECTED else "accepted by these data"
+        freedoms = f"{self.n_tied} and {self.dof:.3g} degrees of freedom"
+        rests = f" ({self.by})" if self.by else ""
+        return f"{verdict}: F = {self.F:.3g} on {freedoms}, p = {self.p:.2g}{rests}"
+
+    def notices(self, name: str) -> tuple[Notice, ...]:
+        """A warning where the tie does not hold."""
+        if self.p >= REJECTED:
+            return ()
+        return (Notice("tie-rejected", f"tie {name} is {self.words}", "identify without it and compare"),)
+
+
+def idle_tie(name: str) -> Notice:
+    """A tie that saves no base parameter: what its members share is grouped differently in each."""
+    return Notice(
+        "tie-idle",
+        f"tie {name} restricts nothing: no base parameter is saved by it",
+        "apply it after regrouping, e.g. ties: [{name: ..., apply: regrouped}], if that is what is meant",
+    )
+
+
+def tie_test(
+    tied: Solution, data: BaseSystem, free: BaseSystem, settings: UncertaintySettings | None = None
+) -> TieTest | None:
+    """Test the tied solution against the free model with the same weights; None if nothing was saved.
+
+    Rows that the row filter correlates are worth fewer: the difference of the residuals counts
+    along smooth columns, which carry the inflated variance.
+
+    Args:
+        tied: The solution whose weights count.
+        data: What it solves.
+        free: The same rows over the parameters without the tie.
+        settings: How deviations are found; None takes the noise as white.
+    """
+    loose = solve_weighted(free.system, Weights(tied.weights))
+    saved = len(loose.chi) - len(tied.chi)
+    if saved <= 0:
+        return None
+    clusters = None if settings is None else blocks_of(free.blocked(), loose, settings, free.system)
+    if clusters is not None:
+        found = wald_test(
+            clusters, loose.chi - _known(data, free), _restrictions(data, free), loose.covariance
+        )
+        how = "" if found.joint else "; too few blocks to test all equalities at once: the worst counts"
+        return TieTest(found.F, found.q, found.dof, found.p, f"{len(clusters)} blocks{how}")
+    inflation = max(group.inflation for group in free.system.groups)
+    n_rows = sum(group.n_rows for group in free.system.groups)
+    norms = tied.residual_norm, loose.residual_norm
+    white = f_test(*norms, saved, n_rows, len(loose.chi), inflation, loose.dof)
+    if white is None:
+        return None
+    return TieTest(white.F, saved, white.dof, white.p, "noise taken as white")
+
+
+def _restrictions(tied: BaseSystem, free: BaseSystem) -> Float[Array, "q v"]:
+    """Rows L with L chi_free = 0 where the tie holds: chi_free = T chi_tied, L normal to T."""
+    T = free.G @ tied.S
+    scale = np.linalg.norm(free.system.factor().W, axis=0)
+    U, singular, _ = np.linalg.svd(scale[:, None] * T)
+    rank = int(np.sum(singular > _RANK * singular.max(initial=0.0)))
+    return np.asarray(U[:, rank:].T * scale)
+
+
+def _known(tied: BaseSystem, free: BaseSystem) -> Float[Array, "v"]:
+    """What known members of a tie make of the free parameters."""
+    return np.asarray(free.G @ (tied.base.c - free.base.c))

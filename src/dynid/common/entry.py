@@ -1,0 +1,161 @@
+"""Entry: a place in a YAML file that knows how to be read, and how to complain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dynid.common.errors import InputError, nearest
+from dynid.common.strict_yaml import Document, Node
+
+T = TypeVar("T")
+
+_SHOWN = 60  # characters of a value in a message
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One node with its file and its path, e.g. `joints[3].mdh`; reading it checks its kind."""
+
+    document: Document
+    node: Node
+    path: str = ""
+    key_line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """`line 12, joints[3].mdh`: for messages."""
+        line = self.key_line or self.node.line
+        return f"line {line}, {self.path}" if self.path else f"line {line}"
+
+    def error(self, text: str, remedy: str = "") -> InputError:
+        """An error that stands at this place."""
+        return InputError(text, file=self.document.file, place=self.place, remedy=remedy or None)
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether it has named entries."""
+        return isinstance(self.node.value, dict)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it has numbered entries."""
+        return isinstance(self.node.value, list)
+
+    def mapping(self) -> dict[str, Entry]:
+        """Named entries; refused when it is anything else."""
+        if not isinstance(self.node.value, dict):
+            raise self.error(f"expected named entries (name: value), found {self.shown}", "write a mapping")
+        lines = self.node.key_lines
+        return {
+            name: Entry(self.document, node, f"{self.path}.{name}" if self.path else name, lines[name])
+            for name, node in self.node.value.items()
+        }
+
+    def fields(self, valid: Iterable[str], required: Iterable[str] = ()) -> dict[str, Entry]:
+        """Named entries of which only `valid` names are allowed and `required` ones must be there."""
+        entries = self.mapping()
+        known = tuple(valid)
+        for name, entry in entries.items():
+            if name not in known:
+                raise entry.error(
+                    f"unknown key '{name}'" + nearest(name, known), "valid keys are " + ", ".join(known)
+                )
+        for name in required:
+            if name not in entries:
+                raise self.error(f"'{name}' is missing", f"add '{name}:'")
+        # A name with nothing behind it is a forgotten value more often than a wish for the default.
+        for name, entry in entries.items():
+            if entry.node.value is None and entry.node.text == "":
+                raise entry.error(f"'{name}' has no value", "give a value or remove the line")
+        return entries
+
+    def items(self) -> Iterator[Entry]:
+        """Numbered entries; refused when it is anything else."""
+        if not isinstance(self.node.value, list):
+            raise self.error(f"expected a list, found {self.shown}", "write [a, b, ...]")
+        for i, node in enumerate(self.node.value):
+            yield Entry(self.document, node, f"{self.path}[{i}]")
+
+    def text(self) -> str:
+        """A non-empty text."""
+        if not isinstance(self.node.value, str) or not self.node.value.strip():
+            raise self.error(f"expected a text, found {self.shown}", "quote it if it looks like a number")
+        return self.node.value
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts, none twice."""
+        seen: dict[str, Entry] = {}
+        for entry in self.items():
+            name = entry.text()
+            if name in seen:
+                raise entry.error(f"'{name}' is listed twice", "list it once")
+            seen[name] = entry
+        return tuple(seen)
+
+    def choice(self, valid: Iterable[str]) -> str:
+        """One of the `valid` texts."""
+        names, text = tuple(valid), self.text()
+        if text not in names:
+            raise self.error(
+                f"'{text}' is not known" + nearest(text, names), "use one of " + ", ".join(names)
+            )
+        return text
+
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self.node.value, bool):
+            raise self.error(f"expected true or false, found {self.shown}")
+        return self.node.value
+
+    def count(self, least: int = 1) -> int:
+        """A whole number, at least `least`."""
+        value = self.node.value
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.error(f"expected a whole number of at least {least}, found {self.shown}")
+        return value
+
+    def vector(self, number: Callable[[Entry], T], length: int = 3) -> tuple[T, ...]:
+        """A list of exactly `length` entries, each read by `number`."""
+        entries = list(self.items())
+        if len(entries) != length:
+            raise self.error(f"expected {length} entries, found {len(entries)}", f"give {length} numbers")
+        return tuple(number(entry) for entry in entries)
+
+    def plain(self) -> Any:
+        """The value with all that is inside, for those who know what to do with it."""
+        if self.is_mapping:
+            return {name: entry.plain() for name, entry in self.mapping().items()}
+        return [entry.plain() for entry in self.items()] if self.is_list else self.node.value
+
+    @property
+    def shown(self) -> str:
+        """The value for a message; a long one is cut, for it may be a whole file."""
+        if self.is_mapping:
+            return "named entries"
+        if self.is_list:
+            return "a list"
+        text = self.node.text
+        if len(text) > _SHOWN:
+            return f"'{text[:_SHOWN]}' ..."
+        return f"'{text}'" if text else "nothing"
+
+
+def root_entry(document: Document) -> Entry:
+    """The whole file, which must have named entries."""
+    entry = Entry(document, document.root)
+    if not entry.is_mapping:
+        raise entry.error(
+            f"expected named entries (name: value), found {entry.shown}",
+            "write a mapping; a log belongs under `logs:`, or after --log",
+        )
+    return entry
+
+
+def placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
+    """Make the settings; their own complaint gets the place in the file."""
+    try:
+        return settings(**options)
+    except InputError as error:
+        raise entry.error(error.text, error.remedy or "") from None

@@ -1,0 +1,65 @@
+"""Strict JSON: an object in UTF-8, finite numbers only, no key twice, and of a size that fits into memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from dynid.common.errors import InputError
+
+_LARGEST_FILE = 256 * 2**20  # bytes; a result of a thousand parameters takes 20 MB
+
+
+def read_json(file: Path, remedy: str) -> dict[str, Any]:
+    """The object in a file.
+
+    Args:
+        file: Its path.
+        remedy: What the user can do about a file that is none.
+    """
+    try:
+        if file.stat().st_size > _LARGEST_FILE:
+            raise InputError(f"{file.stat().st_size} bytes are too many", file=file, remedy=remedy)
+        document = json.loads(
+            file.read_text(encoding="utf-8-sig"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_once,
+        )
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=file, remedy=remedy) from error
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise InputError(f"is not valid JSON: {error}", file=file, remedy=remedy) from error
+    if not isinstance(document, dict):
+        raise InputError("the top level is not an object", file=file, remedy=remedy)
+    return document
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    """1e400 would be read as infinity."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large a number")
+    return value
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that is given twice one value would be lost without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key '{twice}' is given twice")
+    return found

@@ -1,1 +1,0 @@
-"""What motion to run: `excite` and what it needs."""

@@ -1,0 +1,300 @@
+"""excite(): from a robot to the motion that tells most about it, on one screen.
+
+plan_inputs -> make_plan -> run_starts (journal) -> judged, promised, written
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.common.threads import single_threaded_blas
+from dynid.excitation.after import known_information
+from dynid.excitation.closed import ClosedMotion
+from dynid.excitation.efforts import effort_range
+from dynid.excitation.measured import measured_motion
+from dynid.excitation.optimal.between import fine_motion
+from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses, unkept_limits
+from dynid.excitation.optimal.journal import Journal
+from dynid.excitation.optimal.multistart import run_starts
+from dynid.excitation.optimal.predicted import PROMISED_BY, Promise, promise
+from dynid.excitation.optimal.starts import Start
+from dynid.excitation.plan import (
+    ExciteSettings,
+    Plan,
+    PlanInputs,
+    make_plan,
+    make_starter,
+    planned_base,
+    planned_robot,
+)
+from dynid.excitation.series import Series
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.robots.truth import Truth, has_demo, true_values
+
+Progress = Callable[[str, float], None]
+_PROMISED = 400  # samples by which sigma is foretold
+_NOISE_SHARE = 0.01
+_RANDOM = 10  # random motions, of which the best stands for what there was before
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """The best motion found, and what it is worth.
+
+    Attributes:
+        settings: What was asked; plan_noise: noise of every actuator as used.
+        names: Measured joints; q, dq, ddq at `t` are theirs, shape (n, m).
+        motion: Of the coordinates moved (a closed robot's: see `ClosedMotion`).
+        coefficients: Of the family, one column a coordinate moved.
+        criterion: Value of the best start.
+        starts: All starts; `best` is the number of the one taken.
+        limits: Every limit with what is left of it.
+        before, after: What the best of ten random motions and the motion found promise.
+        base_names, base_units: Of the parameters promised.
+    """
+
+    robot: str
+    settings: ExciteSettings
+    names: tuple[str, ...]
+    moved: tuple[str, ...]
+    motion: Series
+    coefficients: Float[Array, "m j"]
+    t: Float[Array, "n"]
+    q: Float[Array, "n _"]
+    dq: Float[Array, "n _"]
+    ddq: Float[Array, "n _"]
+    criterion: float
+    larger_is_better: bool
+    starts: tuple[Start, ...]
+    best: int
+    limits: tuple[LimitUse, ...]
+    before: Promise
+    after: Promise
+    base_names: tuple[str, ...]
+    base_units: tuple[str, ...]
+    plan: Plan
+    plan_noise: tuple[float, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+def excite(
+    robot: str,
+    settings: ExciteSettings | None = None,
+    *,
+    after: Sequence[str | Path] = (),
+    journal: Path | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Excitation:
+    """The best of many improved motions of a robot within its limits.
+
+    Args:
+        robot: Built-in name, robot file, URDF or MJCF.
+        settings: What kind of motion.
+        after: Results or logs already there: what is known from them need not be told again.
+        journal: Where finished starts are kept until the end; a killed run goes on from there.
+        jobs: Processes.
+        progress: Told the stage and how much of it is done, 0 to 1.
+
+    Raises:
+        InputError: A limit cannot be met, or the description does not suffice.
+    """
+    with single_threaded_blas():
+        inputs, notices = plan_inputs(robot, settings or ExciteSettings(), after)
+        plan = make_plan(inputs)
+        book = Journal(journal, _asked(inputs, plan.mechanism))
+        starts = run_starts(
+            make_starter,
+            (inputs,),
+            inputs.settings.starts,
+            book,
+            jobs=jobs,
+            progress=progress,
+            starter=plan.starter,
+        )
+        return _finished(plan, inputs, starts, notices)
+
+
+def plan_inputs(
+    robot: str, settings: ExciteSettings, after: Sequence[str | Path] = ()
+) -> tuple[PlanInputs, tuple[Notice, ...]]:
+    """What the plan rests on: noise, prior model, and what is known already."""
+    mechanism = planned_robot(robot, settings.payloads)
+    chi, notices = _prior(mechanism, settings.prior)
+    known, measured_noise = None, None
+    if after:
+        base = planned_base(mechanism, settings)
+        known, measured_noise = known_information(
+            robot, mechanism, base, after, settings.ties, settings.payloads
+        )
+    noise = noise_of(mechanism, settings, measured_noise)
+    promised = PROMISED_BY.get(mechanism.model, "inverse")
+    if promised != mechanism.model:
+        more = ", whose windows tell less (sigma about twice as large)" if promised == "power" else ""
+        text = (
+            f"sigma is foretold for model '{promised}', not for '{mechanism.model}' of the robot file{more}"
+        )
+        remedy = "dynid rehearse tells it for the experiment as it will be identified"
+        notices = (*notices, Notice("promised-by-another-model", text, remedy))
+    rows = None if known is None else tuple(map(tuple, known.tolist()))
+    return PlanInputs(robot, settings, noise, chi, rows), notices
+
+
+def noise_of(
+    mechanism: Mechanism, settings: ExciteSettings, measured: dict[str, float] | None = None
+) -> tuple[float, ...]:
+    """Effort noise of every actuator: as given, as measured before, one per cent of its limit, or one."""
+    names = [actuator.name for actuator in mechanism.actuators]
+    if settings.noise:
+        given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
+        if len(given) != len(names):
+            raise InputError(
+                f"{len(settings.noise)} values of noise do not fit {len(names)} actuators",
+                remedy=f"give one, or one each of {', '.join(names)}",
+            )
+        for value in given:
+            if not 0.0 < value < np.inf:
+                raise InputError(
+                    f"noise of {value:g} is no deviation", remedy="give a positive number of N m or N"
+                )
+        return tuple(given)
+    found = []
+    for name in names:
+        limit = effort_range(mechanism, name)
+        most = None if limit is None else max(abs(x) for x in limit)
+        found.append((measured or {}).get(name) or (_NOISE_SHARE * most if most else None))
+    known = [value for value in found if value is not None]
+    fallback = float(np.median(known)) if known else 1.0
+    return tuple(fallback if value is None else float(value) for value in found)
+
+
+def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
+    """The model by which efforts are foretold; told where it lacks something and efforts are limited."""
+    limited = any(effort_range(mechanism, one.name) is not None for one in mechanism.actuators)
+    try:
+        values, lacking = true_values(mechanism, Truth(file or "prior"))
+    except InputError:
+        if file:
+            raise
+        if has_demo(mechanism):
+            values, lacking = true_values(mechanism, Truth("demo"))
+        elif not limited:
+            return None, ()
+        else:
+            text = "efforts are limited, but without a prior of every body nobody can foretell them"
+            remedy = (
+                "give `bodies: {NAME: {prior: ...}}` in the robot file or values by --prior, or check the"
+                " efforts before you run"
+            )
+            return None, (Notice("efforts-unchecked", text, remedy),)
+    remedy = "give values by --prior, or lower the limits `tau` by as much as the friction may be"
+    notices = tuple(replace(one, remedy=remedy) for one in lacking) if limited else ()
+    return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), notices
+
+
+def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
+    """What identifies an optimisation: only the same one may go on from a journal."""
+    text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
+    settings = {key: value for key, value in asdict(inputs.settings).items() if key != "starts"}
+    return {
+        "robot": inputs.robot,
+        "inputs": hashlib.sha256(text.encode()).hexdigest(),
+        "noise": list(inputs.noise),
+        **settings,
+        "starts": inputs.settings.starts,
+        "dynid": version("dynid"),
+    }
+
+
+def _finished(
+    plan: Plan, inputs: PlanInputs, starts: tuple[Start, ...], notices: tuple[Notice, ...]
+) -> Excitation:
+    """The best start, judged between samples too."""
+    sign = -1.0 if plan.problem.criterion.larger_is_better else 1.0
+    kept = [start for start in starts if np.isfinite(start.value)]
+    if not kept:
+        worst = min(starts, key=lambda start: start.worst)
+        raise InputError(
+            f"no motion of {inputs.settings.period:g} s keeps all limits: the limit on {worst.missed} is"
+            f" exceeded by {100 * worst.worst:.3g} % by the best of {len(starts)} starts",
+            file=plan.mechanism.file,
+            place="limits",
+            remedy="widen this limit, or give the motion more time (--period)",
+        )
+    best = min(kept, key=lambda start: sign * start.value)
+    z = np.array(best.z)
+    x = plan.problem.blocks.coefficients(z)
+    fine = fine_motion(plan.path, plan.family, x, len(plan.problem.t), plan.exact)
+    uses = linear_uses(plan.family, plan.box, x) + ([] if fine is None else soft_uses(plan.exact, fine))
+    missed = unkept_limits(plan.mechanism, uses)
+    if inputs.chi is None:  # told already
+        missed = [one for one in missed if not one.endswith(".tau")]
+    if missed:
+        text = f"limits that do not act on what this motion moves were not kept: {', '.join(missed)}"
+        remedy = "give `tau` of motors, and ranges of joints, motors and bodies"
+        notices = (*notices, Notice("limits-unused", text, remedy))
+    rate = inputs.settings.rate
+    t = np.arange(round(plan.family.period * rate) + 1) / rate
+    states = plan.states(z, t)
+    if states is None:
+        raise InputError("the motion found leaves what the loops allow", remedy="ask for a higher --rate")
+    q, dq, ddq = measured_motion(plan.mechanism, *plan.own(states))
+    moved = plan.family.motion(x)
+    led = plan.path.mechanism
+    motion = ClosedMotion(led, plan.path.names, moved) if led.is_closed else moved
+    return Excitation(
+        robot=plan.mechanism.name,
+        settings=inputs.settings,
+        names=plan.mechanism.measured_positions,
+        moved=plan.path.names,
+        motion=motion,
+        coefficients=x,
+        t=t,
+        q=q,
+        dq=dq,
+        ddq=ddq,
+        criterion=best.value,
+        larger_is_better=plan.problem.criterion.larger_is_better,
+        starts=starts,
+        best=best.number,
+        limits=tuple(uses),
+        before=_promised(plan, inputs, plan.starter.best_random(_RANDOM)),
+        after=_promised(plan, inputs, z),
+        base_names=plan.base.names,
+        base_units=plan.base.units,
+        plan=plan,
+        plan_noise=inputs.noise,
+        notices=notices,
+    )
+
+
+def _promised(plan: Plan, inputs: PlanInputs, z: Float[Array, "v"]) -> Promise:
+    """Sigma and spectrum of a motion for the robot's own identification model."""
+    settings = inputs.settings
+    t = np.arange(_PROMISED) / _PROMISED * settings.period
+    states = plan.states(z, t)
+    if states is None:
+        none = np.full(len(plan.base.indices), np.inf)
+        return Promise(none, np.zeros_like(none), np.inf, np.inf)
+    return promise(
+        plan.path,
+        states,
+        plan.base,
+        np.array(inputs.noise),
+        settings.rate * settings.period * settings.repeats / _PROMISED,
+        model=plan.mechanism.model,
+        mounted=settings.payloads,
+        known=None if inputs.known is None else np.array(inputs.known),
+    )

@@ -1,0 +1,235 @@
+"""Files of an exciting motion: trajectory for three kinds of readers, coefficients, JSON and a report."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.excitation.excite import Excitation
+from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
+from dynid.excitation.fourier import FourierMotion
+from dynid.excitation.optimal.checked import DENSER
+from dynid.excitation.optimal.figures import (
+    animation_of,
+    body_path,
+    gain_figure,
+    joint_figure,
+    path_figure,
+    spectrum_figure,
+    spread_figure,
+    tip_of,
+    use_figure,
+)
+from dynid.excitation.optimal.predicted import PROMISED_BY
+from dynid.excitation.optimal.spline import SplineMotion
+from dynid.excitation.point_to_point import PointToPoint
+from dynid.report.figures.figure import script_json
+from dynid.report.html import scripted_page
+from dynid.report.json_file import json_text, plain
+from dynid.report.numbers import number
+from dynid.report.output import claimed_folder, replace_folder
+from dynid.report.template import source
+
+SCHEMA = "dynid.excitation/1"
+FILES = (
+    "trajectory.csv",
+    "coefficients.yaml",
+    "joint_trajectory.ros2.yaml",
+    "excitation.json",
+    "report.html",
+)
+_ROS_RATE = 100.0  # Hz: controllers interpolate between points
+
+
+def write_excitation(found: Excitation, folder: Path) -> None:
+    """Write all files into `folder`, whole or not at all; only an older motion is replaced."""
+    with claimed_folder(folder, FILES) as path:
+        replace_folder(path, excitation_files(found))
+
+
+def excitation_files(found: Excitation) -> dict[str, str]:
+    """Name -> text."""
+    sampled = SampledTrajectory(found.names, found.t, found.q, found.dq, found.ddq)
+    step = max(1, round(found.settings.rate / _ROS_RATE))
+    rows = np.unique(np.append(np.arange(0, len(found.t), step), len(found.t) - 1))
+    thinned = SampledTrajectory(found.names, *(x[rows] for x in (found.t, found.q, found.dq, found.ddq)))
+    texts = (
+        trajectory_csv(sampled),
+        coefficients_yaml(found),
+        trajectory_ros2(thinned),
+        json_text(excitation_document(found)),
+        report_page(found),
+    )
+    return dict(zip(FILES, texts, strict=True))
+
+
+def excitation_document(found: Excitation) -> dict[str, Any]:
+    """The content of `excitation.json`."""
+    values = np.array([start.value for start in found.starts])
+    finite = values[np.isfinite(values)]
+    better = np.sort(-finite if found.larger_is_better else finite)
+    better = -better if found.larger_is_better else better
+    return {
+        "schema": SCHEMA,
+        "robot": found.robot,
+        "criterion": found.criterion,
+        "criterion_name": found.settings.criterion,
+        "larger_is_better": found.larger_is_better,
+        "seed": found.settings.seed,
+        "spread": {
+            "best": better[0],
+            "median": float(np.median(finite)),
+            "worst": better[-1],
+            "kept": len(finite),
+        },
+        "starts": [
+            plain({key: value for key, value in asdict(start).items() if key != "z"})
+            for start in found.starts
+        ],
+        "settings": plain(asdict(found.settings)),
+        "noise": dict(zip(_motors(found), found.plan_noise, strict=True)),
+        "moved": list(found.moved),
+        "limits": [plain(asdict(one)) for one in found.limits],
+        "parameters": [
+            plain(
+                {
+                    "name": name,
+                    "unit": unit,
+                    "sigma_before": before,
+                    "sigma_after": after,
+                    "gain": before / after,
+                }
+            )
+            for name, unit, before, after in zip(
+                found.base_names, found.base_units, found.before.sigma, found.after.sigma, strict=True
+            )
+        ],
+        "condition": plain({"before": found.before.condition, "after": found.after.condition}),
+        "condition_scaled": plain(
+            {"before": found.before.condition_scaled, "after": found.after.condition_scaled}
+        ),
+        "singular_values": plain({"before": found.before.singular, "after": found.after.singular}),
+        "warnings": [asdict(one) for one in found.notices],
+        "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
+    }
+
+
+def coefficients_yaml(found: Excitation) -> str:
+    """Coefficients of the family by coordinate, in the words of its formula."""
+    motion = found.plan.family.motion(found.coefficients)
+    lines = [
+        "# dynid.coefficients/1",
+        f"robot: {found.robot}",
+        f"family: {found.settings.family}",
+        f"period: {found.plan.family.period!r}",
+    ]
+    if isinstance(motion, FourierMotion):
+        lines.append(
+            "# q(t) = centre + sum_l (sine_l sin(l w t) - cosine_l cos(l w t)) / (l w), w = 2 pi / period"
+        )
+        columns = {"centre": motion.centre[None], "sine": motion.sine, "cosine": motion.cosine}
+    else:
+        what = (
+            "points of rest, equal times between them"
+            if found.settings.family == "points"
+            else ("control points of a clamped quintic B-spline over equal pieces")
+        )
+        lines.append(f"# points: {what}")
+        columns = {
+            "points": motion.points if isinstance(motion, SplineMotion | PointToPoint) else found.coefficients
+        }
+    lines.append("coordinates:")
+    for j, name in enumerate(found.moved):
+        parts = ", ".join(
+            f"{key}: [{', '.join(repr(float(x)) for x in values[:, j])}]" for key, values in columns.items()
+        )
+        lines.append(f"  - {{name: '{name}', {parts}}}")
+    return "\n".join(lines) + "\n"
+
+
+def summary(found: Excitation) -> str:
+    """What was found, in two sentences."""
+    values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
+    random = found.starts[found.best].random
+    gain = float(np.median(found.before.sigma / found.after.sigma))
+    return (
+        f"{found.settings.criterion} {number(found.criterion, 6)}, from {number(random, 6)} of the random"
+        f" motion that it began with; {len(values)} of {len(found.starts)} starts keep all limits, from"
+        f" {number(values.min(), 6)} to {number(values.max(), 6)}. Beside the best of ten"
+        f" random motions the median parameter is told {number(gain, 3)} times as sharply, and the condition"
+        f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
+        f" {number(found.after.condition_scaled, 3)}."
+    )
+
+
+def report_page(found: Excitation) -> str:
+    """One self-contained page."""
+    plan = found.plan
+    t = np.linspace(0.0, plan.family.period, 801)
+    states = plan.states(np.array(found.starts[found.best].z), t)
+    q = plan.own(states)[0] if states is not None else np.zeros((0, len(plan.mechanism.positions)))
+    tip = tip_of(plan.mechanism)
+    rows = [
+        {"name": name, "unit": unit, "before": before, "after": after, "gain": before / after}
+        for name, unit, before, after in zip(
+            found.base_names, found.base_units, found.before.sigma, found.after.sigma, strict=True
+        )
+    ]
+    limits = [f"{one.name}: {one.kind}" for one in found.limits]
+    values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
+    promised = PROMISED_BY.get(plan.mechanism.model, "inverse")
+    model = f", identified by the model {promised}" if promised != "inverse" else ""
+    return scripted_page(
+        "excitation.html",
+        (source("figures.js"), source("animation.js")),
+        found=found,
+        name=found.robot,
+        warnings=found.notices,
+        words=summary(found),
+        spectrum=spectrum_figure(found.before.singular, found.after.singular),
+        gains=gain_figure(found.base_names, found.before.sigma, found.after.sigma),
+        uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
+        spread=spread_figure(values),
+        joints=joint_figure(
+            found.names, found.t, (found.q, found.dq, found.ddq), _unit(found), _efforts(found)
+        ),
+        path=path_figure(tip, body_path(plan.mechanism, q, tip)),
+        animation=script_json(animation_of(plan.mechanism, q, plan.family.period)),
+        rows=rows,
+        denser=DENSER,
+        noise=", ".join(
+            f"{name} {number(value, 3)}" for name, value in zip(_motors(found), found.plan_noise, strict=True)
+        ),
+        model=model,
+    )
+
+
+def _unit(found: Excitation) -> str:
+    """Of the measured positions."""
+    kinds = {name: joint.kind for joint in found.plan.mechanism.joints for name in joint.positions}
+    units = {
+        {"prismatic": "m", "revolute": "rad", "universal": "rad"}.get(kinds.get(name, ""), "rad or m")
+        for name in found.names
+    }
+    return units.pop() if len(units) == 1 else "rad or m"
+
+
+def _efforts(found: Excitation) -> tuple[tuple[str, ...], Float[Array, "n k"]] | None:
+    """Of the motors, as the prior model foretells them; None without one."""
+    plan = found.plan
+    states = plan.states(np.array(found.starts[found.best].z), found.t)
+    if plan.efforts is None or states is None:
+        return None
+    motors = set(_motors(found))
+    at = [k for k, name in enumerate(plan.path.rows) if name in motors]
+    return tuple(plan.path.rows[k] for k in at), plan.efforts.efforts(states)[:, at]
+
+
+def _motors(found: Excitation) -> list[str]:
+    return [actuator.name for actuator in found.plan.mechanism.actuators]

@@ -1,0 +1,299 @@
+"""excite_free(): the set of free motions that tells most about a robot on locked cables.
+
+inputs -> starts (journal, processes) -> the best set, simulated again, and what it promises
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.free_motion.unit_mass import shown_name
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.threads import single_threaded_blas
+from dynid.dynamics.statics import reduced_modes
+from dynid.excitation.free_after import recorded_information
+from dynid.excitation.free_limits import free_limits
+from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
+from dynid.excitation.optimal.checked import LimitUse
+from dynid.excitation.optimal.criteria import criterion_of
+from dynid.excitation.optimal.journal import Journal
+from dynid.excitation.optimal.multistart import run_starts
+from dynid.excitation.releases import Releases, Releasing
+from dynid.linear import prior_values
+from dynid.mechanism.cable import held_body
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class FreeExciteSettings:
+    """What set of free motions is asked for.
+
+    Attributes:
+        criterion: See `excitation.optimal.criteria`; `c003` is C of the free-motion paper.
+        sigma: Parameters of the criterion `sigma`, e.g. ZZ_platform.
+        starts: Searches with random numbers of their own; seed: of all of them.
+        payloads: Mounted on the robot.
+        after: Logs of free motions recorded already: what they tell need not be told again.
+        search: Of each start.
+    """
+
+    criterion: str = "c003"
+    sigma: tuple[str, ...] = ()
+    starts: int = 8
+    seed: int = 0
+    payloads: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    search: FreeSetSettings = field(default_factory=FreeSetSettings)
+
+
+@dataclass(frozen=True)
+class FreeStart:
+    """What one start has found; lists as a journal keeps them.
+
+    Attributes:
+        value: Of the criterion; first: of the best random set with which it began.
+        worst: Largest share of a limit's room that a motion takes; at most 1.
+        lengths, rest, starts, by: See `Releases`.
+    """
+
+    number: int
+    value: float
+    first: float
+    worst: float
+    lengths: list[list[float]]
+    rest: list[list[float]]
+    starts: list[list[float]]
+    by: list[list[float]]
+
+    def releases(self) -> Releases:
+        """As arrays."""
+        return Releases(*(np.array(x) for x in (self.lengths, self.rest, self.starts, self.by)))
+
+
+@dataclass(frozen=True, eq=False)
+class FreeExcitation:
+    """The best set found.
+
+    Attributes:
+        robot: With driven cables; releasing: its locked form, limits and free coordinates.
+        found: Releases, motions over the whole time, information.
+        starts: All starts; best: number of the one taken.
+        frequencies: Of small motions about each pose of rest, shape (k, d), in [Hz].
+        names: Parameters per unit mass; gain: how many times as sharply they are told as by a random
+            set, rows of equal noise; before, after: singular values of W of both sets.
+        limits: Every limit with what is left of it.
+    """
+
+    robot: Mechanism
+    settings: FreeExciteSettings
+    releasing: Releasing
+    found: FreeSet
+    starts: tuple[FreeStart, ...]
+    best: int
+    frequencies: Float[Array, "k d"]
+    names: tuple[str, ...]
+    gain: Float[Array, "p"]
+    before: Float[Array, "p"]
+    after: Float[Array, "p"]
+    limits: tuple[LimitUse, ...]
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether the criterion grows with quality."""
+        return self.settings.criterion == "logdet"
+
+    @property
+    def criterion(self) -> float:
+        """As reported."""
+        return self._shown(self.found.value)
+
+    @property
+    def spread(self) -> Float[Array, "s"]:
+        """Values of all starts, as reported, the best first."""
+        values = np.sort([start.value for start in self.starts])
+        return np.array([self._shown(value) for value in values])
+
+    def _shown(self, cost: float) -> float:
+        return -cost if self.larger_is_better else cost
+
+
+class FreeStarter:
+    """Runs starts of one search."""
+
+    def __init__(self, robot: str, settings: FreeExciteSettings) -> None:
+        self.mechanism = load_robot(robot)
+        self.settings = settings
+        values = _prior(self.mechanism)
+        cables = tuple(cable.name for cable in self.mechanism.cables)
+        limits = free_limits(self.mechanism, cables)
+        search = settings.search
+        self.releasing = Releasing(
+            self.mechanism, values, limits, search.duration, search.rate, settings.payloads
+        )
+        self.names = tuple(one.name for one in parameter_table(self.releasing.robot.robot))
+        self.criterion = criterion_of(settings.criterion, settings.sigma, self.told())
+        self.known = np.zeros((len(self.names),) * 2)
+        if settings.after:
+            self.known = recorded_information(
+                self.mechanism, settings.after, self.names, self.releasing.reference, search
+            )
+        self._streams = np.random.SeedSequence(settings.seed).generate_state(settings.starts, np.uint64)
+
+    def told(self) -> list[str]:
+        """Parameters that free motion can tell: all but the mass to which they are referred."""
+        return [name for name in self.names if name != self.releasing.reference]
+
+    def shown(self) -> tuple[str, ...]:
+        """Names of those, per unit mass."""
+        body = held_body(self.mechanism)
+        table = {one.name: one for one in parameter_table(self.releasing.robot.robot)}
+        return tuple(shown_name(table[name], body) for name in self.told())
+
+    def run(self, number: int) -> FreeStart:
+        """The start of that number."""
+        with single_threaded_blas():
+            found = best_free_set(
+                self.releasing,
+                self.criterion,
+                self.settings.search,
+                int(self._streams[number]),
+                known=self.known,
+            )
+        releases = (getattr(found.releases, one.name).tolist() for one in fields(Releases))
+        return FreeStart(number, found.value, found.first, float(found.use.max()), *releases)
+
+
+def excite_free(
+    robot: str,
+    settings: FreeExciteSettings | None = None,
+    *,
+    journal: Path | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> FreeExcitation:
+    """The best of many sets of free motions within the limits.
+
+    Args:
+        robot: Built-in name or robot file, with cables and a prior of the platform: without a mass
+            nobody can foretell tensions.
+        journal: Where finished starts are kept until the end; a killed run goes on from there.
+        jobs: Processes.
+        progress: Told the stage and how much of it is done, 0 to 1.
+    """
+    settings = settings or FreeExciteSettings()
+    starter = FreeStarter(robot, settings)
+    book = Journal(journal, _asked(starter, robot), lambda document: FreeStart(**document))
+    starts = run_starts(
+        FreeStarter,
+        (robot, settings),
+        settings.starts,
+        book,
+        jobs=jobs,
+        progress=progress,
+        starter=starter,
+        label="set",
+    )
+    best = min(starts, key=lambda start: start.value)
+    with single_threaded_blas():
+        return _finished(starter, starts, best)
+
+
+def _prior(mechanism: Mechanism) -> dict[str, float]:
+    """Parameters by which motions and tensions are foretold; entries that no prior gives are zero."""
+    values = prior_values(mechanism)
+    held = {cable.body_to for cable in mechanism.cables} & set(mechanism.bodies)
+    missing = [body for body in sorted(held) if not values.get(f"M_{body}")]
+    if missing:
+        raise InputError(
+            f"nothing is known of the mass of '{missing[0]}', so nobody can foretell its motion and tensions",
+            file=mechanism.file,
+            place=f"bodies.{missing[0]}",
+            remedy="give about what it weighs: prior: {M: ..., com: [...], XX: ..., YY: ..., ZZ: ...}",
+        )
+    return values
+
+
+def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
+    file = starter.mechanism.file
+    text = repr((file and Path(file).read_bytes(), starter.releasing.robot.values, starter.known.tolist()))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {"robot": robot, "inputs": digest, **asdict(starter.settings), "dynid": version("dynid")}
+
+
+def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeStart) -> FreeExcitation:
+    """The best set simulated again, its frequencies, and what it gains on a random set."""
+    releasing, settings = starter.releasing, starter.settings
+    judging = Judging(releasing, starter.criterion, settings.search, starter.known)
+    found = judging.proved(best.releases(), best.first)
+    if found.use.max() > 1.0:
+        raise InputError(
+            f"a motion of the set takes {100 * found.use.max():.4g} % of the room of a limit",
+            remedy="ask for shorter motions or wider limits",
+        )
+    # Rows per unit of free coordinates have noise of their own size; with orthonormal ones sigmas compare.
+    even = Judging(releasing, starter.criterion, replace(settings.search, nullspace="orthonormal"))
+    at = np.arange(settings.search.count)
+    drawn = judging.random_set(np.random.default_rng(settings.seed))
+    told = [starter.names.index(name) for name in starter.told()]
+    sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)
+    before, after = (_sigmas(even.information(motions, at).sum(axis=0), told) for motions in sets)
+    squares, _ = reduced_modes(releasing.robot, found.releases.rest)
+    return FreeExcitation(
+        robot=starter.mechanism,
+        settings=settings,
+        releasing=releasing,
+        found=found,
+        starts=starts,
+        best=best.number,
+        frequencies=np.sqrt(np.maximum(squares, 0.0)) / (2.0 * np.pi),
+        names=starter.shown(),
+        gain=before / after,
+        before=_singular(judging.information(sets[0], at).sum(axis=0)),
+        after=_singular(found.information),
+        limits=_uses(releasing, found),
+    )
+
+
+def _sigmas(G: Float[Array, "p p"], told: list[int]) -> Float[Array, "t"]:
+    """Deviations of the parameters told for rows of unit noise."""
+    return np.asarray(np.sqrt(np.diag(np.linalg.pinv(G[np.ix_(told, told)], hermitian=True))))
+
+
+def _singular(G: Float[Array, "p p"]) -> Float[Array, "t"]:
+    return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(G)[::-1][:-1], 0.0)))
+
+
+def _uses(releasing: Releasing, found: FreeSet) -> tuple[LimitUse, ...]:
+    """Tensions of every cable and swings about rest over all motions of the set."""
+    uses = []
+    for i, name in enumerate(releasing.robot.cables):
+        low, high = releasing.limits.tension[i].tolist()
+        pulls = found.motions.tensions[:, :, i]
+        least, most = float(pulls.min()), float(pulls.max())
+        room = (least - low) / low if np.isinf(high) else 2.0 * min(least - low, high - most) / (high - low)
+        uses.append(LimitUse(name, "tension [N]", low, high, least, most, 100.0 * room))
+    positions = releasing.robot.robot.positions
+    for at, bound in releasing.limits.swing.items():
+        swing = found.motions.q[:, :, at] - found.releases.rest[:, at]
+        least, most = float(swing.min()), float(swing.max())
+        left = 100.0 * (1.0 - max(-least, most) / bound)
+        uses.append(LimitUse(positions[at], "swing about rest [m]", -bound, bound, least, most, left))
+    for at, (low, high) in releasing.limits.place.items():
+        x = found.motions.q[:, :, at]
+        least, most = float(x.min()), float(x.max())
+        left = 200.0 * min(least - low, high - most) / (high - low)
+        uses.append(LimitUse(positions[at], "place [m]", low, high, least, most, left))
+    return tuple(uses)

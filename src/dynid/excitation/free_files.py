@@ -1,0 +1,215 @@
+"""Files of a set of free motions: how to release each, the motions as a log, JSON and a report."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.excitation.files import SCHEMA
+from dynid.excitation.free import FreeExcitation
+from dynid.excitation.free_figures import swing_figure, tension_figure
+from dynid.excitation.optimal.figures import (
+    animation_of,
+    gain_figure,
+    spectrum_figure,
+    spread_figure,
+    use_figure,
+)
+from dynid.mechanism.attitude import angles_of, rotation_of
+from dynid.report.figures.figure import script_json
+from dynid.report.html import scripted_page
+from dynid.report.json_file import json_text, plain
+from dynid.report.numbers import number
+from dynid.report.output import claimed_folder, replace_folder
+from dynid.report.template import source
+
+FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
+_ANIMATED = 3.0  # s of each motion in the animation
+
+
+def write_free_excitation(found: FreeExcitation, folder: Path) -> None:
+    """Write all files into `folder`, whole or not at all; only an older set is replaced."""
+    with claimed_folder(folder, FREE_FILES) as path:
+        replace_folder(path, free_files(found))
+
+
+def free_files(found: FreeExcitation) -> dict[str, str]:
+    """Name -> text."""
+    texts = (
+        _csv(release_columns(found), "%.9g"),
+        _csv(motion_columns(found), "%.12g"),
+        json_text(free_document(found)),
+        report_page(found),
+    )
+    return dict(zip(FREE_FILES, texts, strict=True))
+
+
+def release_columns(found: FreeExcitation) -> dict[str, Float[Array, "k"]]:
+    """One row a motion: lengths to lock, pose of rest, displacement of the free coordinates, forecast."""
+    releases, motions = found.found.releases, found.found.motions
+    columns = {"motion": np.arange(1, len(releases) + 1, dtype=float)}
+    columns |= {f"l0_{i + 1}": x for i, x in enumerate(releases.lengths.T)}
+    positions = found.releasing.robot.robot.positions
+    for label, poses in (("rest", releases.rest), ("start", releases.starts)):
+        columns |= _pose_columns(label, positions, poses)
+    coordinates = found.releasing.robot.robot.coordinates
+    columns |= {
+        f"displace_{coordinates[i]}": x for i, x in zip(found.releasing.free, releases.by.T, strict=True)
+    }
+    columns |= {f"frequency_{i + 1}": x for i, x in enumerate(found.frequencies.T)}
+    columns |= {
+        "tension_min": motions.tensions.min(axis=(0, 2)),
+        "tension_max": motions.tensions.max(axis=(0, 2)),
+        "limit_use": found.found.use,
+    }
+    return columns
+
+
+def _pose_columns(
+    label: str, positions: tuple[str, ...], q: Float[Array, "k q"]
+) -> dict[str, Float[Array, "k"]]:
+    """Positions by name, a quaternion as roll, pitch and yaw (R = Rx Ry Rz)."""
+    columns: dict[str, Array] = {}
+    i = 0
+    while i < len(positions):
+        name = positions[i]
+        if name.endswith("_qw"):
+            angles = angles_of(rotation_of(q[:, i : i + 4]), "xyz")
+            stem = f"{label}_{name.removesuffix('_qw')}"
+            columns |= {f"{stem}_{one}": angles[:, k] for k, one in enumerate(("roll", "pitch", "yaw"))}
+            i += 4
+        else:
+            columns[f"{label}_{name}"] = q[:, i]
+            i += 1
+    return columns
+
+
+def motion_columns(found: FreeExcitation) -> dict[str, Float[Array, "n"]]:
+    """All motions under one another in the columns of a log, with the tensions foretold."""
+    motions, releases = found.found.motions, found.found.releases
+    n, k, _ = motions.q.shape
+    step = float(motions.t[1] - motions.t[0])
+    columns = {
+        "segment": np.repeat(np.arange(1.0, k + 1.0), n),
+        "t": np.concatenate([motions.t + i * (motions.t[-1] + step + 1.0) for i in range(k)]),
+    }
+    flat = np.swapaxes(motions.q, 0, 1).reshape(n * k, -1)
+    short = {name: name.rsplit("_", 1)[-1] for name in found.releasing.robot.robot.positions}
+    unique = len(set(short.values())) == len(short)
+    for i, name in enumerate(found.releasing.robot.robot.positions):
+        columns[short[name] if unique else name] = flat[:, i]
+    columns |= {f"l0_{i + 1}": np.repeat(x, n) for i, x in enumerate(releases.lengths.T)}
+    pulls = np.swapaxes(motions.tensions, 0, 1).reshape(n * k, -1)
+    columns |= {f"tension_{name}": pulls[:, i] for i, name in enumerate(motions.cables)}
+    return columns
+
+
+def _csv(columns: dict[str, Float[Array, "n"]], style: str) -> str:
+    text = io.StringIO()
+    table = np.column_stack(list(columns.values()))
+    np.savetxt(text, table, fmt=style, delimiter=",", header=",".join(columns), comments="")
+    return text.getvalue()
+
+
+def free_document(found: FreeExcitation) -> dict[str, Any]:
+    """The content of `excitation.json`."""
+    spread = found.spread
+    own = found.found
+    return {
+        "schema": SCHEMA,
+        "robot": found.robot.name,
+        "criterion": found.criterion,
+        "criterion_name": found.settings.criterion,
+        "larger_is_better": found.larger_is_better,
+        "seed": found.settings.seed,
+        "spread": plain({"best": spread[0], "median": float(np.median(spread)), "worst": spread[-1]}),
+        "starts": [
+            plain({"number": one.number, "value": one.value, "random": one.first, "worst": one.worst})
+            for one in found.starts
+        ],
+        "settings": plain(asdict(found.settings)),
+        "free": [found.releasing.robot.robot.coordinates[i] for i in found.releasing.free],
+        "motions": [
+            plain(
+                {
+                    "lengths": own.releases.lengths[k],
+                    "rest": own.releases.rest[k],
+                    "start": own.releases.starts[k],
+                    "displacement": own.releases.by[k],
+                    "frequencies": found.frequencies[k],
+                    "tension": [own.motions.tensions[:, k].min(), own.motions.tensions[:, k].max()],
+                    "energy_drift": own.motions.drift[k],
+                }
+            )
+            for k in range(len(own.releases))
+        ],
+        "limits": [plain(asdict(one)) for one in found.limits],
+        "parameters": [
+            plain({"name": name, "gain": gain}) for name, gain in zip(found.names, found.gain, strict=True)
+        ],
+        "singular_values": plain({"before": found.before, "after": found.after}),
+        "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
+    }
+
+
+def free_summary(found: FreeExcitation) -> str:
+    """What was found, in two sentences."""
+    spread, drift = found.spread, float(found.found.motions.drift.max())
+    return (
+        f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions,"
+        f" {number(found.starts[found.best].first, 4)} by the best random set of the same start;"
+        f" {len(spread)} start(s) reach {number(float(spread[0]), 4)} to {number(float(spread[-1]), 4)}."
+        f" The median parameter is told {number(float(np.median(found.gain)), 3)} times as sharply as by a"
+        f" random set. Every motion was simulated over {number(found.settings.search.whole, 3)} s (energy"
+        f" drift below {number(drift, 2)}) and keeps the limits."
+    )
+
+
+def report_page(found: FreeExcitation) -> str:
+    """One self-contained page."""
+    own = found.found
+    every = max(1, round(found.settings.search.rate / 25.0))
+    n = min(len(own.motions.t), round(_ANIMATED * found.settings.search.rate) + 1)
+    shown = np.swapaxes(own.motions.q[:n:every], 0, 1).reshape(-1, own.motions.q.shape[2])
+    limits = [f"{one.name}: {one.kind}" for one in found.limits]
+    releases = release_columns(found)
+    return scripted_page(
+        "free_excitation.html",
+        (source("figures.js"), source("animation.js")),
+        found=found,
+        name=found.robot.name,
+        warnings=(),
+        words=free_summary(found),
+        spectrum=spectrum_figure(found.before, found.after, "Singular values of W"),
+        gains=gain_figure(found.names, found.gain, np.ones(len(found.gain))),
+        uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
+        spread=spread_figure(found.spread),
+        tensions=tension_figure(own.motions.cables, own.motions.tensions, found.releasing.limits.tension),
+        swings=swing_figure(own.motions.t, own.motions.q, own.releases.rest, *_shown_positions(found)),
+        animation=script_json(
+            animation_of(
+                found.releasing.robot.robot,
+                shown,
+                len(own.releases) * _ANIMATED,
+                len(shown),
+                runs=len(own.releases),
+            )
+        ),
+        header=list(releases),
+        rows=np.column_stack(list(releases.values())).tolist(),
+    )
+
+
+def _shown_positions(found: FreeExcitation) -> tuple[list[int], list[str]]:
+    """Positions that the report draws: the free coordinates that are positions, else the first two."""
+    robot = found.releasing.robot.robot
+    names = [robot.coordinates[i] for i in found.releasing.free if robot.coordinates[i] in robot.positions]
+    names = names or list(robot.positions[:2])
+    return [robot.positions.index(name) for name in names], names

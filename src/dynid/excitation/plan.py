@@ -1,0 +1,323 @@
+"""From a robot and what is asked to the problem of its best motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.base import BaseSet
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.excitation.closed import check_start, joint_bounds
+from dynid.excitation.optimal.box import Blocks, Box, box_of
+from dynid.excitation.optimal.closed_path import ClosedPath
+from dynid.excitation.optimal.criteria import Criterion, criterion_of
+from dynid.excitation.optimal.families import Family, family_of
+from dynid.excitation.optimal.information import Information
+from dynid.excitation.optimal.paths import Path, RobotStates, TreePath
+from dynid.excitation.optimal.problem import Problem
+from dynid.excitation.optimal.soft import SoftLimit, SoftLimits
+from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
+from dynid.excitation.optimal.soft_efforts import EffortLimits
+from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
+from dynid.excitation.optimal.starts import Starter, feasible_start
+from dynid.excitation.platform_series import guided, led_body
+from dynid.info import structural_base, variant
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.projection.model import MODELS
+
+TERMS = {"fourier": 5, "spline": 12, "points": 12}
+_REFERENCE_SEED = 20240229
+_REFERENCES = 8
+_LANES = 64
+_SOFT_SPEED = 0.02  # of the largest speed: the width over which friction's jump is softened
+_MOST_CONDITION = 30.0
+_STATIC = 400
+
+
+@dataclass(frozen=True)
+class ExciteSettings:
+    """What kind of motion is asked for.
+
+    Attributes:
+        criterion: See `excitation.optimal.criteria`.
+        sigma: Base parameters of the criterion `sigma`.
+        family: fourier, spline or points; terms: harmonics, pieces or points (None: a usual number).
+        period: Length of the motion, in [s].
+        starts: Random motions that are improved; hops: how often each is shaken and improved again.
+        noise: Deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
+        rate: Samples a second of the recording, in [Hz]; repeats: periods recorded.
+        margin: Share of every limit that stays unused.
+        payloads: Mounted on the robot. ties: of the robot file, applied.
+        along: Body whose pose the series moves, on a closed robot; empty: independent joints.
+        prior: File of parameter values by which efforts are foretold; empty: the priors of the description.
+    """
+
+    criterion: str = "logdet"
+    sigma: tuple[str, ...] = ()
+    family: str = "fourier"
+    terms: int | None = None
+    period: float = 10.0
+    starts: int = 8
+    hops: int = 6
+    seed: int = 0
+    noise: tuple[float, ...] = ()
+    rate: float = 500.0
+    repeats: int = 1
+    margin: float = 0.02
+    payloads: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    along: str = ""
+    prior: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("starts", self.starts, 1),
+            ("hops", self.hops, 0),
+            ("repeats", self.repeats, 1),
+        ):
+            if value < least:
+                raise InputError(f"{name} is {value}", remedy=f"give {least} or more")
+        if not 0.0 <= self.margin < 0.5:
+            raise InputError(
+                f"a margin of {self.margin:g} leaves no motion", remedy="give 0 or more, below 0.5"
+            )
+        if not 0.0 < self.rate < np.inf:
+            raise InputError(f"a rate of {self.rate:g} Hz records nothing", remedy="give a positive rate")
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    """All that the plan rests on, small and plain, so that every process builds the same.
+
+    Attributes:
+        robot: Built-in name or path.
+        noise: Per actuator. chi: prior of all standard parameters; None: efforts are not foretold.
+        known: Information of data already recorded, row by row; None: none.
+    """
+
+    robot: str
+    settings: ExciteSettings
+    noise: tuple[float, ...]
+    chi: tuple[float, ...] | None = None
+    known: tuple[tuple[float, ...], ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A problem that is ready to be solved, and what it is made of.
+
+    Attributes:
+        mechanism: The robot; that of the path is led by a pose where the series moves one.
+        box: Limits as given; the problem keeps a margin from them.
+        exact: Limits that are not linear, without margin and with friction as it is.
+        plain: Information with friction as it is.
+    """
+
+    mechanism: Mechanism
+    base: BaseSet
+    path: Path
+    family: Family
+    box: Box
+    problem: Problem
+    exact: SoftLimits | None
+    plain: Information
+    efforts: EffortLimits | None
+    starter: Starter
+
+    def states(self, z: Float[Array, "v"], t: Float[Array, "n"]) -> RobotStates | None:
+        """The robot of the path at some times of a motion."""
+        x, B = self.problem.blocks.coefficients(z), self.family.matrices(t)
+        return self.path.states((B[0] @ x, B[1] @ x, B[2] @ x))
+
+    def own(self, states: RobotStates) -> tuple[Array, Array, Array]:
+        """Positions and rates of the robot's own coordinates: those that lead it stand behind them."""
+        n_q, n_v = len(self.mechanism.positions), len(self.mechanism.coordinates)
+        return states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v]
+
+
+def planned_robot(name: str, payloads: tuple[str, ...] = ()) -> Mechanism:
+    """The robot with only the payloads that are mounted."""
+    return variant(load_robot(name), payloads=payloads)
+
+
+def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
+    """Base parameters of the robot as it is planned for."""
+    model = MODELS["inverse"]
+    rows = None if mechanism.is_closed else model.directions(mechanism)
+    loads = (settings.payloads,)
+    return structural_base(
+        mechanism, model, parameter_table(mechanism), rows, ties=settings.ties, loads=loads
+    )
+
+
+def make_plan(inputs: PlanInputs) -> Plan:
+    """Build the problem; the same inputs give the same plan in every process."""
+    settings = inputs.settings
+    robot = planned_robot(inputs.robot, settings.payloads)
+    base = planned_base(robot, settings)
+    noise = np.array(inputs.noise)
+    own, names = robot, None
+    along = settings.along or led_body(robot)
+    if along:
+        robot, names = guided(robot, along)
+    path: Path = ClosedPath(robot, noise, names) if robot.is_closed else TreePath(robot)
+    terms = settings.terms if settings.terms is not None else TERMS.get(settings.family, 5)
+    family = family_of(settings.family, terms, settings.period)
+    box, rest = _box(robot, path)
+    blocks = Blocks(family, box.narrowed(settings.margin), rest)
+    samples = _samples(base, path, terms)
+    chi = None if inputs.chi is None else np.array(inputs.chi)
+    gentle = _soft(path, chi, settings, settings.margin, None)
+    blocks = _resting(path, blocks, gentle, robot)
+    first = Problem(
+        blocks,
+        Information(path, base, noise, mounted=settings.payloads),
+        Criterion("logdet"),
+        samples,
+        gentle,
+    )
+    scale, softness = _reference(first)
+    known = None if inputs.known is None else np.array(inputs.known)
+    common: dict[str, Any] = {
+        "scale": scale,
+        "weight": settings.rate * settings.period * settings.repeats / samples,
+        "known": known,
+        "mounted": settings.payloads,
+    }
+    information = Information(path, base, noise, softness=softness, **common)
+    criterion = criterion_of(settings.criterion, settings.sigma, base.names)
+    soft = _soft(path, chi, settings, settings.margin, softness)
+    exact = _soft(path, chi, settings, 0.0, None)
+    problem = Problem(blocks, information, criterion, samples, soft)
+    plain = Information(path, base, noise, **common)
+    efforts = None if chi is None else EffortLimits(path, chi, mounted=settings.payloads)
+    starter = Starter(problem, plain, exact, settings.hops, settings.seed, settings.starts)
+    return Plan(own, base, path, family, box, problem, exact, plain, efforts, starter)
+
+
+def make_starter(inputs: PlanInputs) -> Starter:
+    """What a process of its own runs."""
+    return make_plan(inputs).starter
+
+
+def _box(robot: Mechanism, path: Path) -> tuple[Box, Float[Array, "j"] | None]:
+    """Limits of what is moved, and where a closed robot rests: at its start pose."""
+    if not robot.is_closed:
+        return box_of(robot, path.names), None
+    check_start(robot)
+    # Joints without limits of their own swing no farther than a walk through the workspace does.
+    found = joint_bounds(robot, path.names)
+    none = np.full(len(path.names), np.inf)
+    for j, name in enumerate(path.names):
+        if "jerk" in robot.limits.get(name, {}):
+            none[j] = float(robot.limits[name]["jerk"])
+    high = np.array([found.high, found.dq, found.ddq, none])
+    low = np.array([found.low, -found.dq, -found.ddq, -none])
+    start = assembly_of(robot).start
+    return Box(path.names, low, high), start[[robot.positions.index(name) for name in path.names]]
+
+
+def _samples(base: BaseSet, path: Path, terms: int) -> int:
+    """Samples of the design: well more rows than parameters, and the series well sampled."""
+    wanted = max(200, 24 * terms, -(-4 * len(base.indices) // max(1, len(path.rows))))
+    return -(-wanted // _LANES) * _LANES
+
+
+def _soft(
+    path: Path,
+    chi: Float[Array, "p"] | None,
+    settings: ExciteSettings,
+    margin: float,
+    softness: Float[Array, "s"] | None,
+) -> SoftLimits | None:
+    """All limits that are not linear and that this robot has."""
+    found: list[SoftLimit] = []
+    joints, workspace, collisions = FollowingJoints(path), Workspace(path), Collisions(path)
+    found += [limit for limit in (joints, workspace, collisions) if limit]
+    if chi is not None:
+        efforts = EffortLimits(path, chi, settings.payloads, softness)
+        found += [efforts] if efforts else []
+    if isinstance(path, ClosedPath):
+        found.append(Singularity(path, _most_condition(path.mechanism)))
+    return SoftLimits(tuple(found), margin) if found else None
+
+
+def _most_condition(robot: Mechanism) -> float:
+    """The largest condition number that poses may have."""
+    most = robot.limits.get("singularity", {}).get("condition", _MOST_CONDITION)
+    if isinstance(most, tuple) or most <= 1.0:
+        raise InputError(
+            f"no pose has a condition number of {most}",
+            file=robot.file,
+            place="limits.singularity.condition",
+            remedy="give a number above 1, e.g. 30",
+        )
+    return float(most)
+
+
+def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechanism) -> Blocks:
+    """A pose at which the robot can stand still within all limits; refused where there is none."""
+    rest = blocks.coefficients(blocks.rest)
+    pose = (blocks.family.matrices(np.zeros(1))[0] @ rest)[0]
+    if soft is None:
+        return blocks
+    poses = pose[None]
+    if not robot.is_closed:
+        rng = np.random.default_rng(_REFERENCE_SEED)
+        low, high = blocks.box.low[0], blocks.box.high[0]
+        poses = np.concatenate([poses, rng.uniform(low, high, (_STATIC, len(low)))])
+    still = np.zeros_like(poses)
+    found = path.states((poses, still, still))
+    states = None if found is None else replace(found, third=still)
+    if states is None:
+        raise InputError(
+            "the start pose does not close the loops", file=robot.file, remedy="correct `start:`"
+        )
+    excess = soft.excess(states)
+    worst = excess.max(axis=0)
+    if worst[0] < 0.0:
+        return blocks
+    best = int(np.argmin(worst))
+    if worst[best] >= 0.0:
+        limit = int(np.argmax(excess[:, best]))
+        raise InputError(
+            f"the limit on {soft.sides[limit].text} cannot be met: even at rest it is exceeded by"
+            f" {100 * worst[best]:.3g} % at the best of {len(poses)} poses, of which the margin is"
+            f" {100 * soft.spare:.3g} %",
+            file=robot.file,
+            place="limits",
+            remedy="widen this limit, or correct the start pose, the prior model or the capsules",
+        )
+    return Blocks(blocks.family, blocks.box, poses[best])
+
+
+def _reference(problem: Problem) -> tuple[Float[Array, "b"], Float[Array, "s"]]:
+    """Size of every column, and of speeds, over some random motions that the robot can do."""
+    rng = np.random.default_rng(_REFERENCE_SEED)
+    information = problem.information
+    robot = information.path.mechanism
+    squares, speeds = np.zeros(len(information.scale)), np.zeros(sum(robot.actuator_map.shape))
+    count = 0
+    for _ in range(_REFERENCES):
+        states = problem.states(feasible_start(problem, rng))
+        if states is None:
+            continue
+        count += 1
+        squares += np.sum(information.rows_of(states) ** 2, axis=0)
+        rates = np.hstack([states.dq, states.dq @ robot.actuator_map.T])
+        speeds = np.maximum(speeds, np.abs(rates).max(axis=0))
+    if not count:
+        raise InputError(
+            f"no motion of robot '{robot.name}' was found that keeps the loops closed and the limits",
+            file=robot.file,
+            remedy="check `start:` and `limits:`: the start pose must lie inside, and not be singular",
+        )
+    scale = np.sqrt(squares / count)
+    return np.where(scale > 0.0, scale, 1.0), _SOFT_SPEED * speeds

@@ -1,0 +1,121 @@
+"""A series in the pose of a platform: the body leads, and inverse kinematics gives the joints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.excitation.closed import places
+from dynid.excitation.ranking import speed_bound, symmetric_range
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.measured_pose import POSE
+from dynid.mechanism.mechanism import Mechanism
+from dynid.prediction.posed import posed_robot
+
+_SEED = 20220517
+_WALKED = 48
+_REACH = 0.3
+_MOVES = 1e-6  # of a unit step of the freedoms: rounding
+_GENEROUS = 2.0  # times what the joints' limits allow at usual poses: their own limits are kept besides
+
+
+def guided(mechanism: Mechanism, body: str) -> tuple[Mechanism, tuple[str, ...]]:
+    """The robot led by the pose of a body, and the coordinates that lead it, with limits of their own.
+
+    Refused where the pose of the body does not tell all freedoms of the robot.
+    """
+    if not mechanism.is_closed:
+        raise InputError(
+            f"robot '{mechanism.name}' is a tree: its joints move by themselves",
+            file=mechanism.file,
+            remedy="leave --along out",
+        )
+    if body not in mechanism.bodies:
+        raise InputError(f"no body '{body}' in robot '{mechanism.name}'" + nearest(body, mechanism.bodies))
+    given = _leading(mechanism, body)
+    robot = posed_robot(mechanism, body, given)
+    names = tuple(f"{body}_{name}" for name in given)
+    speeds = _speeds(robot, names)
+    limits: dict[str, Any] = dict(robot.limits)
+    free = [joint.name for joint in mechanism.joints if joint.child == body and joint.has_quaternion]
+    told = [mechanism.limits.get(name, {}) for name in (body, *free)]
+    for name, short, bounds in zip(names, given, speeds, strict=True):
+        own: dict[str, Any] = {}
+        for one in told:
+            if short in one:
+                own["q"] = symmetric_range(one[short])
+        for key, bound in zip(("dq", "ddq"), bounds, strict=True):
+            least = min([bound, *(speed_bound(one[key]) for one in told if key in one)])
+            own |= {key: least} if least < np.inf else {}
+        limits[name] = own
+    return replace(robot, limits=limits, measured=mechanism.measured, model=mechanism.model), names
+
+
+def led_body(mechanism: Mechanism) -> str:
+    """The body that leads a closed robot unasked: one whose own free joint is measured; empty: none."""
+    free = {joint.positions: joint.child for joint in mechanism.joints if joint.has_quaternion}
+    measured = set(mechanism.measured_positions)
+    found = [child for positions, child in free.items() if measured.issuperset(positions)]
+    return found[0] if mechanism.is_closed and found else ""
+
+
+def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
+    """As many coordinates of the pose as the robot has freedoms, those that move most on their own."""
+    assembly = assembly_of(mechanism)
+    q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
+    N = assembly.tangent(assembly.closure.values(q).A)
+    tree = tree_of(mechanism)
+    at, columns = tree.body_names.index(body), []
+    for i in range(N.shape[2]):
+        found = body_motion(tree, q, np.ascontiguousarray(N[:, :, i]), np.zeros_like(N[:, :, i]))
+        R, V = found.R[:, at], found.V[:, at]
+        parts = [np.einsum("nij,nj->ni", R, V[:, k : k + 3]) for k in (0, 3)]
+        columns.append(np.concatenate(parts, axis=1))
+    twists = np.stack(columns, axis=2)  # (n, 6, d)
+    chosen: list[int] = []
+    while len(chosen) < assembly.dof:
+        still = np.swapaxes(np.linalg.svd(twists[:, chosen])[2][:, len(chosen) :], 1, 2)
+        moves = np.linalg.norm(twists @ still, axis=(0, 2))
+        best = int(np.argmax(moves))
+        if moves[best] < _MOVES:
+            raise InputError(
+                f"the pose of '{body}' tells {len(chosen)} of the {assembly.dof} freedoms of the robot",
+                file=mechanism.file,
+                remedy="leave --along out: independent joints move the robot then",
+            )
+        chosen.append(best)
+    moving = [POSE[i] for i in range(len(POSE)) if np.linalg.norm(twists[:, i]) > _MOVES]
+    if len(moving) > assembly.dof:
+        raise InputError(
+            f"'{body}' moves in {', '.join(moving)}, which the {assembly.dof} freedoms of the robot tie",
+            file=mechanism.file,
+            remedy="name a body that moves in as many coordinates as the robot has freedoms",
+        )
+    return tuple(POSE[i] for i in sorted(chosen))
+
+
+def _speeds(robot: Mechanism, names: tuple[str, ...]) -> list[tuple[float, float]]:
+    """Speeds and accelerations of the leading coordinates that usual poses and the joints' limits allow."""
+    assembly = assembly_of(robot)
+    q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
+    N = assembly.tangent(assembly.closure.values(q).A)
+    N = N @ np.linalg.inv(N[:, places(robot, names)])
+    ratio: Float[Array, "v d"] = np.median(np.abs(N), axis=0)
+    found = []
+    for i in range(len(names)):
+        bounds = []
+        for kind in ("dq", "ddq"):
+            allowed = [
+                speed_bound(own[kind]) / max(ratio[robot.coordinates.index(name), i], _MOVES)
+                for name, own in robot.limits.items()
+                if name in robot.coordinates and kind in own
+            ]
+            bounds.append(_GENEROUS * min(allowed, default=np.inf))
+        found.append((float(bounds[0]), float(bounds[1])))
+    return found

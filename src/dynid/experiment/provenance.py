@@ -1,0 +1,174 @@
+"""Where a result comes from: inputs by hash, versions, options; and back to the options."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dynid.common.errors import InputError
+from dynid.estimator.consistency import Consistency
+from dynid.experiment.experiment import (
+    Experiment,
+    UnloadedModel,
+)
+from dynid.experiment.refine_settings import RefineSettings
+from dynid.mechanism.load import builtin_robots, reference
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.mechanism.robot_file.force_sensor import sensor_document
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+
+ROBOT, IDENTIFIED, VALIDATED, UNLOADED = "robot", "identify", "validate", "unloaded"
+_PACKAGES = ("dynid", "numpy", "scipy", "numba")
+
+
+def provenance(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    validate: Sequence[Log],
+    experiment: Experiment,
+    plan: MotionPlan,
+) -> dict[str, Any]:
+    """Inputs with their hashes, versions, platform, and the options as they were used."""
+    return {
+        "inputs": [
+            *_robot_input(mechanism),
+            *_unloaded_input(experiment),
+            *(
+                {
+                    "file": log.file or log.name,
+                    "sha256": log.sha256,
+                    "use": use,
+                    "payloads": list(log.payloads),
+                }
+                for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
+                for log in group
+            ),
+        ],
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        },
+        "platform": platform.platform(),
+        "options": _options(mechanism, experiment, plan),
+        "seed": None,
+    }
+
+
+def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:
+    used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "derivative": plan.derivative}
+    used |= {"velocity": plan.velocity, "kind": plan.kind}
+    return {
+        "robot": reference(mechanism),
+        "model": experiment.model or mechanism.model,
+        "estimator": experiment.estimator,
+        "estimator_options": dict(experiment.estimator_options),
+        "filter": {**asdict(experiment.filter), **used},
+        "uncertainty": {k: v for k, v in asdict(experiment.uncertainty).items() if k != "left_open"},
+        "mask": asdict(experiment.mask),
+        "efforts": None if experiment.efforts is None else list(experiment.efforts),
+        "columns": {name: asdict(column) for name, column in experiment.columns.items()},
+        "payloads": {name: _payload_document(payload) for name, payload in experiment.payloads.items()},
+        "drive": None if experiment.drive is None else list(experiment.drive),
+        "stribeck": dict(experiment.stribeck),
+        "ties": [asdict(tie) for tie in experiment.ties],
+        "essential": None if experiment.essential is None else dict(experiment.essential),
+        "keep": None if experiment.keep is None else list(experiment.keep),
+        "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
+        "gains": None if experiment.gains is None else asdict(experiment.gains),
+        "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
+        "angles": experiment.angles,
+        "energy": dict(experiment.energy),
+        "internal": {name: list(x) if name == "free" else x for name, x in experiment.internal.items()},
+        "wrench": {name: list(x) if name == "bodies" else x for name, x in experiment.wrench.items()},
+        "unloaded": None if experiment.unloaded is None else _unloaded_document(experiment.unloaded),
+        "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
+        "drop_bad_rows": experiment.drop_bad_rows,
+    }
+
+
+def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
+    """The robot's own files, what it is described over included; a built-in one is told by the version."""
+    file = reference(mechanism)
+    if file in builtin_robots() or not Path(file).is_file():
+        return []
+    found = dict.fromkeys([file, *(str(Path(one).resolve()) for one in mechanism.sources)])
+    return [
+        {"file": one, "sha256": hashlib.sha256(Path(one).read_bytes()).hexdigest(), "use": ROBOT}
+        for one in found
+        if Path(one).is_file()
+    ]
+
+
+def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
+    """The result from which the robot without load is known."""
+    if experiment.unloaded is None:
+        return []
+    file = _unloaded_file(experiment.unloaded)
+    if not file.is_file():
+        raise InputError(
+            "the result without load, of which a payload is the difference, is not there",
+            file=file,
+            remedy="bring it back to this place, or identify the payload again",
+        )
+    return [{"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "use": UNLOADED}]
+
+
+def _unloaded_file(unloaded: UnloadedModel) -> Path:
+    file = Path(unloaded.result)
+    return file / "result.json" if file.is_dir() else file
+
+
+def unloaded_logs(experiment: Experiment) -> set[str | None]:
+    """Hashes of the logs that the robot without load is known from: they prove nothing of its payload's."""
+    if experiment.unloaded is None:
+        return set()
+    document = json.loads(_unloaded_file(experiment.unloaded).read_text(encoding="utf-8"))
+    inputs = document.get("provenance", {}).get("inputs", ())
+    return {one.get("sha256") for one in inputs if one.get("use") == IDENTIFIED} - {None}
+
+
+def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
+    """Refuse a robot file that has changed since a result was made with it."""
+    before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == ROBOT}
+    now = {one["sha256"] for one in _robot_input(mechanism)}
+    if before - now:
+        raise InputError(
+            "the robot file (or the URDF or MJCF below it) is not the one that the result was made with",
+            file=mechanism.file,
+            remedy="identify again, or name the file with --robot to use it all the same",
+        )
+
+
+def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
+    """Refuse a result without load that has changed since a payload was found with it."""
+    before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == UNLOADED}
+    for now in _unloaded_input(experiment):
+        if before and now["sha256"] not in before:
+            raise InputError(
+                "the result without load is not the one that the payload was found with",
+                file=now["file"],
+                remedy="identify the payload again",
+            )
+
+
+def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Payloads mounted in each log that a result was identified from; none where it does not say."""
+    inputs = recorded.get("inputs", ())
+    return [tuple(one["payloads"]) for one in inputs if one.get("use") == IDENTIFIED and "payloads" in one]
+
+
+def _payload_document(payload: Payload) -> dict[str, Any]:
+    frame = {"R": payload.frame.R.tolist(), "p": payload.frame.p.tolist()}
+    return {"body": payload.body, **frame, "known": dict(payload.known), "prior": dict(payload.prior)}
+
+
+def _unloaded_document(unloaded: UnloadedModel) -> dict[str, Any]:
+    """With a path that is found from any folder, as that of the robot is."""
+    return {"result": str(Path(unloaded.result).resolve()), "free": list(unloaded.free)}

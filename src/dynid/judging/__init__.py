@@ -1,1 +1,0 @@
-"""Results on other data: validation, cross-validation, the gate, and comparisons side by side."""

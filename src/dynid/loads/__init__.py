@@ -1,1 +1,0 @@
-"""Payloads from joint torques: with a known one, or by difference to the robot without load."""

@@ -1,0 +1,231 @@
+"""LogPass: the logs of a job streamed once more, for estimators that need the rows themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import groupby
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.base.system import BaseSystem, mapped_blocks
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.conditioning.rewritten import (
+    CentredRows,
+    DifferenceRows,
+    JoinedRows,
+    MixedRows,
+    ReplacedRows,
+    predictor,
+)
+from dynid.conditioning.stream import series
+from dynid.estimator.row_access import Change, Reduce
+from dynid.motion.choose import longest
+from dynid.motion.disturb import disturbed
+from dynid.motion.log import Log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan
+from dynid.motion.spectrum import spectrum
+from dynid.problem import Problem, row_groups
+from dynid.projection.factor import Factor
+from dynid.projection.model import PackedRows, RowSource
+from dynid.projection.projection import Group, System
+
+T = TypeVar("T")
+
+_TASK_SAMPLES = 16384
+_TILE = 1024
+_SEED = 20240229
+
+
+class LogPass:
+    """A `SecondPass` over the rows of a job, in the parameters that its data see.
+
+    Args:
+        job: Mechanism, logs and filters.
+        data: The system that was condensed from them.
+    """
+
+    def __init__(self, problem: Problem, data: BaseSystem) -> None:
+        self.problem, self.data = problem, data
+        self._groups = _group_numbers(problem, data.source.groups)
+        self._drawn: dict[tuple[float, bytes | None], list[RowSource]] = {}
+
+    def blocked(self) -> System:
+        """The equations with their blocks in time order."""
+        return self.data.blocked()
+
+    def residuals(self, chi: Float[Array, "p"], reduce: Reduce[T], filtered: bool = False) -> Iterator[T]:
+        """Y - W chi piece by piece, in time order, reduced where they are made."""
+        standard = self._standard(chi)
+        if filtered:
+            yield from self._filtered_residuals(standard, reduce)
+            return
+        tasks = [
+            (i, at, min(at + _TASK_SAMPLES, stop))
+            for i, source in enumerate(self.problem.sources)
+            for start, stop in source.pieces()
+            for at in range(start, stop, _TASK_SAMPLES)
+        ]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            yield from pool.map(lambda task: self._sample_residuals(standard, reduce, *task), tasks)
+
+    def replaced(self, chi: Float[Array, "p"], change: Change) -> System:
+        """The equations with the measured side W chi + change(rho), sample by sample."""
+        standard = self._standard(chi)
+        sources = [
+            ReplacedRows(source, standard, _in_groups(change, numbers))
+            for source, numbers in zip(self.problem.sources, self._groups, strict=True)
+        ]
+        return self._system(sources)
+
+    def whitened(self, covariance: Float[Array, "k k"]) -> System:
+        """The equations with the rows of each instant multiplied by chol(covariance)^-1."""
+        return self._system([MixedRows(source, covariance) for source in self.problem.sources])
+
+    def instruments(self, kind: str, cutoff: float) -> System:
+        """Rows [Z W Y] over twice as many parameters."""
+        p = len(self.problem.parameters)
+        make = _smoothed(cutoff) if kind == "smoothed" else _reference
+        sources = [JoinedRows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
+        joined = System(
+            (*self.problem.parameters, *self.problem.parameters), row_groups(self.problem, sources)
+        )
+        S, seen = self.data.S, self.data.system.parameters
+        both = np.zeros((2 * p, 2 * len(seen)))
+        both[p:, : len(seen)], both[:p, len(seen) :] = S, S
+        known = np.concatenate([self.data.base.c, np.zeros(p)])
+        return mapped_blocks(joined, both, known, (*seen, *seen))
+
+    def noise(self, position: Float[Array, "m"] | float | None) -> tuple[Factor, ...]:
+        """Differences [dW dY] that noise of the positions makes in the rows, one factor a group."""
+        noisy = self._noisy(position)
+        sources = [
+            DifferenceRows(source, other) for source, other in zip(self.problem.sources, noisy, strict=True)
+        ]
+        return tuple(group.factor(len(self.data.system.parameters)) for group in self._system(sources).groups)
+
+    def centred(self, position: Float[Array, "m"] | float | None) -> System:
+        """The equations less what noise of the positions adds to them on average, with their blocks."""
+        both = zip(self.problem.sources, self._noisy(position), self._noisy(position, -1.0), strict=True)
+        return self._system([CentredRows(source, plus, minus) for source, plus, minus in both])
+
+    def _noisy(self, position: Float[Array, "m"] | float | None, sign: float = 1.0) -> list[RowSource]:
+        """Rows of every log with noise added to its positions, the same at every call."""
+        key = (sign, None if position is None else np.asarray(position, dtype=float).tobytes())
+        if key not in self._drawn:
+            rng = np.random.default_rng(_SEED)
+            self._drawn[key] = [
+                self._rows(_disturbed(source.motion, position, rng, sign), source)
+                for source in self.problem.sources
+            ]
+        return self._drawn[key]
+
+    def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
+        """Standard parameters that give the same rows."""
+        return np.asarray(self.data.S @ chi + self.data.base.c)
+
+    def _rows(self, motion: Motion, like: RowSource | None = None) -> RowSource:
+        return self.problem.rows_along(motion, like)
+
+    def _system(self, sources: Sequence[PackedRows]) -> System:
+        """Rewritten rows over the parameters seen."""
+        system = System(self.problem.parameters, row_groups(self.problem, sources))
+        return mapped_blocks(system, self.data.S, self.data.base.c, self.data.system.parameters)
+
+    def _sample_residuals(
+        self, standard: Float[Array, "p"], reduce: Reduce[T], i: int, start: int, stop: int
+    ) -> T:
+        source = self.problem.sources[i]
+        compare, rho, valid = predictor(source.layout, standard), [], []
+        for _, packed, weights in source.rows(start, stop, _TILE):
+            measured, predicted = compare(packed)
+            rho.append(measured - predicted)
+            valid.append(weights > 0)
+        return reduce(np.concatenate(rho, axis=1), np.concatenate(valid, axis=1), self._groups[i])
+
+    def _filtered_residuals(self, standard: Float[Array, "p"], reduce: Reduce[T]) -> Iterator[T]:
+        for source, rows, numbers in zip(
+            self.problem.sources, self.problem.filters, self._groups, strict=True
+        ):
+            compare = predictor(source.layout, standard)
+
+            def residual(
+                entries: Float[Array, "e n"],
+                compare: Callable[..., Array] = compare,
+            ) -> Float[Array, "k n"]:
+                measured, predicted = compare(entries)
+                return np.asarray(measured - predicted)
+
+            for _, rho, valid in series(source, rows, residual):
+                yield reduce(rho, valid, numbers)
+
+
+def _group_numbers(problem: Problem, groups: Sequence[Group]) -> list[Int[Array, "k"]]:
+    """Group of each row of each source; -1 where it has no valid row and so no group."""
+    found, at = [], 0
+    for source in problem.sources:
+        numbers = np.full(len(problem.directions.names), -1)
+        for name, rows in groupby(range(len(numbers)), key=lambda k: problem.directions.group_names[k]):
+            if at < len(groups) and (groups[at].name, groups[at].log) == (name, source.motion.log.name):
+                numbers[list(rows)] = at
+                at += 1
+        found.append(numbers)
+    return found
+
+
+def _in_groups(change: Change, numbers: Int[Array, "k"]) -> Callable[[int, Array], Array]:
+    return lambda k, rho: change(int(numbers[k]), rho) if numbers[k] >= 0 else rho
+
+
+def _smoothed(part: float) -> Callable[[Motion], Motion]:
+    """The same log through a heavier low-pass on its coordinates."""
+
+    def make(motion: Motion) -> Motion:
+        plan = motion.plan
+        if plan.cutoff is None:
+            raise InputError(
+                "instruments from a smoothed trajectory need a low-pass to be heavier than",
+                remedy="give filter: {cutoff: ...}, or instruments: reference",
+            )
+        return Motion(motion.log, _heavier(plan, part))
+
+    return make
+
+
+def _heavier(plan: MotionPlan, part: float) -> MotionPlan:
+    cutoff = None if plan.cutoff is None else part * plan.cutoff
+    return replace(plan, cutoff=cutoff, edge=int(np.ceil(plan.edge / part)))
+
+
+def _reference(motion: Motion) -> Motion:
+    """The trajectory that was asked for, differentiated like the measured one."""
+    log = motion.log
+    if log.q_ref is None:
+        raise InputError(
+            f"log '{log.name}' has no reference trajectory",
+            file=log.file,
+            remedy="map q_ref_1.. under `columns:`, or use instruments: smoothed",
+        )
+    return Motion(replace(log, q=log.q_ref, dq=None, ddq=None), replace(motion.plan, velocity="derived"))
+
+
+def _disturbed(
+    motion: Motion, position: Float[Array, "m"] | float | None, rng: np.random.Generator, sign: float = 1.0
+) -> Motion:
+    """The log with noise added to its positions (and to measured velocities, as much as they have)."""
+    log = motion.log
+    changes: dict[str, Array] = {"q": disturbed(log, position, rng, sign)}
+    if motion.plan.velocity == "measured" and log.dq is not None:
+        noise = spectrum(longest(log, log.dq), log.dt).sigma
+        changes["dq"] = log.dq + sign * noise * rng.standard_normal(log.dq.shape)
+    return Motion(_with(log, changes), motion.plan)
+
+
+def _with(log: Log, changes: dict[str, Array]) -> Log:
+    return replace(log, **changes)  # type: ignore[arg-type]

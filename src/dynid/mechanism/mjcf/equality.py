@@ -1,0 +1,215 @@
+"""Equalities of an MJCF: connect and weld as loops, joint as coupling; others are refused by name.
+
+With X1, X2 the frames of the two bodies, c an anchor, and qpos0 the state in which the model is
+written:
+
+    connect   X1 c = X2 c2,  c2 such that it holds at qpos0;  or the origins of two sites
+    weld      X1 S = X2 T(c), S = relpose, or such that it holds at qpos0;  or the frames of two sites
+    joint     q1 - r1 = a0 + a1 (q2 - r2),  r the reference positions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynid.common.errors import nearest
+from dynid.common.notices import Notice
+from dynid.mechanism.frame import Frame, last_digit
+from dynid.mechanism.loop import FIXED_BY, Loop
+from dynid.mechanism.mechanism import BASE, Coupling
+from dynid.mechanism.mjcf.file import entries, flag, sections
+from dynid.mechanism.mjcf.joint import Placer, Tree
+from dynid.mechanism.mjcf.pose import quaternion_matrix, read_point, tidy_frame
+from dynid.mechanism.mjcf.tree import WORLD, MjcfModel, unique
+from dynid.mechanism.parts import resolve_couplings
+from dynid.mechanism.xml_elements import Element
+
+_IGNORED = "ignored-equality"
+
+
+@dataclass(frozen=True, eq=False)
+class Equalities:
+    """Loops and couplings of a model."""
+
+    loops: tuple[Loop, ...]
+    couplings: tuple[Coupling, ...]
+
+
+def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collection[str]) -> Equalities:
+    """All active equalities.
+
+    Args:
+        driven: Coordinates with a motor: where a coupling leaves the choice, the other one depends.
+    """
+    elements = entries(model.root, "equality")
+    if elements and _switched_off(model.root):
+        text = f'{len(elements)} equalities are ignored: <flag equality="disable"/>'
+        placer.scope.notices.append(Notice(_IGNORED, text, "remove the flag if the robot has them"))
+        return Equalities((), ())
+    reader = _Reader(model, tree, placer)
+    couplings: list[tuple[Coupling, Element]] = []
+    loops: list[Loop] = []
+    for i, raw in enumerate(elements):
+        element = model.defaults.applied(raw, kind="equality")
+        name = element.attributes.get("name", "").strip() or f"{element.tag}{i}"
+        if element.tag in ("tendon", "flex", "flexvert", "flexstrain", "distance"):
+            raise element.error(
+                f"equality '{name}' is a <{element.tag}>, which is not read",
+                "connect, weld and joint are; write it as 'loops:' or 'couplings:' of a robot file",
+            )
+        if not flag(element, "active", default=True):
+            text = f"{element.place}: equality '{name}' is not active and is ignored"
+            placer.scope.notices.append(Notice(_IGNORED, text, 'set active="true" if the robot has it'))
+        elif element.tag == "joint":
+            couplings.append((reader.coupling(element, name), element))
+        elif element.tag in ("connect", "weld"):
+            loops.append(reader.loop(element, name))
+    return Equalities(tuple(loops), _resolved(couplings, driven))
+
+
+def _switched_off(root: Element) -> bool:
+    flags = [inner for option in sections(root, "option") for inner in option.children if inner.tag == "flag"]
+    return any(inner.attributes.get("equality") == "disable" for inner in flags)
+
+
+class _Reader:
+    """Reads one equality at a time; names of loops are kept apart from those of joints."""
+
+    def __init__(self, model: MjcfModel, tree: Tree, placer: Placer) -> None:
+        self.model, self.tree, self.placer = model, tree, placer
+        self.taken = {
+            name for joint in tree.joints for name in (joint.name, *joint.positions, *joint.coordinates)
+        }
+        self.written: set[str] = set()
+
+    def loop(self, element: Element, name: str) -> Loop:
+        """A connect or weld."""
+        owner = f"equality '{name}'"
+        if name in self.written:
+            raise element.error(f"{owner} occurs twice", "rename one of them")
+        self.written.add(name)
+        name = unique(name, self.taken)
+        self.taken.add(name)
+        turns = element.tag == "weld" and element.number("torquescale", 1.0, owner) != 0.0
+        by_site = any(key in element.attributes for key in ("site1", "site2"))
+        if by_site and any(key in element.attributes for key in ("body1", "body2")):
+            raise element.error(f"{owner} names bodies and sites", "keep one of the two ways")
+        ends = self._sites(element, owner) if by_site else self._bodies(element, owner, name)
+        (body_a, a), (body_b, b) = ends
+        if body_a == body_b:
+            raise element.error(f"{owner} joins '{body_a}' to itself", "an equality joins two bodies")
+        if not turns:  # a point has no directions of its own: those of the bodies keep the equations plain
+            a, b = Frame(np.eye(3), a.p), Frame(np.eye(3), b.p)
+        kind = "weld" if turns else "point"
+        return Loop(name, FIXED_BY[kind], body_a, tidy_frame(a), body_b, tidy_frame(b))
+
+    def _sites(self, element: Element, owner: str) -> list[tuple[str, Frame]]:
+        ends = []
+        for key in ("site1", "site2"):
+            name = element.text(key)
+            if name not in self.model.sites:
+                raise element.error(
+                    f"{owner} names site '{name}', which is missing" + nearest(name, self.model.sites),
+                    "name a site",
+                )
+            body, placed = self.model.sites[name]
+            if "fromto" in placed.element.attributes:
+                raise placed.element.error(f"site '{name}' has fromto, which is not read", "give pos instead")
+            ends.append((body, self.placer.pose(placed, f"site '{name}'", name)))
+        return ends
+
+    def _bodies(self, element: Element, owner: str, name: str) -> list[tuple[str, Frame]]:
+        one = self._body(element, "body1", owner)
+        two = self._body(element, "body2", owner) if "body2" in element.attributes else BASE
+        between = self.tree.poses[one].inverse() @ self.tree.poses[two]
+        anchor = read_point(element, "anchor", owner, self.placer.scope, name, "a")
+        if element.tag == "connect":
+            element.text("anchor")
+            there = between.inverse()
+            return [(one, Frame(np.eye(3), anchor)), (two, Frame(np.eye(3), there.R @ anchor + there.p))]
+        at_two = Frame(np.eye(3), anchor)
+        given = self._relative(element, owner, name)
+        return [(one, given if given is not None else between @ at_two), (two, at_two)]
+
+    def _relative(self, element: Element, owner: str, name: str) -> Frame | None:
+        """The `relpose` of a weld: where body 1 holds the anchor; None leaves it to qpos0."""
+        numbers = element.numbers("relpose", owner, range(7, 8))
+        if numbers is None or not any(value for value, _ in numbers[3:]):
+            return None
+        p = [
+            self.placer.scope.bare_length(value, f"r{axis}_{name}")
+            for axis, (value, _) in zip("xyz", numbers[:3], strict=True)
+        ]
+        q = np.array([value for value, _ in numbers[3:]])
+        digit = max(last_digit(word) for _, word in numbers[3:])
+        return Frame(quaternion_matrix(q, digit, element, owner, self.placer.scope), np.array(p))
+
+    def _body(self, element: Element, key: str, owner: str) -> str:
+        written = element.text(key)
+        name = self.model.rename.get(written, written)
+        if name not in self.tree.poses or name in self.tree.links:
+            valid = [WORLD, *(body.name for body in self.model.bodies)]
+            raise element.error(
+                f"{owner} names body '{written}', which is missing" + nearest(written, valid), "name a body"
+            )
+        return name
+
+    def coupling(self, element: Element, name: str) -> Coupling:
+        """A joint equality; joint2 is missing where joint1 stands still."""
+        owner = f"equality '{name}'"
+        one = self._joint(element, "joint1", owner)
+        numbers = element.numbers("polycoef", owner, range(1, 6))
+        a = [value for value, _ in numbers or ()]
+        a += [0.0, 1.0, 0.0, 0.0, 0.0][len(a) :]
+        offset = a[0] + self.tree.reference[one]
+        if "joint2" not in element.attributes:
+            return Coupling(one, {}, offset)
+        if any(a[2:]):
+            raise element.error(
+                f"{owner} is not linear: polycoef has {a[2]:g} {a[3]:g} {a[4]:g} beyond the slope",
+                "only linear couplings are identified; write the mechanism behind it as 'loops:'",
+            )
+        two = self._joint(element, "joint2", owner)
+        if one == two:
+            raise element.error(f"{owner} couples '{one}' to itself", "name two joints")
+        of = {two: a[1]} if a[1] != 0.0 else {}
+        return Coupling(one, of, offset - a[1] * self.tree.reference[two])
+
+    def _joint(self, element: Element, key: str, owner: str) -> str:
+        name = element.text(key)
+        one_axis = [joint.name for joint in self.tree.joints if joint.axes]
+        if name not in one_axis:
+            raise element.error(
+                f"{owner} names '{name}', which is no hinge or slide" + nearest(name, one_axis),
+                "name a joint",
+            )
+        return name
+
+
+def _resolved(found: list[tuple[Coupling, Element]], driven: Collection[str]) -> tuple[Coupling, ...]:
+    """One coupling for each dependent coordinate, chains put together."""
+    couplings: dict[str, Coupling] = {}
+    places: dict[str, Element] = {}
+    for coupling, element in found:
+        chosen = _oriented(coupling, couplings, driven)
+        if chosen.joint in couplings:
+            first = places[chosen.joint].place
+            raise element.error(f"'{chosen.joint}' follows two couplings (first in {first})", "keep one")
+        couplings[chosen.joint], places[chosen.joint] = chosen, element
+    return resolve_couplings(
+        couplings, lambda name, text: places[name].error(text, "break the circle of joint equalities")
+    )
+
+
+def _oriented(coupling: Coupling, before: Mapping[str, Coupling], driven: Collection[str]) -> Coupling:
+    """The coupling, or its inverse where joint1 has the motor or follows another joint already."""
+    if not coupling.of:
+        return coupling
+    ((other, ratio),) = coupling.of.items()
+    wants = coupling.joint in before or (coupling.joint in driven and other not in driven)
+    if not wants or other in before:
+        return coupling
+    return Coupling(other, {coupling.joint: 1.0 / ratio}, -coupling.offset / ratio)

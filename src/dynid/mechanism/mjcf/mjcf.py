@@ -1,0 +1,160 @@
+"""Reader of MJCF files: bodies, joints, inertials as priors, equalities as loops and couplings.
+
+What a model leaves open stays open: nothing is invented, and no mesh is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mjcf.actuator import read_actuators
+from dynid.mechanism.mjcf.equality import read_equalities
+from dynid.mechanism.mjcf.file import entries, sections
+from dynid.mechanism.mjcf.inertial import read_bodies
+from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree
+from dynid.mechanism.mjcf.tree import WORLD, MjcfModel, read_mjcf
+from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
+from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.urdf.tree import LINK_LIMIT
+from dynid.mechanism.xml_elements import Element
+
+_PRIORS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
+
+
+def load_mjcf(
+    file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT, confine_meshes: bool = True
+) -> Mechanism:
+    """The mechanism of an MJCF alone, with rotor inertia, friction and offset at every driven joint."""
+    return build_mjcf(
+        read_mjcf(file, link_limit=link_limit, byte_limit=byte_limit, confine_meshes=confine_meshes), {}
+    )
+
+
+def build_mjcf(model: MjcfModel, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism as a function of what was read and of the values of named dimensions."""
+    scope = Scope(values)
+    return mechanism_of(mjcf_parts(model, scope), scope, model.file, partial(build_mjcf, model))
+
+
+def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
+    """Joints, bodies, loops, couplings, motors and limits, with the dimensions in `scope`."""
+    scope.notices += model.notices
+    placer = Placer(model, scope)
+    tree = read_tree(model, scope, placer)
+    clash = coordinate_clash(tree.joints)
+    if clash:
+        raise InputError(
+            "coordinate '{}' belongs to joints '{}' and '{}'".format(*clash),
+            file=model.file,
+            place=f"robot '{model.name}'",
+            remedy="rename one of the joints",
+        )
+    bodies = read_bodies(model, tree, scope)
+    motors = read_actuators(model, tree.joints, scope)
+    driven = {name for actuator in motors.actuators for name in actuator.on}
+    equalities = read_equalities(model, tree, placer, driven)
+    limits = read_limits(model, tree)
+    for name, values in motors.limits.items():
+        limits[name] = {**values, **limits.get(name, {})}
+    scope.notices += _unused_values(model, tree)
+    return Parts(
+        name=model.name,
+        joints=tree.joints,
+        bodies=bodies,
+        couplings=equalities.couplings,
+        loops=equalities.loops,
+        limits=dict(limits),
+        root=WORLD,
+        gravity=_gravity(model.root),
+        actuators=tuple(motors.actuators),
+        start=_start(model, tree, scope) if equalities.loops else {},
+        prior=_drive_priors(tree),
+    )
+
+
+def _drive_priors(tree: Tree) -> dict[str, float]:
+    """Armature, damping and friction loss of joints, where they are given, as Ia, Fv and Fs.
+
+    What MuJoCo takes for zero because nobody wrote it is no statement about the robot.
+    """
+    priors: dict[str, float] = {}
+    for joint in tree.joints:
+        element = tree.elements.get(joint.name)
+        for symbol, key in _PRIORS.items():
+            # More than one number is a polynomial, which no single parameter is.
+            numbers = element.numbers(key, f"joint '{joint.name}'", range(1, 10)) if element else None
+            if numbers and len(numbers) == 1:
+                priors |= {f"{symbol}_{name}": numbers[0][0] for name in joint.coordinates}
+    return priors
+
+
+def _gravity(root: Element) -> tuple[float, ...]:
+    """Gravity of <option>, zero where a flag switches it off, in [m/s^2]."""
+    gravity: tuple[float, ...] = GRAVITY
+    on = True
+    for option in sections(root, "option"):
+        numbers = option.numbers("gravity", "<option>")
+        gravity = tuple(value for value, _ in numbers) if numbers else gravity
+        flags = [element for element in option.children if element.tag == "flag"]
+        on = on and not any(element.attributes.get("gravity") == "disable" for element in flags)
+    return gravity if on else (0.0, 0.0, 0.0)
+
+
+def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
+    """Where the loops are first closed: key frame `home`, else the first one, else qpos0."""
+    keys = [key for key in entries(model.root, "keyframe") if "qpos" in key.attributes]
+    keys.sort(key=lambda key: key.attributes.get("name") != "home")
+    if not keys:
+        return tree.reference
+    name = keys[0].attributes.get("name", "0")
+    owner, count = f"key '{name}'", len(tree.reference)
+    numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
+    text = f"{keys[0].place}: the loops are first closed near {owner}"
+    scope.notices.append(Notice("start-from-key", text, "'start:' of a robot file chooses another pose"))
+    return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
+
+
+def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
+    """What MuJoCo would add to the efforts and is no part of the description here."""
+    found: list[str] = []
+    for name, element in tree.elements.items():
+        if _counts(element, "stiffness", f"joint '{name}'"):
+            found.append(f"stiffness {element.attributes['stiffness']} of {name}")
+    for element in map(model.defaults.applied, entries(model.root, "actuator")):
+        name = element.attributes.get("name", element.tag)
+        given = [key for key in ("armature", "damping") if _counts(element, key, f"actuator '{name}'")]
+        found += [f"{key} {element.attributes[key]} of actuator {name}" for key in given]
+    notices = []
+    if found:
+        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+        remedy = "a spring can be a column of 'terms:', what a motor adds is in Ia and Fv of its joint"
+        notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
+    carried = [
+        body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
+    ]
+    if carried:
+        text = "gravity compensation is not used, at bodies " + ", ".join(carried)
+        notices.append(Notice("unused-gravcomp", text, "a log's efforts must hold what carries the weight"))
+    return notices + _unused_tendons(model)
+
+
+def _unused_tendons(model: MjcfModel) -> list[Notice]:
+    """Tendons that no actuator pulls: their springs, dampers and limits are no part of the robot here."""
+    pulled = {element.attributes.get("tendon") for element in entries(model.root, "actuator")}
+    names = [element.attributes.get("name", "(no name)") for element in entries(model.root, "tendon")]
+    idle = [name for name in names if name not in pulled]
+    if not idle:
+        return []
+    text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
+    return [Notice("ignored-tendon", text, "what they do to the efforts can be a column of 'terms:'")]
+
+
+def _counts(element: Element, key: str, owner: str) -> bool:
+    """Whether an attribute is there and not zero."""
+    numbers = element.numbers(key, owner, range(1, 10))
+    return any(value != 0.0 for value, _ in numbers or ())

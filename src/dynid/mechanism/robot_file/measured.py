@@ -1,0 +1,266 @@
+"""`measured:` of the robot file: joints, poses of bodies, pulleys, and how well each is known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dynid.common.entry import Entry
+from dynid.common.errors import nearest
+from dynid.mechanism.cable import Cable, Swivel, swivel_joint
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.loop import Loop
+from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE, MeasuredPose, chain_of
+from dynid.mechanism.mechanism import BASE
+from dynid.mechanism.parts import coordinate_clash
+from dynid.mechanism.robot_file.joints import FRAME_KEYS, read_frame
+from dynid.mechanism.robot_file.scope import Scope
+
+_JOINT_KEYS = ("joint", "sigma")
+_POSE_KEYS = ("pose", "name", "of", "angles", "sigma", *FRAME_KEYS)
+_SWIVEL_KEYS = ("swivel", "name", "sigma")
+_DEFAULT_NAME = "pose"
+
+
+@dataclass
+class Measured:
+    """What is measured, and what measured poses add to the mechanism.
+
+    Attributes:
+        joints: Names of the measured joints, in the order of q_1.. of a log.
+        sigma: Position coordinate -> deviation, in [rad] or [m].
+        chains: Massless joints of measured poses.
+        welds: Their loops.
+        poses: The sensors themselves.
+        swivels: Encoders of pulleys; their joints are among the chains.
+    """
+
+    joints: tuple[str, ...] = ()
+    sigma: dict[str, float] = field(default_factory=dict)
+    chains: tuple[Joint, ...] = ()
+    welds: tuple[Loop, ...] = ()
+    poses: tuple[MeasuredPose, ...] = ()
+    swivels: tuple[Swivel, ...] = ()
+
+
+def measured_joints(entry: Entry) -> Iterator[tuple[str, Entry]]:
+    """Every joint that `measured:` names, with its place."""
+    for item in entry.items():
+        if not item.is_mapping:
+            yield item.text(), item
+        elif "joint" in item.mapping():
+            joint = item.mapping()["joint"]
+            yield joint.text(), joint
+
+
+def read_measured(
+    entry: Entry,
+    scope: Scope,
+    joints: Sequence[Joint],
+    bodies: Collection[str],
+    loops: Collection[str],
+    cables: Sequence[Cable] = (),
+) -> Measured:
+    """`measured:`, each a joint's name, `{joint, sigma}`, `{pose, name, xyz, rpy, of, angles, sigma}`, or
+    `{swivel, name, sigma}`.
+
+    Args:
+        joints: Of the robot.
+        bodies: Of the robot.
+        loops: Names of its loops.
+        cables: Whose pulleys may have encoders.
+    """
+    found = Measured()
+    places: dict[str, Entry] = {}
+    for item in entry.items():
+        fields = _fields(item)
+        if "pose" in fields:
+            names = _add_pose(found, item, fields, scope, joints, bodies, loops)
+        elif "swivel" in fields:
+            names = _add_swivel(found, item, fields, joints, bodies, loops, cables)
+        else:
+            names = (_joint(fields["joint"], joints, bodies),)
+        for name in names:
+            if name in places:
+                raise item.error(f"'{name}' is listed twice", "list it once")
+            places[name] = item
+        own = [joint for joint in (*joints, *found.chains) if joint.name in names]
+        if "sigma" in fields:
+            found.sigma |= _sigmas(fields["sigma"], scope, sorted(own, key=lambda one: names.index(one.name)))
+        found.joints += names
+    _check_all_or_none(found, (*joints, *found.chains), places)
+    return found
+
+
+def _fields(item: Entry) -> Mapping[str, Entry]:
+    """Keys of an item; a bare name is a joint."""
+    if not item.is_mapping:
+        return {"joint": item}
+    given = item.mapping()
+    kinds = {"joint": _JOINT_KEYS, "pose": _POSE_KEYS, "swivel": _SWIVEL_KEYS}
+    named = [kind for kind in kinds if kind in given]
+    if len(named) != 1:
+        raise item.error(
+            "an item of 'measured' is a joint or the pose of a body, or the swivel of a cable's pulley",
+            "write a joint's name, {joint: motor1, sigma: 1e-4}, {pose: platform} or {swivel: cable1}",
+        )
+    return item.fields(kinds[named[0]])
+
+
+def _joint(entry: Entry, joints: Sequence[Joint], bodies: Collection[str]) -> str:
+    name = entry.text()
+    movable = [joint.name for joint in joints if joint.coordinates]
+    if any(joint.name == name and not joint.coordinates for joint in joints):
+        raise entry.error(f"joint '{name}' is fixed: there is nothing to measure", "name a movable joint")
+    if name not in movable:
+        remedy = f"to measure the pose of this body: {{pose: {name}}}" if name in bodies else ""
+        raise entry.error(
+            f"unknown joint '{name}'" + nearest(name, movable), remedy or "name a movable joint"
+        )
+    return name
+
+
+def _add_pose(
+    found: Measured,
+    item: Entry,
+    fields: Mapping[str, Entry],
+    scope: Scope,
+    joints: Sequence[Joint],
+    bodies: Collection[str],
+    loops: Collection[str],
+) -> tuple[str, ...]:
+    """Read one measured pose with its chain; returns its measured joints."""
+    body = fields["pose"].text()
+    if body not in bodies:
+        raise fields["pose"].error(f"unknown body '{body}'" + nearest(body, sorted(bodies)), "name a body")
+    name = fields["name"].text() if "name" in fields else _DEFAULT_NAME
+    of = _coordinates(fields.get("of"))
+    angles = fields["angles"].choice(ANGLE_ORDERS) if "angles" in fields else "xyz"
+    pose = MeasuredPose(name, body, read_frame(item, fields, scope), of, angles)
+    if "angles" in fields and not pose.has_single_angles:
+        raise fields["angles"].error(
+            "'angles' matters only where one or two angles are measured",
+            "remove it; the experiment's 'angles' says how a log gives a whole attitude",
+        )
+    links = [joint.child for joint in found.chains]
+    pose, chain, weld = chain_of(pose, BASE, {BASE, *bodies, *links})
+    _check_names(item, pose, chain, (*joints, *found.chains), {*loops, *(one.name for one in found.poses)})
+    found.chains += chain
+    found.welds += (weld,)
+    found.poses += (pose,)
+    return pose.measured
+
+
+def _add_swivel(
+    found: Measured,
+    item: Entry,
+    fields: Mapping[str, Entry],
+    joints: Sequence[Joint],
+    bodies: Collection[str],
+    loops: Collection[str],
+    cables: Sequence[Cable],
+) -> tuple[str, ...]:
+    """Read the encoder of a pulley about its swivel axis, with its joint; returns that joint."""
+    wanted = fields["swivel"].text()
+    cable = next((one for one in cables if one.name == wanted), None)
+    if cable is None:
+        names = [one.name for one in cables]
+        raise fields["swivel"].error(f"unknown cable '{wanted}'" + nearest(wanted, names), "name a cable")
+    if cable.axis is None:
+        raise fields["swivel"].error(f"cable '{wanted}' has no pulley that swivels", "give it a `pulley:`")
+    if cable.x is None:
+        raise fields["swivel"].error(
+            f"nothing says where the swivel angle of '{wanted}' is zero",
+            "give the direction from the swivel axis: pulley: {radius: ..., axis: ..., x: [1, 0, 0]}",
+        )
+    name = fields["name"].text() if "name" in fields else f"swivel_{wanted}"
+    taken = {one for joint in (*joints, *found.chains) for one in (joint.name, *joint.positions)}
+    if name in taken | set(loops):
+        raise item.error(
+            f"the swivel encoder needs the name '{name}', which is taken", "give it another name"
+        )
+    found.chains += (swivel_joint(name, {*bodies, *(joint.child for joint in found.chains)}),)
+    found.swivels += (Swivel(name, wanted),)
+    return (name,)
+
+
+def _check_names(
+    item: Entry, pose: MeasuredPose, chain: Sequence[Joint], joints: Sequence[Joint], loops: Collection[str]
+) -> None:
+    """A measured pose needs names of its own, for its columns too."""
+    own = next((joint for joint in joints if joint.child == pose.body and joint.kind is JointKind.FREE), None)
+    taken = {joint.name for joint in joints} & {pose.name, *(joint.name for joint in chain)}
+    clash = sorted(taken) or sorted({pose.name} & set(loops))
+    clash = clash or [one[0] for one in [coordinate_clash([*joints, *chain])] if one]
+    if clash:
+        remedy = "give it another name, e.g. name: camera"
+        if own is not None:
+            remedy += f"; to measure the free joint of '{pose.body}' itself, list {own.name}"
+        raise item.error(
+            f"the measured pose '{pose.name}' needs the name '{clash[0]}', which is taken", remedy
+        )
+
+
+def _coordinates(entry: Entry | None) -> tuple[str, ...]:
+    """`of:`, in the order of POSE; without it all."""
+    if entry is None:
+        return POSE
+    for item in entry.items():
+        item.choice(POSE)
+    listed = entry.texts()
+    if not listed:
+        raise entry.error("nothing of the pose is measured", "e.g. of: [x, y, yaw]")
+    return tuple(name for name in POSE if name in listed)
+
+
+def _sigmas(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> dict[str, float]:
+    """Deviations by position coordinate.
+
+    One number where all coordinates have one unit; else `[metres, radians]`, or one a coordinate in
+    their order, an attitude counting as one.
+    """
+    quantities = [quantity for joint in joints for quantity in _quantities(joint)]
+    units = dict.fromkeys(unit for unit, _ in quantities)
+    values = [_positive(one, scope) for one in (entry.items() if entry.is_list else [entry])]
+    if len(values) == 1 and len(units) == 1 and not entry.is_list:
+        values *= len(quantities)
+    elif entry.is_list and len(values) == 2 and len(quantities) != 2 and len(units) == 2:
+        by_unit = dict(zip(("m", "rad"), values, strict=True))
+        values = [by_unit[unit] for unit, _ in quantities]
+    if len(values) != len(quantities):
+        shown = ", ".join(names[0].removesuffix("_qw") for _, names in quantities)
+        raise entry.error(
+            f"{len(values)} deviations for {len(quantities)} quantities ({shown})",
+            "give one for each in this order"
+            + (", or [metres, radians]" if len(units) == 2 else ", or one for all"),
+        )
+    return {name: sigma for sigma, (_, names) in zip(values, quantities, strict=True) for name in names}
+
+
+def _quantities(joint: Joint) -> list[tuple[str, tuple[str, ...]]]:
+    """Unit and position coordinates of what a joint measures; a quaternion is one attitude."""
+    scalar = joint.positions[:-4] if joint.has_quaternion else joint.positions
+    attitude = [joint.positions[-4:]] if joint.has_quaternion else []
+    found: list[tuple[str, tuple[str, ...]]] = [("rad" if joint.is_angle(n) else "m", (n,)) for n in scalar]
+    return [*found, *(("rad", names) for names in attitude)]
+
+
+def _positive(entry: Entry, scope: Scope) -> float:
+    sigma = scope.number(entry)
+    if not sigma > 0.0:
+        raise entry.error(f"the deviation {sigma:g} is not positive", "give it in rad or m, e.g. 1e-4")
+    return sigma
+
+
+def _check_all_or_none(found: Measured, joints: Sequence[Joint], places: Mapping[str, Entry]) -> None:
+    """Weights compare: a coordinate without deviation among others with one has no place."""
+    without = [
+        joint.name
+        for joint in joints
+        if joint.name in places and not any(name in found.sigma for name in joint.positions)
+    ]
+    if found.sigma and without:
+        raise places[without[0]].error(
+            f"'{without[0]}' has no deviation, but others have",
+            "give 'sigma' for all that is measured, or for nothing",
+        )

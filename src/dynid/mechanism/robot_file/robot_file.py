@@ -1,0 +1,238 @@
+"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF or MJCF."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.common.entry import Entry, root_entry
+from dynid.common.errors import nearest
+from dynid.common.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
+from dynid.mechanism.capsule import Capsule, read_capsules
+from dynid.mechanism.loop_joint import can_be_joint, cut_loops
+from dynid.mechanism.measured_start import chain_starts
+from dynid.mechanism.mechanism import MODEL_NAMES, Actuator, Body, Mechanism
+from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
+from dynid.mechanism.robot_file.bodies import read_bodies, read_payloads
+from dynid.mechanism.robot_file.cables import add_cables, start_lengths, winches
+from dynid.mechanism.robot_file.drives import (
+    read_actuators,
+    read_couplings,
+    read_drive,
+    read_stribeck,
+)
+from dynid.mechanism.robot_file.joints import read_joints
+from dynid.mechanism.robot_file.loops import read_loops
+from dynid.mechanism.robot_file.measured import Measured, read_measured
+from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.robot_file.sections import (
+    check_term_names,
+    read_known,
+    read_limits,
+    read_order,
+    read_start,
+    read_terms,
+    read_ties,
+)
+from dynid.mechanism.source import SUFFIXES, Source, read_source, source_files, source_parts
+
+SCHEMA = "dynid.robot/1"
+_KEYS = (
+    "schema",
+    "name",
+    "description",
+    "source",
+    "gravity",
+    "symbols",
+    "joints",
+    "loops",
+    "cables",
+    "couplings",
+    "measured",
+    "actuators",
+    "drive",
+    "stribeck",
+    "bodies",
+    "known",
+    "terms",
+    "start",
+    "free",
+    "ties",
+    "payloads",
+    "order",
+    "limits",
+    "capsules",
+    "model",
+)
+
+
+def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
+    """The mechanism that a robot file describes; whatever does not fit is refused with its line."""
+    document = read_yaml(file, byte_limit=byte_limit)
+    fields = root_entry(document).fields(_KEYS)
+    source = None
+    if "source" in fields:
+        path = Path(file).parent / fields["source"].text()
+        if path.suffix.lower() not in SUFFIXES:
+            raise fields["source"].error(
+                f"'{path.name}' is no URDF and no MJCF",
+                "give a .urdf, .xml or .mjcf; run xacro first on a .xacro",
+            )
+        if not path.is_file():
+            raise fields["source"].error(f"'{path}' does not exist", "the path is relative to this file")
+        source = read_source(path, link_limit=link_limit, byte_limit=byte_limit)
+    elif "joints" not in fields:
+        raise root_entry(document).error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
+    robot = build(document, source, {})
+    return robot if source is None else replace(robot, sources=source_files(source))
+
+
+def build(document: Document, source: Source | None, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism as a function of what was read and of the values of named dimensions."""
+    root = root_entry(document)
+    fields = root.fields(_KEYS)
+    if "schema" in fields:
+        fields["schema"].choice((SCHEMA,))
+    scope = Scope(values)
+    if "symbols" in fields:
+        scope.declare(fields["symbols"])
+    parts = _tree(root, fields, scope, source)
+    actuators = _actuators(root, fields, scope, parts)
+    measured = _measured(fields, scope, parts, actuators)
+    drive = _drive(fields, parts, actuators, over_source=source is not None)
+    robot = Mechanism(
+        name=parts.name,
+        gravity=_gravity(fields, scope, parts),
+        joints=(*parts.joints, *measured.chains),
+        bodies=parts.bodies | {one.child: Body(one.child, parameters=()) for one in measured.chains},
+        actuators=actuators,
+        measured=measured.joints,
+        measured_sigma=measured.sigma,
+        poses=measured.poses,
+        drive=drive,
+        stribeck=read_stribeck(fields["stribeck"], scope, drive) if "stribeck" in fields else {},
+        couplings=parts.couplings,
+        loops=(*parts.loops, *measured.welds),
+        cables=parts.cables,
+        swivels=measured.swivels,
+        terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
+        payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
+        limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
+        capsules=_capsules(fields, scope, parts),
+        start=parts.start,
+        prior=parts.prior,
+        model=fields["model"].choice(MODEL_NAMES) if "model" in fields else "inverse",
+        geometry=scope.geometry,
+        rebuild=partial(build, document, source) if scope.geometry else None,
+        file=document.file,
+    )
+    return replace(robot, **_named_later(fields, scope, robot), notices=scope.finish())
+
+
+def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: Source | None) -> Parts:
+    """Joints, bodies and couplings of the source and of the file together."""
+    stem = Path(root.document.file or "robot").stem
+    parts = source_parts(source, scope) if source else Parts(stem)
+    parts.name = fields["name"].text() if "name" in fields else parts.name
+    if "joints" in fields:
+        parts.joints += read_joints(fields["joints"], scope, parts.joints, parts.root)
+    for joint in parts.joints:
+        parts.bodies.setdefault(joint.child, Body(joint.child))
+    if "loops" in fields:
+        _close(fields, scope, parts)
+    if "cables" in fields:
+        add_cables(fields["cables"], scope, parts)
+    if "bodies" in fields:
+        parts.bodies = read_bodies(fields["bodies"], scope, parts.bodies)
+    if "couplings" in fields:
+        parts.couplings = read_couplings(fields["couplings"], scope, parts.joints, parts.couplings)
+    return parts
+
+
+def _close(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> None:
+    """Add the loops, and the joints that some of them are."""
+    taken = {name for joint in parts.joints for name in (joint.name, *joint.positions, *joint.coordinates)}
+    taken |= {loop.name for loop in parts.loops}
+    loops = read_loops(fields["loops"], scope, parts.bodies, taken=taken, root=parts.root)
+    cut = cut_loops(loops, fields, parts.bodies)
+    parts.loops += cut.loops
+    parts.joints += cut.joints
+    parts.bodies |= {joint.child: Body(joint.child, parameters=()) for joint in cut.joints}
+
+
+def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> tuple[Actuator, ...]:
+    if "actuators" in fields:
+        replaced = {one.name for one in parts.actuators} - {c for j in parts.joints for c in j.coordinates}
+        parts.limits = {name: own for name, own in parts.limits.items() if name not in replaced}
+        listed = read_actuators(fields["actuators"], scope, parts.joints)
+        winch = {one.name: one for one in winches(parts)}
+        return tuple(winch.get(one.name, one) if one.on == {one.name: 1.0} else one for one in listed)
+    own = winches(parts)
+    if own and not parts.actuators:
+        return own
+    return source_actuators(parts, root.error)
+
+
+def _capsules(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> dict[str, tuple[Capsule, ...]]:
+    return read_capsules(fields["capsules"], scope, ("base", *parts.bodies)) if "capsules" in fields else {}
+
+
+def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:
+    return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else parts.gravity)
+
+
+def _measured(
+    fields: Mapping[str, Entry], scope: Scope, parts: Parts, actuators: tuple[Actuator, ...]
+) -> Measured:
+    if "measured" in fields:
+        loops = {loop.name for loop in parts.loops}
+        return read_measured(fields["measured"], scope, parts.joints, parts.bodies, loops, parts.cables)
+    closed = bool(parts.loops or parts.cables)
+    return Measured(default_measured(parts.joints, parts.couplings, actuators, closed=closed))
+
+
+def _drive(
+    fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...], over_source: bool
+) -> dict[str, tuple[str, ...]]:
+    if "drive" not in fields:
+        own = bool(parts.actuators) and "actuators" not in fields
+        return source_drive(parts, actuators, own=own) if over_source else {}
+    coordinates = [name for joint in parts.joints for name in joint.coordinates]
+    # A loop that could be a joint is an owner too: `none` switches off what a glob would give it.
+    cuts = [loop.name for loop in parts.loops if can_be_joint(loop)]
+    owners = dict.fromkeys([*coordinates, *(actuator.name for actuator in actuators), *cuts])
+    return read_drive(fields["drive"], tuple(owners))
+
+
+def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) -> dict[str, Any]:
+    """What refers to the names of the finished mechanism and its parameters."""
+    later: dict[str, Any] = {}
+    if "terms" in fields:
+        check_term_names(fields["terms"], robot)
+    if "ties" in fields:
+        later["ties"] = read_ties(fields["ties"], robot)
+    if "known" in fields:
+        later["known"] = read_known(fields["known"], scope, robot)
+    if "order" in fields:
+        later["order"] = read_order(fields["order"], robot)
+    if "start" in fields:
+        later["start"] = {**robot.start, **read_start(fields["start"], scope, robot)}
+    if robot.poses:
+        start = later.get("start", robot.start)
+        later["start"] = {**chain_starts(robot, start), **start}
+    if robot.cables:
+        start = later.get("start", robot.start)
+        later["start"] = {**start_lengths(robot, start), **start}
+    if "free" in fields:
+        valid = {name for joint in robot.joints for name in joint.positions}
+        short = {name.rsplit("_", 1)[-1] for name in valid}
+        for item in fields["free"].items():
+            if item.text() not in valid | short:
+                raise item.error(f"unknown coordinate '{item.text()}'" + nearest(item.text(), sorted(valid)))
+        later["free"] = fields["free"].texts()
+    return later

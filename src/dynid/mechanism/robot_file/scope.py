@@ -1,0 +1,128 @@
+"""Scope: the numbers of a description, by name where they have one.
+
+Building a mechanism is a function of the file and of the values of its named dimensions:
+`symbols`, and a name made for every bare length (`d_elbow1`, `x_joint_2`). Grouping relations
+recover their symbols by building again with one of these values changed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from dynid.common.entry import Entry
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
+from dynid.mechanism.expression import SIGNALS, parse
+from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
+
+LARGEST = 1e15  # beyond it products overflow, and no robot is a tenth of a light year long
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
+
+
+class Scope:
+    """Reads numbers, lengths and angles, and remembers their names and what was snapped.
+
+    Args:
+        values: Other values for named dimensions; None or {} builds the file as written.
+    """
+
+    def __init__(self, values: Mapping[str, float] | None = None) -> None:
+        self.values = dict(values or {})
+        self.symbols: dict[str, float] = {}
+        self.geometry: dict[str, float] = {}
+        self.notices: list[Notice] = []
+        self._literals: dict[str, str] = {}
+        self._snapped: list[str] = []
+        self._coarse: list[str] = []
+
+    def declare(self, entry: Entry) -> None:
+        """Read `symbols:`; later ones may use earlier ones."""
+        for name, value in entry.mapping().items():
+            if not _NAME.match(name) or name in _RESERVED:
+                raise value.error(
+                    f"'{name}' cannot be a symbol", "use letters, digits and _, and no function name"
+                )
+            declared = self.number(value)
+            self.symbols[name] = self._named(name, declared)
+            # A value given from outside is exact: only what the file wrote can be rounded.
+            if self.symbols[name] == declared:
+                self._literals[name] = value.node.text.strip()
+
+    def number(self, entry: Entry) -> float:
+        """A number, or arithmetic over the symbols."""
+        value = entry.node.value
+        if isinstance(value, str):
+            number = parse(value, file=entry.document.file, place=entry.place).value(self.symbols)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            number = float(value)
+        else:
+            raise entry.error(f"expected a number or arithmetic, found {entry.shown}")
+        if abs(number) > LARGEST:
+            raise entry.error(f"{number:g} is too large for any robot in SI units", "check digits and unit")
+        return number
+
+    def length(self, entry: Entry, name: str) -> float:
+        """A length [m]; a bare non-zero number gets the name `name`."""
+        value = _without_rounding(self.number(entry))
+        text = entry.node.text
+        bare = not isinstance(entry.node.value, str) or not parse(text).symbols
+        return self.bare_length(value, name) if bare else value
+
+    def bare_length(self, value: float, name: str) -> float:
+        """The same for a length that is at hand as a number."""
+        value = _without_rounding(value)
+        if value == 0.0:
+            return value
+        while name in self.geometry:
+            name += "_"
+        return self._named(name, value)
+
+    def angle(self, entry: Entry) -> float:
+        """An angle [rad], exact when it was written as a rounded multiple of pi/12."""
+        text = entry.node.text.strip()
+        if isinstance(entry.node.value, str):
+            bare = text.lstrip("+-").strip()
+            text = self._literals.get(bare, text)
+        return self.written_angle(self.number(entry), text, entry.path)
+
+    def written_angle(self, angle: float, text: str, where: str) -> float:
+        """The same for an angle whose value and text are at hand."""
+        snapped = snap_angle(angle, text)
+        if is_noticeable(angle, snapped):
+            self._snapped.append(f"{where} {text} -> {snapped / math.pi:.6g} pi")
+        elif looks_rounded(angle, text):
+            self._coarse.append(f"{where} {text}")
+        return snapped
+
+    def finish(self) -> tuple[Notice, ...]:
+        """All notices; a value for a dimension that does not exist is refused here."""
+        for name in self.values:
+            if name not in self.geometry:
+                raise InputError(f"no dimension '{name}'" + nearest(name, self.geometry))
+        notices = list(self.notices)
+        if self._snapped:
+            text = f"{len(self._snapped)} rounded angle(s) taken as exact: " + _listed(self._snapped)
+            notices.append(Notice("snapped-angle", text, "write multiples of pi in full to silence this"))
+        if self._coarse:
+            text = f"{len(self._coarse)} angle(s) look like coarsely rounded multiples of pi: " + _listed(
+                self._coarse
+            )
+            remedy = "kept as written; more digits (1.570796) or, in a robot file, pi/2 make them exact"
+            notices.append(Notice("coarse-angle", text, remedy))
+        return tuple(notices)
+
+    def _named(self, name: str, value: float) -> float:
+        self.geometry[name] = float(self.values.get(name, value))
+        return self.geometry[name]
+
+
+def _without_rounding(length: float) -> float:
+    """Zero for what a conversion left over: 0.3 cos(pi/2) is 2e-17 and means nothing."""
+    return length if abs(length) > ROUNDING else 0.0
+
+
+def _listed(items: list[str], most: int = 8) -> str:
+    return "; ".join(items[:most]) + ("; ..." if len(items) > most else "")

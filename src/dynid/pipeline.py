@@ -1,0 +1,171 @@
+"""The whole data flow on one screen: from a robot and its logs to an estimate.
+
+description + log -> motion -> rows of a model -> triangular factors -> base parameters
+-> estimate -> statistics -> validation. The command line calls these functions and no others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jaxtyping import Float
+
+from dynid.base.grouping import Symbols
+from dynid.cases.force_sensor.angles import settled_sensor, shown_entries
+from dynid.cases.force_sensor.compensation_export import compensation_files
+from dynid.checks.effort_order import refuse_misplaced, refuse_reversed
+from dynid.checks.estimate import check_estimate
+from dynid.checks.residuals import residual_checks
+from dynid.checks.scale import check_scale
+from dynid.checks.summary import choices_of, tested_ties, warnings_of
+from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
+from dynid.common.threads import single_threaded_blas
+from dynid.estimator.solution import CONVERGED
+from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.provenance import provenance
+from dynid.fitted import fit_logs
+from dynid.info import grouping_symbols
+from dynid.linear import tie_names
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_system, prepare
+from dynid.statistics.assemble import recorded
+from dynid.statistics.estimate import Estimate
+from dynid.validation.gate import judge
+from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
+
+__all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
+
+
+def identify(
+    robot: str | os.PathLike[str] | Mechanism,
+    log: LogSource | Sequence[LogSource],
+    *,
+    validate: LogSource | Sequence[LogSource] = (),
+    progress: Progress | None = None,
+    **options: Any,
+) -> Estimate:
+    """Identify a robot from logs; options are the fields of `Experiment`, or as in its file.
+
+    Args:
+        robot: Built-in name, description file, or a mechanism.
+        log: One log or several: files, or `Log` objects (see `log_from_arrays`).
+        validate: One log or several to predict with the result.
+        progress: Called with a stage and the fraction of it done.
+        options: `model`, `estimator`, `filter`, `mask`, `efforts`, `essential`, `keep`, ...
+    """
+    mechanism = load_robot(robot)
+    experiment = Experiment(robot=mechanism, **from_plain(options))
+    return _identify_sources(mechanism, _several(log), _several(validate), experiment, progress)
+
+
+def _several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
+    return logs if isinstance(logs, Sequence) and not isinstance(logs, str) else [logs]
+
+
+def run_experiment(experiment: Experiment, progress: Progress | None = None) -> Estimate:
+    """The main job: everything an experiment file asks for."""
+    mechanism = load_robot(experiment.robot)
+    return _identify_sources(mechanism, experiment.logs, experiment.validate, experiment, progress)
+
+
+def _identify_sources(
+    mechanism: Mechanism,
+    logs: Sequence[LogSource],
+    held_out: Sequence[LogSource],
+    experiment: Experiment,
+    progress: Progress | None,
+) -> Estimate:
+    mechanism = as_asked(mechanism, experiment)
+    read = [as_log(one, mechanism, experiment) for one in logs]
+    unseen = [as_log(one, mechanism, experiment) for one in held_out]
+    return identify_logs(mechanism, read, unseen, experiment, progress)
+
+
+def identify_logs(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    validate: Sequence[Log] = (),
+    experiment: Experiment | None = None,
+    progress: Progress | None = None,
+    truth: Mapping[str, float] | None = None,
+) -> Estimate:
+    """Identify from logs already read; the other entrances end here.
+
+    Args:
+        mechanism: The robot.
+        logs: To identify from.
+        validate: To predict with the result.
+        experiment: Settings; default all chosen from the data.
+        progress: Called with a stage and the fraction of it done.
+        truth: True standard parameters by name, where a simulation knows them.
+    """
+    with single_threaded_blas():
+        fit = fit_logs(mechanism, logs, validate, experiment, progress, symbols=_symbols)
+        mechanism, logs, validate, experiment = fit.mechanism, fit.logs, fit.held_out, fit.experiment
+        solved, parts, chi = fit.solved, fit.parts, fit.chi
+        problem, real, data = solved.problem, solved.real, solved.data
+        refuse_misplaced(problem, solved.seen, chi, experiment)
+        refuse_reversed(parts.parameters, problem)
+        tied, tie_notices = tested_ties(solved, experiment)
+        tested = residual_checks(problem, data, chi, experiment)
+        fitted = fitted_signals(problem, chi)
+        validation, unseen = predict_held_out(problem, chi, validate, experiment)
+        gate = judge(mechanism, solved, chi, logs, validate, experiment, progress)
+    estimate = Estimate(
+        robot=mechanism.name,
+        model=problem.model.name,
+        estimator=experiment.estimator,
+        parameters=parts.parameters,
+        not_identifiable=parts.not_identifiable,
+        fit=parts.fit,
+        covariance=parts.covariance,
+        shared=parts.shared,
+        validation=validation,
+        warnings=warnings_of(fit, tie_notices, tested),
+        uncertainty=parts.spread.facts,
+        correlations=parts.correlations,
+        invisible=parts.invisible,
+        choices=choices_of(fit, tied, gate.choices, tested),
+        provenance=provenance(
+            mechanism, logs, validate, _recorded(experiment, problem, chi), problem.plans[0]
+        ),
+        signals=(*fitted, *unseen),
+        truth=None if truth is None else fit.true_values(truth),
+        standard=shown_entries(problem, real.entries),
+        residual_tests=tested.tests,
+        history=recorded(solved.linear, parts.parameters),
+        files=compensation_files(problem, chi, [one.name for one in parts.not_identifiable]),
+    )
+    scale = check_scale(parts.parameters, problem.mechanism, problem.model.homogeneous)
+    estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
+    if real.failure or gate.failure:
+        raise NoResultError(real.failure or gate.failure, estimate)
+    if parts.solution.status != CONVERGED:
+        raise NoResultError(
+            f"'{experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
+            estimate,
+        )
+    return estimate
+
+
+def _recorded(experiment: Experiment, problem: Problem, chi: Float[Array, "p"]) -> Experiment:
+    """The experiment as its result records it: a force sensor with the biases' runs and its angles."""
+    sensor = settled_sensor(problem, chi)
+    return experiment if sensor is None else replace(experiment, force_sensor=sensor)
+
+
+def _symbols(problem: Problem, experiment: Experiment) -> Symbols:
+    """Names of dimensions for the groupings."""
+    return grouping_symbols(
+        problem.mechanism,
+        problem.model,
+        ties=tie_names(experiment),
+        rows=problem.directions.names,
+        loads=problem.loads,
+    )

@@ -1,0 +1,117 @@
+"""What a job refuses before it begins: names nobody has, and efforts that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.projection.projection import Directions
+
+
+def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+    """Efforts that some log has no column for: their equations are missing, and what only they feel."""
+    missing = {
+        f"tau_{i + 1} ('{actuator.name}')": [log.name for log in logs if not log.effort_present[i]]
+        for i, actuator in enumerate(robot.actuators)
+        if not all(log.effort_present[i] for log in logs)
+    }
+    if not missing or experiment.efforts is not None or robot.force_sensor is not None:
+        return ()
+    some = sorted({log for names in missing.values() for log in names})
+    where = "the logs have" if len(some) == len(logs) else f"{', '.join(some)} has"
+    return (
+        Notice(
+            "effort-missing",
+            f"{where} no column for {', '.join(missing)}: such a motor's equation is not used, and what no"
+            " other effort feels is not found",
+            "map the column under `columns:` (tau_3: {name: ...}), or list the efforts that are meant under"
+            " `efforts:`",
+        ),
+    )
+
+
+def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+    """Efforts that never change while the robot moves were not recorded; all of them: nothing is told.
+
+    Returns:
+        A warning where some are constant.
+    """
+    asked = experiment.efforts
+    used = [
+        (i, name)
+        for i, name in enumerate(logs[0].effort_names)
+        if (asked is None or i + 1 in asked or name in asked) and any(log.effort_present[i] for log in logs)
+    ]
+    still = [
+        f"tau_{i + 1} ('{name}', always {levels.pop():.4g})"
+        for i, name in used
+        if len(levels := {x for log in logs for x in _levels(log, i)}) == 1
+    ]
+    moved = any(np.ptp(log.q[log.valid], axis=0).any() for log in logs if log.valid.any())
+    if not still or not moved:
+        return ()
+    what = f"efforts that never change while the robot moves: {', '.join(still)}"
+    remedy = "look at the recorder and at the mapping under `columns:`; a sensor may be unplugged"
+    if len(still) == len(used):
+        raise InputError(what, file=logs[0].file or experiment.file, remedy=remedy)
+    return (Notice("constant-effort", what, remedy),)
+
+
+def _levels(log: Log, i: int) -> set[float]:
+    """Values of one effort: its least and its largest, none where it is absent."""
+    x = log.tau[log.valid, i]
+    x = x[np.isfinite(x)]
+    return {float(x.min()), float(x.max())} if log.effort_present[i] and len(x) else set()
+
+
+def refuse_unknown(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> None:
+    """Names that the experiment uses and the robot does not have, with their place in the file."""
+    wanted: list[tuple[str, str, Mapping[str, object]]]
+    wanted = [("tie", tie.name, mechanism.ties) for tie in experiment.ties]
+    wanted += [("payload", name, mechanism.payloads) for log in logs for name in log.payloads]
+    for kind, name, valid in wanted:
+        if name not in valid:
+            also = " or of the experiment" if kind == "payload" else ""
+            raise InputError(
+                f"no {kind} '{name}' in robot '{mechanism.name}'" + nearest(name, valid),
+                remedy=f"describe it under `{kind}s:` of the robot file{also}",
+                **experiment.where(kind, name),
+            )
+
+
+def refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
+    """An effort asked for at a joint that no motor drives does not exist; say so."""
+    for effort in experiment.efforts or ():
+        if effort in robot.coordinates and effort not in directions.names:
+            motors = [actuator.name for actuator in robot.actuators]
+            if effort not in motors:
+                raise InputError(
+                    f"effort '{effort}': joint '{effort}' is passive, it has no motor",
+                    file=experiment.file,
+                    place="efforts",
+                    remedy=f"the motors are {', '.join(motors)}; a motor on this joint belongs under"
+                    " `actuators:` of the robot",
+                )
+
+
+def refuse_single_motors(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
+    """With more motors than freedoms there is no row for one motor; say why."""
+    motors = [actuator.name for actuator in robot.actuators]
+    spare = len(motors) - len(directions.names)
+    shared = np.all(np.count_nonzero(directions.effort_map, axis=1) != 1)
+    wanted = [one for one in experiment.efforts or () if isinstance(one, int) or one not in directions.names]
+    if wanted and shared and spare > 0:
+        raise InputError(
+            f"effort {wanted[0]}: one row per motor does not exist here. {len(motors)} motors drive"
+            f" {len(directions.names)} freedoms: the null space of J_a^T has dimension {spare}, and an"
+            " internal tension in it changes the efforts without any motion",
+            file=experiment.file,
+            remedy=f"leave `efforts:` out (the rows are J_a^T tau: {', '.join(directions.names)}), or use"
+            " model: power",
+        )

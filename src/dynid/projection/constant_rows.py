@@ -1,0 +1,129 @@
+"""Rows of a model along a motion: measured coordinates in, packed equations out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.friction import JUMPING
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.load import load_along
+from dynid.projection.projection import Directions
+from dynid.regressor.layout import tree_regressor
+
+if TYPE_CHECKING:
+    from dynid.motion.motion import Motion
+
+
+class TreeRows:
+    """Equations of a tree for constant directions N along one log (a `RowSource`).
+
+    Args:
+        parameters: Standard parameters, one per column.
+        directions: Rows wanted, with the efforts they feel.
+        motion: Filtered coordinates and efforts of the log.
+        foretold: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI;
+            None: loads are one.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        motion: Motion,
+        load_parameters: Float[Array, "p"] | None = None,
+    ) -> None:
+        if directions.N is None:
+            raise TypeError("directions that change with the pose need MovingRows")
+        self.motion = motion
+        self.directions = directions
+        self.coordinates = coordinate_map(mechanism, motion.log.position_names)
+        self.regressor = tree_regressor(mechanism, parameters, directions.N, motion.log.payloads)
+        self.layout = self.regressor.layout
+        self._load = load_along(mechanism, parameters, motion, load_parameters)
+        self.dt = motion.log.dt
+        self.notices: tuple[Notice, ...] = ()
+        self.choices: dict[str, str] = {}
+        self._watched = _watched(mechanism, directions.N, motion.log.position_names)
+        # A column that the log does not have is NaN: it must not reach the rows of other efforts.
+        present = motion.log.effort_present
+        used = np.any(directions.effort_map != 0, axis=0) & present
+        self._used, self._effort_map = np.flatnonzero(used), directions.effort_map[:, used]
+        self._unmeasured = np.any(directions.effort_map[:, ~present] != 0, axis=1)
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered."""
+        return self.motion.usable()
+
+    def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
+        """The measured side of every row, as logged."""
+        return np.asarray(self.motion.log.tau[start:stop, self._used] @ self._effort_map.T)
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop.
+
+        The entries are overwritten by the next tile.
+        """
+        states = self.motion.states(start, stop)
+        weights = self.row_weights(start, stop, states[1])
+        Y = self.measured(start, stop)
+        tree = self.coordinates.states(*states)
+        load = self._load and self._load(start, *tree, self.coordinates.velocities)
+        batch = self.regressor.batch(*tree, Y, load)
+        packed = np.empty((self.layout.n_entries, tile))
+        for at in range(0, stop - start, tile):
+            width = min(tile, stop - start - at)
+            if width < tile:
+                packed = np.empty((self.layout.n_entries, width))
+            batch.fill(at, packed)
+            yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
+
+    def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:
+        """1 where a row may be used, 0 where sample or effort is missing or its friction's sign unknown."""
+        known = self.motion.weights(start, stop, dq).astype(float)
+        weights = np.ones((stop - start, len(self.directions.names)))
+        for row, watched in enumerate(self._watched):
+            if watched:
+                weights[:, row] = known[:, watched].min(axis=1)
+        weights[:, self._unmeasured] = 0.0
+        return weights
+
+
+def _watched(mechanism: Mechanism, N: Float[Array, "v k"], measured: Sequence[str]) -> list[list[int]]:
+    """Measured columns whose sign matters in each row: those with friction that jumps.
+
+    A row without such friction watches nothing: at rest it still weighs the robot.
+    """
+    jumping = jumping_coordinates(mechanism)
+    place = {name: i for i, name in enumerate(measured)}
+    rows = []
+    for column in N.T:
+        names = [mechanism.coordinates[j] for j in np.flatnonzero(column)]
+        rows.append([place[name] for name in names if name in jumping and name in place])
+    return rows
+
+
+def jumping_coordinates(mechanism: Mechanism) -> set[str]:
+    """Coordinates whose friction jumps with the sign of their velocity."""
+    jumping = {
+        coordinate
+        for owner, symbols in mechanism.drive.items()
+        if set(symbols) & set(JUMPING)
+        for coordinate in _driven(mechanism, owner)
+    }
+    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
+    return jumping
+
+
+def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:
+    if owner in mechanism.coordinates:
+        return (owner,)
+    return tuple(next(actuator.on for actuator in mechanism.actuators if actuator.name == owner))

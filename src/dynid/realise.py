@@ -1,0 +1,205 @@
+"""From base parameters to real bodies: the robot's priors, ties and known values join the data.
+
+chi = T x + c, with each body's pseudo-inertia positive semidefinite (see `estimator.consistent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.system import BaseSystem
+from dynid.base.ties import tying
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.physical import COSTLY, NO_SET_REMEDY, consistent_solution, data_term
+from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
+from dynid.estimator.semidefinite import SOLVED
+from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.experiment.experiment import Experiment
+from dynid.info import known_columns, structural_base, tie_groups
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.problem import Problem
+from dynid.statistics.physical import physical_test, rotor_test
+from dynid.statistics.standard import StandardSet, standard_set
+
+_PER_MASS = "internal"
+_LENGTH = 0.3  # [m], turns inertias into masses where no prior tells one; only a scale
+
+
+@dataclass(frozen=True, eq=False)
+class Realised:
+    """What physical consistency makes of a linear solution.
+
+    Attributes:
+        solution: The linear one, or the consistent one where the estimator asks for it.
+        standard: The full consistent set, where it was asked for.
+        chi: Standard parameters of the consistent estimator; None for others.
+    """
+
+    solution: Solution
+    standard: StandardSet | None
+    chi: Float[Array, "p"] | None
+    notices: tuple[Notice, ...]
+
+    @property
+    def entries(self) -> tuple[Mapping[str, Any], ...]:
+        """The table of the standard set; empty where there is none."""
+        return () if self.standard is None else self.standard.entries
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """How the set was found, in words."""
+        return {} if self.standard is None else self.standard.choices
+
+    @property
+    def failure(self) -> str:
+        """Why a set that was asked for does not exist; empty if it does, or nobody asked."""
+        if self.standard is None or self.standard.found.status == SOLVED:
+            return ""
+        return f"no consistent set of bodies: {self.standard.found.reason}"
+
+
+def realise(
+    problem: Problem,
+    experiment: Experiment,
+    data: BaseSystem,
+    linear: Solution,
+    constraint: Consistency | None,
+    carried: Float[Array, "v r"] | None = None,
+) -> Realised:
+    """Real bodies behind a linear solution, as the experiment asks, and the tests every result gets.
+
+    Args:
+        linear: Solution over the base parameters.
+        constraint: Of the estimator; None for linear ones, which `experiment.standard` may follow.
+        carried: A root of the covariance that known values add to the rows', shape (v, r), SI.
+    """
+    asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
+    options = constraint or asked
+    if problem.model.name == _PER_MASS:
+        _refuse_per_mass(options, experiment)
+        return Realised(linear, None, None, ())
+    system = linear.equations or data.system
+    term = data_term(system, linear, data.G)
+    term = term if carried is None else term.less_sure(carried)
+    space = standard_space(problem, experiment, term, options or Consistency())
+    if options is None:
+        told = physical_test(space, term) if linear.status == CONVERGED else ()
+        return Realised(linear, None, None, (*told, *rotor_test(data.system, linear)))
+    found = nearest_consistent(space, term, options)
+    # What is known by full name comes from a result without load, which has told it.
+    standard = standard_set(space, found, options, problem.mechanism.known if experiment.unloaded else ())
+    if constraint is None:
+        told = (*physical_test(space, term), *rotor_test(data.system, linear))
+        return Realised(linear, standard, None, (*told, *standard.notices, *_failed(standard)))
+    solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
+    if carried is not None:
+        # Rows that known values make doubtful may well be met less: that accuses nothing.
+        told = tuple(notice for notice in solution.notices if notice.code != COSTLY)
+        solution = replace(solution, notices=told)
+    chi = found.chi if found.status == SOLVED else None
+    return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
+
+
+def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
+    if options is not None:
+        raise InputError(
+            f"model '{_PER_MASS}' gives parameters per unit mass, which are no bodies",
+            file=experiment.file,
+            remedy="leave out `standard:`, and use another estimator",
+        )
+
+
+def standard_space(
+    problem: Problem, experiment: Experiment, term: DataTerm, options: Consistency
+) -> StandardSpace:
+    """Ties, known values and bodies of a job's standard parameters."""
+    ties = experiment.ties
+    before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
+    known = known_columns(problem.mechanism, problem.parameters)
+    tied = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
+    told = _told_masses(problem, term)
+    # In a table every body is weighed on its own; elsewhere a mass stands for those grouped into it.
+    weighed = told if problem.model.tabular else {}
+    bodies = rigid_bodies(
+        problem.mechanism, problem.parameters, options.mass, _mass_scale(problem, term), weighed
+    )
+    # What is known by full name comes from a result: sums of bodies stand there, and no body must be one.
+    given = {i for i, parameter in enumerate(problem.parameters) if parameter.name in problem.mechanism.known}
+    bodies = tuple(body for body in bodies if not {i for i in body.columns if i >= 0} <= given)
+    if problem.mechanism.force_sensor is not None or experiment.unloaded is not None:
+        bodies = tuple(_generic(body, told) if body.prior is None else body for body in bodies)
+    E = _regrouped(problem, before, after)
+    return StandardSpace(problem.parameters, tied.T, tied.c, bodies, E)
+
+
+def _told_masses(problem: Problem, term: DataTerm) -> dict[str, float]:
+    """Body or payload -> its mass [kg] by the linear estimate, where that tells one."""
+    first = (problem.parameters[int(np.argmax(row != 0))] for row in term.G)
+    return {
+        one.owner: mass
+        for one, value in zip(first, term.chi.tolist(), strict=True)
+        if one.symbol == "M" and (mass := abs(value)) > 0.0
+    }
+
+
+def _generic(body: RigidBody, told: Mapping[str, float]) -> RigidBody:
+    """A load without prior where the data are silent: a ball of the mass that they tell."""
+    sized = replace(body, mass=told.get(body.name, body.mass))
+    return replace(sized, prior=sized.ball)
+
+
+def check_reduction(experiment: Experiment, constraint: Consistency | None) -> None:
+    """Refuse base parameters set to zero where bodies must be real."""
+    if constraint is not None and (experiment.keep is not None or experiment.essential is not None):
+        raise InputError(
+            "'essential' and 'keep' set base parameters to zero, which real bodies do not have",
+            file=experiment.file,
+            remedy="leave them out, or use another estimator and ask for `standard: true`",
+        )
+
+
+def _mass_scale(problem: Problem, term: DataTerm) -> float:
+    """A mass [kg] of the size that the estimates speak of: a scale, no statement."""
+    inertial = np.array([p.symbol in SYMBOLS and p.kind == "inertial" for p in problem.parameters])
+    power = {"kg m^2": 2, "kg m": 1, "kg": 0}
+    lengths = np.array([_LENGTH ** power.get(p.unit, 0) for p in problem.parameters])
+    kept = np.argmax(term.G != 0, axis=1)
+    sizes = np.abs(term.chi[inertial[kept]]) / lengths[kept][inertial[kept]]
+    return float(np.median(sizes)) if np.any(sizes > 0) else 1.0
+
+
+def _regrouped(problem: Problem, before: tuple[str, ...], after: tuple[str, ...]) -> Float[Array, "e p"]:
+    """Rows E with E chi = 0: base parameters that are equal after regrouping."""
+    if not after:
+        return np.zeros((0, len(problem.parameters)))
+    base = structural_base(
+        problem.mechanism,
+        problem.model,
+        problem.parameters,
+        problem.directions,
+        ties=before,
+        loads=problem.loads,
+    )
+    place = {i: k for k, i in enumerate(base.indices)}
+    rows = []
+    for group in tie_groups(problem.mechanism, problem.parameters, after):
+        members = [place[i] for i in group if i in place]
+        rows += [base.G[k] - base.G[members[0]] for k in members[1:]]
+    return np.array(rows).reshape(len(rows), len(problem.parameters))
+
+
+def _failed(standard: StandardSet) -> tuple[Notice, ...]:
+    if standard.found.status == SOLVED:
+        return ()
+    text = f"no standard set, {standard.found.status}: {standard.found.reason}"
+    return (Notice("not-consistent", text, NO_SET_REMEDY),)

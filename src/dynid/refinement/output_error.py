@@ -1,0 +1,303 @@
+"""Output error: parameters whose simulated motion meets the measured one.
+
+Short windows of a log are simulated from their own starting states under the measured efforts. The
+starting states are unknowns of each window, eliminated by QR; the parameters are refined by
+Levenberg-Marquardt steps with derivatives of the simulation itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+from dynid.dynamics.forward import ForwardDynamics
+from dynid.dynamics.freedoms import Freedoms
+from dynid.dynamics.integrate import Runs, integrate
+from dynid.kinematics.closure import moved
+from dynid.kinematics.sensors import Sensors
+from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.factor import triangle
+
+_STEPS = 15
+_TRIALS = 6
+_DAMPING = 1e-3
+_STILL = 1e-4  # relative gain of a step below which the minimum is reached
+
+
+@runtime_checkable
+class Stretches(Protocol):
+    """Windows side by side: starting poses, and some of them."""
+
+    @property
+    def q(self) -> Float[Array, "n q"]:
+        """Starting poses."""
+
+    def some(self, rows: Int[Array, "m"] | slice) -> Any:
+        """Some of the windows."""
+
+
+Stretch = TypeVar("Stretch", bound=Stretches)
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Stretches of logs with the same payloads, each with the same number of steps.
+
+    Attributes:
+        q, dq: Starting states, all tree coordinates, shapes (n, n_q) and (n, v).
+        tau: Efforts at every half step, shape (2 k + 1, n, a).
+        measured: Positions of the measured coordinates after each step, shape (k + 1, n, w).
+        step: In [s].
+        mounted: Payloads on the robot.
+    """
+
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    tau: Float[Array, "h n a"]
+    measured: Float[Array, "k n w"]
+    step: float
+    mounted: tuple[str, ...] = ()
+
+    def some(self, rows: Int[Array, "m"] | slice) -> Windows:
+        """Some of the windows."""
+        return replace(
+            self, q=self.q[rows], dq=self.dq[rows], tau=self.tau[:, rows], measured=self.measured[:, rows]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OutputError:
+    """The simulation of a mechanism as a function of its base parameters.
+
+    Attributes:
+        S, c: Standard parameters are S chi + c.
+        sigma: Deviation of each measured coordinate, shape (m,), in [rad] or [m].
+        linear: The linear estimate, shape (b,), SI.
+        hold: One over the distance at which parameters are held to it, shape (b,): what windows hardly
+            feel must not wander.
+    """
+
+    mechanism: Mechanism
+    freedoms: Freedoms
+    sensors: Sensors
+    S: Float[Array, "p b"]
+    c: Float[Array, "p"]
+    sigma: Float[Array, "m"]
+    linear: Float[Array, "b"]
+    hold: Float[Array, "b"]
+
+    def residual(self, chi: Float[Array, "b"], windows: Windows) -> Float[Array, "n r"]:
+        """Measured less simulated positions in deviations, shape (n, (k + 1) m)."""
+        return missed(self._run(chi, windows, None).q, windows.measured, self.sensors, self.sigma)
+
+    def slopes(
+        self, chi: Float[Array, "b"], windows: Windows
+    ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
+        """The residual, and derivatives of the simulation by starting states and by parameters."""
+        runs = self._run(chi, windows, self.S)
+        if runs.by_start is None or runs.by_parameter is None:
+            raise TypeError("runs without derivatives")
+        N = self.freedoms.tangent(runs.q.reshape(-1, runs.q.shape[2]))
+        N = seen_rows(N, self.sensors, self.sigma, runs.q.shape[1])
+        by_start, by_parameter = (by_window(N @ one) for one in (runs.by_start, runs.by_parameter))
+        return missed(runs.q, windows.measured, self.sensors, self.sigma), by_start, by_parameter
+
+    def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
+        """Starting states changed by independent positions and velocities."""
+        d = self.freedoms.dof
+        N = self.freedoms.tangent(windows.q)
+        q = moved(self.mechanism, windows.q, np.einsum("nvd,nd->nv", N, change[:, :d]))
+        q = self.freedoms.projected(q, windows.dq)[0]
+        dy = windows.dq[:, self.freedoms.independent] + change[:, d:]
+        return replace(windows, q=q, dq=self.freedoms.lifted(q, dy))
+
+    def _run(self, chi: Float[Array, "b"], windows: Windows, directions: Array | None) -> Runs:
+        dynamics = ForwardDynamics(self.mechanism, self.S @ chi + self.c, windows.mounted, self.freedoms)
+        half = 0.5 * windows.step
+
+        def efforts(t: float, *_: Array) -> Float[Array, "n a"]:
+            return np.asarray(windows.tau[round(t / half)])
+
+        steps = len(windows.measured) - 1
+        return integrate(dynamics, windows.q, windows.dq, efforts, windows.step, steps, directions)
+
+
+def seen_rows(
+    directions: Float[Array, "m v d"], sensors: Sensors, sigma: Float[Array, "w"], n: int
+) -> Float[Array, "k n w d"]:
+    """Rows of the measured coordinates in deviations, of all steps of n windows side by side."""
+    rows = directions[:, sensors.velocity]
+    return np.asarray(rows.reshape(-1, n, *rows.shape[1:]) / sigma[:, None])
+
+
+def by_window(slopes: Float[Array, "k n w s"]) -> Float[Array, "n r s"]:
+    """Derivatives of each window in the order of its residual."""
+    return np.moveaxis(slopes, 1, 0).reshape(slopes.shape[1], -1, slopes.shape[3])
+
+
+def missed(
+    poses: Float[Array, "k n q"], measured: Float[Array, "k n w"], sensors: Sensors, sigma: Float[Array, "m"]
+) -> Float[Array, "n r"]:
+    """Measured less simulated positions in deviations, shape (n, k m)."""
+    k, n, n_q = poses.shape
+    flat = sensors.miss(poses.reshape(-1, n_q), measured.reshape(k * n, -1))
+    return np.moveaxis((flat / sigma).reshape(k, n, -1), 1, 0).reshape(n, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where the refinement ended.
+
+    Attributes:
+        chi: Base parameters, shape (b,), SI.
+        costs: Sum of squares at the start and after each step that was taken.
+        rows: Per window, the derivative by parameters and the residual, starting states eliminated.
+    """
+
+    chi: Float[Array, "b"]
+    costs: tuple[float, ...]
+    rows: Float[Array, "n r b1"]
+
+
+@runtime_checkable
+class Simulated(Protocol[Stretch]):
+    """A simulation to be fitted: windows of one kind, with unknowns of their own."""
+
+    @property
+    def linear(self) -> Float[Array, "b"]:
+        """The linear estimate, shape (b,), SI."""
+
+    @property
+    def hold(self) -> Float[Array, "b"]:
+        """One over the distance at which parameters are held to it, shape (b,)."""
+
+    def residual(self, chi: Float[Array, "b"], windows: Stretch) -> Float[Array, "n r"]:
+        """Measured less simulated, in deviations."""
+
+    def slopes(
+        self, chi: Float[Array, "b"], windows: Stretch
+    ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
+        """The residual, and derivatives of the simulation by each window's own unknowns and by parameters."""
+
+    def moved(self, windows: Stretch, change: Float[Array, "n s"]) -> Stretch:
+        """Windows whose own unknowns are changed."""
+
+
+def started(
+    problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int = 2
+) -> Stretch:
+    """The windows with the starting states that fit best for given parameters."""
+    for _ in range(passes):
+        found = _eliminated(*problem.slopes(chi, windows))
+        windows = problem.moved(windows, found.start(np.zeros(len(chi))))
+    return windows
+
+
+def settled(
+    problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int
+) -> tuple[Float[Array, "b"], Stretch]:
+    """Gauss-Newton without a safety net, for few unknowns that the windows tell well; the best met."""
+    best, least = (chi, windows), np.inf
+    for _ in range(passes):
+        found = _eliminated(*problem.slopes(chi, windows))
+        cost = float(np.sum(found.given[:, :, -1] ** 2))
+        if cost < least:
+            best, least = (chi, windows), cost
+        rows = found.rows.reshape(-1, found.rows.shape[2])
+        change = np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0])
+        chi, windows = chi + change, problem.moved(windows, found.start(change))
+    last = float(np.sum(problem.residual(chi, windows) ** 2))
+    return (chi, windows) if last < least else best
+
+
+def minimise(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> Minimum:
+    """Levenberg-Marquardt from a linear estimate; a step that does not gain is not taken."""
+    damping, costs = _DAMPING, [_cost(problem, chi, groups)]
+    rows = np.zeros((0, 0, len(chi) + 1))
+    for _ in range(_STEPS):
+        found = [_eliminated(*problem.slopes(chi, one)) for one in groups]
+        rows = np.concatenate([one.rows for one in found])
+        held = np.column_stack([np.diag(problem.hold), problem.hold * (problem.linear - chi)])
+        factor = triangle(np.concatenate([rows.reshape(-1, rows.shape[2]), held]))
+        for _ in range(_TRIALS):
+            change = _damped_step(factor, damping)
+            tried = [problem.moved(w, one.start(change)) for w, one in zip(groups, found, strict=True)]
+            cost = _cost(problem, chi + change, tried)
+            if cost < costs[-1]:
+                break
+            damping *= 10.0
+        else:
+            break
+        chi, groups, damping = chi + change, tried, max(0.1 * damping, 1e-9)
+        costs.append(cost)
+        if costs[-2] - cost < _STILL * cost:
+            break
+    return Minimum(chi, tuple(costs), rows)
+
+
+def _cost(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> float:
+    """Sum of squares; a simulation that runs away costs more than any that does not."""
+    with np.errstate(all="ignore"):
+        total = float(np.sum((problem.hold * (chi - problem.linear)) ** 2))
+        total += sum(float(np.sum(problem.residual(chi, one) ** 2)) for one in groups)
+    return total if np.isfinite(total) else np.inf
+
+
+def _damped_step(factor: Float[Array, "k b1"], damping: float) -> Float[Array, "b"]:
+    """Least squares with damping in proportion to the columns."""
+    J = factor[:, :-1]
+    scale = np.linalg.norm(J, axis=0)
+    damped = np.vstack([J, damping * np.diag(np.where(scale > 0, scale, 1.0))])
+    side = np.concatenate([factor[:, -1], np.zeros(J.shape[1])])
+    return np.asarray(np.linalg.lstsq(damped, side, rcond=None)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Eliminated:
+    """Rows [J r] of the parameters alone, and what is needed for the starting states."""
+
+    rows: Float[Array, "n r b1"]
+    Q: Float[Array, "n r s"]
+    R: Float[Array, "n s s"]
+    given: Float[Array, "n r b1"]
+
+    def start(self, change: Float[Array, "b"]) -> Float[Array, "n s"]:
+        """The change of the starting states that belongs to a change of the parameters."""
+        left = self.given[:, :, -1] - self.given[:, :, :-1] @ change
+        return np.asarray(np.linalg.solve(self.R, np.einsum("nrs,nr->ns", self.Q, left)[:, :, None])[:, :, 0])
+
+
+def _eliminated(
+    r: Float[Array, "n r"], by_start: Float[Array, "n r s"], by_parameter: Float[Array, "n r b"]
+) -> _Eliminated:
+    Q, R = np.linalg.qr(by_start)
+    rows = np.concatenate([by_parameter, r[:, :, None]], axis=2)
+    return _Eliminated(rows - Q @ (np.swapaxes(Q, 1, 2) @ rows), Q, R, rows)
+
+
+def window_covariance(
+    problem: Simulated[Stretch], minimum: Minimum, linear: Float[Array, "b b"]
+) -> Float[Array, "b b"]:
+    """Jackknife-type sandwich (CR3) with a window as cluster: errors within a window are not independent.
+
+    With H the part of a window's fit that is its own doing, its residual counts as (I - H)^-1 r. What
+    the windows do not feel keeps the covariance of the linear estimate to which it is held.
+    """
+    J, b = minimum.rows[:, :, :-1], minimum.rows.shape[2] - 1
+    R = triangle(np.concatenate([J.reshape(-1, b), np.diag(problem.hold)]))
+    inverse = np.linalg.pinv(R)
+    bread = inverse @ inverse.T
+    scores = []
+    for window in minimum.rows:
+        small = triangle(window)  # the same inner products in no more rows than columns
+        own, left = small[:, :-1], small[:, -1]
+        hat = own @ bread @ own.T
+        scores.append(own.T @ np.linalg.solve(np.eye(len(hat)) - (1.0 - 1e-9) * hat, left))
+    meat = np.stack(scores)
+    kept = bread @ np.diag(problem.hold**2)
+    return np.asarray(bread @ (meat.T @ meat) @ bread + kept @ linear @ kept.T)

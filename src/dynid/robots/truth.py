@@ -1,0 +1,158 @@
+"""True parameters of a simulated robot: its priors, its built-in experiment, a file, or values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynid.common.entry import root_entry
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
+from dynid.common.strict_json import read_json
+from dynid.common.strict_yaml import read_yaml
+from dynid.linear import prior_values
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.robot_file.scope import Scope
+
+if TYPE_CHECKING:
+    from dynid.simulation.free_demo import FreeDemo
+
+SCHEMA = "dynid.truth/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Where true parameters come from.
+
+    Attributes:
+        source: `demo` (of a built-in robot), `prior` (of the description), or a file: `dynid.truth/1` as
+            JSON, or YAML with names and values; None: demo if there is one, else prior.
+        values: Standard name or glob -> value that wins over the source, SI.
+    """
+
+    source: str | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], tuple[Notice, ...]]:
+    """Every standard parameter by name, SI.
+
+    A body without inertia is refused; of drive terms that nobody gave it is told that they are zero.
+    """
+    found = {**_source(mechanism, truth), **_known(mechanism)}
+    names = [parameter.name for parameter in parameter_table(mechanism)]
+    for pattern, value in truth.values.items():
+        own = [name for name in names if fnmatchcase(name, pattern)]
+        if not own:
+            raise InputError(
+                f"truth: robot '{mechanism.name}' has no parameter '{pattern}'" + nearest(pattern, names),
+                remedy="see `dynid info` for the names",
+            )
+        found |= dict.fromkeys(own, value)
+    missing = [name for name in names if name not in found]
+    inertial = [name for name in missing if name.partition("_")[0] in SYMBOLS]
+    if inertial:
+        raise InputError(
+            f"robot '{mechanism.name}' has no true value of {len(inertial)} inertial parameters:"
+            f" {', '.join(inertial[:6])}{' ...' if len(inertial) > 6 else ''}",
+            file=mechanism.file,
+            remedy="give `prior:` of the bodies, or a file of true values (--truth, `truth:`)",
+        )
+    values = {name: float(found.get(name, 0.0)) for name in names}
+    if not missing:
+        return values, ()
+    text = f"nothing is known of {', '.join(missing[:6])}{' ...' if len(missing) > 6 else ''}: taken as zero"
+    remedy = "give values under `parameters:` of the simulation file"
+    return values, (Notice("no-drive-values", text, remedy),)
+
+
+def believed_values(
+    mechanism: Mechanism, values: Mapping[str, float], beliefs: str
+) -> tuple[dict[str, float], tuple[Notice, ...]]:
+    """What a controller takes for true: the priors, zero where there is none; or the truth itself."""
+    priors = {**prior_values(mechanism), **_known(mechanism)} if beliefs == "prior" else {}
+    if not any(name.startswith("M_") for name in priors):
+        if beliefs == "prior":
+            text = "the description has no priors, so the controller knows the true parameters"
+            return dict(values), (Notice("no-priors", text, "give `prior:` of the bodies"),)
+        return dict(values), ()
+    return {name: priors.get(name, 0.0) for name in values}, ()
+
+
+def read_truth(path: Path) -> dict[str, float]:
+    """Values by name of a `dynid.truth/1` file, or of YAML with names and values."""
+    if path.suffix.lower() == ".json":
+        document = read_json(path, "check the path; give a file that simulate wrote")
+        if document.get("schema") != SCHEMA:
+            raise InputError(f"is no '{SCHEMA}' file", file=path, remedy="give one that simulate wrote")
+        return _numbers(document.get("parameters"), path)
+    scope = Scope()
+    return {name: scope.number(entry) for name, entry in root_entry(read_yaml(path)).mapping().items()}
+
+
+def _numbers(given: object, path: Path) -> dict[str, float]:
+    """Names with numbers; true and false are none."""
+    if not isinstance(given, dict):
+        raise InputError("'parameters' has no names with values", file=path, remedy='e.g. {"M_arm": 2.5}')
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{value!r:.60} is not a number", file=path, place=f"parameters.{name}")
+    return {name: float(value) for name, value in given.items()}
+
+
+def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
+    from dynid.robots.demo_file import demo_file, read_demo
+
+    source = truth.source
+    if source is None:
+        source = "demo" if has_demo(mechanism) else "prior"
+    if source == "prior":
+        return prior_values(mechanism)
+    if source == "demo":
+        # Of the robot as it is built in: an experiment may have given it other payloads or drive terms.
+        free = built_in_free(mechanism)
+        return dict((free or read_demo(demo_file(mechanism.name), load_robot(mechanism.name))).truth)
+    path = Path(source)
+    if path.name.endswith(".demo.yaml"):
+        return dict(read_demo(path, mechanism).truth)
+    values = read_truth(path)
+    names = [parameter.name for parameter in parameter_table(mechanism)]
+    for name in values:
+        if name not in names:
+            raise InputError(
+                f"robot '{mechanism.name}' has no parameter '{name}'" + nearest(name, names), file=path
+            )
+    return values
+
+
+def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
+    """The experiment of a built-in robot that swings on locked cables; None for any other."""
+    from dynid.robots.demo_file import demo_file
+    from dynid.simulation.free_demo import read_free_demo
+
+    name = mechanism.name
+    return read_free_demo(demo_file(name), load_robot(name)) if has_demo(mechanism) else None
+
+
+def has_demo(mechanism: Mechanism) -> bool:
+    """Whether it is a built-in robot with an experiment of its own."""
+    from importlib.resources import files
+
+    folder = Path(str(files("dynid.robots")))
+    return (
+        mechanism.file is not None
+        and (folder / f"{mechanism.name}.demo.yaml").is_file()
+        and (Path(mechanism.file).resolve().parent == folder.resolve())
+    )
+
+
+def _known(mechanism: Mechanism) -> dict[str, float]:
+    """What the description takes as known is what it is."""
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    return {f"{symbol}_{one.name}": value for one in owners for symbol, value in one.known.items()}

@@ -1,1 +1,0 @@
-"""What sets the scale of efforts: drive gains, a known payload, a weighed robot."""

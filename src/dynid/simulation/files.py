@@ -1,0 +1,117 @@
+"""Files of a simulated recording: the log as a robot would leave it, and the truth beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.common.errors import InputError
+from dynid.report.json_file import json_text, plain
+from dynid.report.numbers import number
+from dynid.report.output import write_file
+from dynid.robots.truth import SCHEMA
+from dynid.simulation.plant.run import PlantRun
+from dynid.simulation.simulation import Simulated
+from dynid.simulation.write import write_columns
+
+ENDINGS = (".csv", ".parquet")
+
+
+def check_target(path: Path, inputs: Sequence[str | Path | None] = ()) -> Path:
+    """A file that can be written and is none of the `inputs`, before anything is simulated."""
+    if path.suffix not in ENDINGS:
+        raise InputError(
+            f"a log ends in {' or '.join(ENDINGS)}, not in '{path.suffix}'", file=path, remedy="rename --out"
+        )
+    if not path.resolve().parent.is_dir():
+        raise InputError("its folder does not exist", file=path, remedy="make the folder, or choose another")
+    if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
+        raise InputError("no permission to write in its folder", file=path, remedy="choose another --out")
+    if path.resolve() in [Path(one).resolve() for one in inputs if one]:
+        raise InputError("would overwrite what it is made from", file=path, remedy="choose another --out")
+    return path
+
+
+def write_simulated(simulated: Simulated, path: Path) -> tuple[Path, Path]:
+    """Write the log and `NAME.truth.json` beside it, each whole or not at all."""
+    columns = simulated.recording().columns()
+    return write_both(path, lambda part: write_columns(columns, part), truth_document(simulated, path.name))
+
+
+def write_both(path: Path, write: Callable[[Path], object], document: Mapping[str, Any]) -> tuple[Path, Path]:
+    """A log that `write` writes, and the truth beside it, each whole or not at all."""
+    truth = path.with_name(f"{path.stem}.truth.json")
+    part = path.with_name(f".{path.name}.new{path.suffix}")
+    try:
+        write(part)
+        part.replace(path)
+        write_file(truth, json_text(dict(document)))
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", file=path, remedy="choose another --out"
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path, truth
+
+
+def truth_document(simulated: Simulated, log: str) -> dict[str, Any]:
+    """The content of `NAME.truth.json` (`dynid.truth/1`): parameters by name, SI, and what was done."""
+    settings = simulated.settings
+    motors = [actuator.name for actuator in simulated.mechanism.actuators]
+    gains = np.broadcast_to(np.asarray(settings.sensing.gain, float), (len(motors),))
+    phases = [(0.0, settings.payloads), *settings.changes]
+    return {
+        "schema": SCHEMA,
+        "robot": simulated.mechanism.name,
+        "log": log,
+        "engine": settings.engine,
+        "seed": settings.seed,
+        "parameters": plain(dict(simulated.values)),
+        "payloads": [{"from": time, "payloads": list(names)} for time, names in phases],
+        "gains": dict(zip(motors, gains.tolist(), strict=True)),
+        "choices": described(simulated),
+    }
+
+
+def described(simulated: Simulated) -> dict[str, str]:
+    """What was simulated, in words."""
+    settings, course, run = simulated.settings, simulated.course, simulated.run
+    sizes = np.abs(course.tau).max(axis=0)
+    told = {
+        "engine": settings.engine,
+        "motion": settings.motion.file or f"random ({settings.motion.kind})",
+        "log": f"{len(course.t)} samples, {course.t[-1]:g} s at {settings.rate:g} Hz",
+        "largest efforts": ", ".join(number(float(size), 3) for size in sizes),
+    }
+    if settings.payloads or settings.changes:
+        phases = [(0.0, settings.payloads), *settings.changes]
+        told["payloads"] = ", ".join(f"{', '.join(names) or 'none'} from {at:g} s" for at, names in phases)
+    if run is not None:
+        told["steps"] = f"Runge-Kutta, {run.step:.3g} s"
+        told["controller"] = _controller(simulated, run)
+        told["tracking error"] = f"at most {_away(simulated):.2g} rad or m"
+        told["loops open"] = f"at most {run.gap.max(initial=0.0):.2g} m or rad"
+        if np.isfinite(run.energy_drift):
+            told["energy drift"] = f"{run.energy_drift:.2g} of the largest kinetic energy"
+        if run.width:
+            told["dry friction"] = f"turns within {max(run.width.values()):.2g} rad/s or m/s of rest"
+    return told
+
+
+def _controller(simulated: Simulated, run: PlantRun) -> str:
+    """Its kind, and what it sees."""
+    settings = simulated.settings.moving.controller
+    if run.sight is None:
+        return f"{settings.kind}, sees the true state"
+    rate, cutoff = 1.0 / run.sight.period, run.sight.cutoff
+    return f"{settings.kind}, reads its encoders at {rate:g} Hz, velocities below {cutoff:.3g} Hz"
+
+
+def _away(simulated: Simulated) -> float:
+    course = simulated.course
+    return 0.0 if course.q_ref is None else float(np.abs(course.q - course.q_ref).max())

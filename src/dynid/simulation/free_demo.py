@@ -1,0 +1,129 @@
+"""Built-in experiments of robots that swing on locked cables: random releases within their limits.
+
+truth:   as of any demo (see `demo_file`)
+free:    motions, validation (how many of each), rate [Hz], duration [s] of each,
+         position_sigma [m] and angle_sigma [rad] of the markers' noise, seed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynid.common.entry import root_entry
+from dynid.common.errors import NoResultError
+from dynid.common.strict_yaml import read_yaml
+from dynid.excitation.free_limits import free_limits
+from dynid.excitation.free_motion import simulate_free_motions
+from dynid.excitation.releases import Releases, Releasing
+from dynid.mechanism.cable import driven_cables
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.robot_file.scope import Scope
+from dynid.motion.log import Log
+from dynid.robots.demo_file import positive, truth_of
+
+_KEYS = ("motions", "validation", "rate", "duration", "position_sigma", "angle_sigma", "seed")
+_ROUNDS = 6  # of drawing smaller swings where the limits are not kept
+
+
+@dataclass(frozen=True)
+class FreeDemo:
+    """The built-in experiment of a robot on locked cables.
+
+    Attributes:
+        truth: Every standard parameter by name, SI.
+        motions, validation: Free motions to identify from, and to predict, each about a rest of its own.
+        rate: Samples a second, in [Hz].
+        duration: Of each motion, in [s].
+        position_sigma, angle_sigma: Deviations of the measured pose's noise, in [m] and [rad].
+        seed: Of releases and noise.
+    """
+
+    truth: Mapping[str, float]
+    motions: int
+    validation: int
+    rate: float
+    duration: float
+    position_sigma: float
+    angle_sigma: float
+    seed: int
+
+
+def read_free_demo(file: Path, mechanism: Mechanism) -> FreeDemo | None:
+    """The experiment of a robot on locked cables; None where the file is one of another kind."""
+    root = root_entry(read_yaml(file))
+    if "free" not in root.mapping():
+        return None
+    fields = root.fields(("truth", "free"), required=("truth", "free"))
+    scope = Scope()
+    free = fields["free"].fields(_KEYS, required=_KEYS)
+    return FreeDemo(
+        truth=truth_of(fields["truth"], scope, mechanism),
+        motions=free["motions"].count(),
+        validation=free["validation"].count(),
+        rate=positive(free["rate"], scope),
+        duration=positive(free["duration"], scope),
+        position_sigma=positive(free["position_sigma"], scope),
+        angle_sigma=positive(free["angle_sigma"], scope),
+        seed=free["seed"].count(0),
+    )
+
+
+def free_logs(mechanism: Mechanism, demo: FreeDemo, seed: int) -> tuple[Log, Log]:
+    """A log to identify from and one to predict: one segment a motion, noise on the measured pose."""
+    releases = random_releases(mechanism, demo, seed)
+    seeds = np.random.SeedSequence(seed).generate_state(3)
+    parts = {
+        f"{mechanism.name} swings": (np.arange(demo.motions), int(seeds[1])),
+        f"{mechanism.name} validation": (
+            np.arange(demo.motions, demo.motions + demo.validation),
+            int(seeds[2]),
+        ),
+    }
+    logs = [
+        simulate_free_motions(
+            mechanism,
+            demo.truth,
+            releases.lengths[index],
+            releases.starts[index],
+            rate=demo.rate,
+            duration=demo.duration,
+            position_sigma=demo.position_sigma,
+            angle_sigma=demo.angle_sigma,
+            seed=noise,
+            name=name,
+        )
+        for name, (index, noise) in parts.items()
+    ]
+    return logs[0], logs[1]
+
+
+def random_releases(
+    mechanism: Mechanism, demo: FreeDemo, seed: int, mounted: tuple[str, ...] = ()
+) -> Releases:
+    """As many releases as the experiment has motions, each within the limits of the robot.
+
+    Args:
+        mechanism: With its cables and limits.
+        demo: What is true, and how many motions of what length.
+        seed: Of the draws.
+        mounted: Payloads on the robot: tensions are those with them.
+    """
+    count = demo.motions + demo.validation
+    cables = tuple(cable.name for cable in driven_cables(mechanism))
+    limits = free_limits(mechanism, cables)
+    releasing = Releasing(mechanism, dict(demo.truth), limits, demo.duration, demo.rate, mounted)
+    rng = np.random.default_rng(int(np.random.SeedSequence(seed).generate_state(1)[0]))
+    rest = releasing.rests(rng, 2 * count)
+    releases = releasing.drawn(rng, rest[rng.permutation(len(rest))[: 2 * count]])
+    for _ in range(_ROUNDS):
+        use = releasing.over(releases, demo.duration)[1]
+        if np.count_nonzero(use <= 1.0) >= count:
+            return releases.picked(np.flatnonzero(use <= 1.0)[:count])
+        releases = releasing.smaller(releases, use)
+    raise NoResultError(
+        f"not {count} free motions keep the limits of robot '{mechanism.name}'; widen `limits:`"
+    )

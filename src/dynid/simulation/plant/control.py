@@ -1,0 +1,222 @@
+"""Controllers of the plant: motors follow a reference.
+
+    pd               tau = kp (y_d - y) + kd (dy_d - dy),              kp = omega^2 m,  kd = 2 zeta omega m
+    feedforward      the same, plus the efforts that the controller's model foresees along the reference
+    computed_torque  J^T tau = N^T ID(q, dq, ddq),
+                     C ddq = ddy_d + 2 zeta omega (dy_d - dy) + omega^2 (y_d - y)
+
+y = C q are the motors, m the inertia that each feels at the start. The model is what the controller believes,
+which need not be what the robot is. What it sees of the state: see `sight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.dynamics.freedoms import Freedoms
+from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.tension import driven_freedoms
+from dynid.mechanism.friction import JUMPING
+from dynid.mechanism.mechanism import Mechanism
+from dynid.simulation.plant.controller_sensors import Sight, driven_coordinates
+from dynid.simulation.plant.drives import Drives
+from dynid.simulation.plant.reference import Reference, position_map
+from dynid.simulation.plant.settings import ControllerSettings
+from dynid.simulation.plant.tables import BodyModel, body_model
+
+# From times (n,) to what is wanted of the motors, and what is added to their efforts, each (n, a).
+Wanted = Callable[[Float[Array, "n"]], tuple[Float[Array, "n a"], Float[Array, "n a"]]]
+
+
+class Controller:
+    """Efforts of the motors: wanted - kp y - kd dy, through the inverse dynamics of a model if it has one.
+
+    Args:
+        mechanism: The robot.
+        gains: kp and kd, each (a,): SI for efforts, per s^2 and per s for accelerations.
+        wanted: What the motors shall do at any time.
+        model: What it believes of the robot, if `wanted` are accelerations whose efforts the model gives.
+        sight: Encoders; None: it sees the state itself at any time.
+
+    Attributes:
+        wanted, extra: At the times loaded, each (n, a).
+        model, tables, memory: As `control_kernels` reads them.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        gains: tuple[Float[Array, "a"], Float[Array, "a"]],
+        wanted: Wanted,
+        model: BodyModel | None = None,
+        sight: Sight | None = None,
+    ) -> None:
+        self._wanted, self.sight = wanted, sight
+        self.model = None if model is None else model.tables
+        self.wanted = self.extra = np.zeros((0, len(mechanism.actuators)))
+        Q, names = position_map(mechanism), driven_coordinates(mechanism)
+        sensors = sensors_of(mechanism, names)
+        period, passed, delay = (
+            (1.0, 1.0, 0.0) if sight is None else (sight.period, sight.passed, sight.delay)
+        )
+        self._delay = delay
+        # Flagged as more than freedoms, whatever their number: the kernel then takes the nearest pose.
+        seen = (*sensors.tables(-1)[:5], np.ones(1, dtype=np.int64))
+        self.tables: tuple[Any, ...] = (
+            *(np.ascontiguousarray(x, dtype=float) for x in (*gains, Q, mechanism.actuator_map)),
+            sensors.position,
+            sensors.velocity,
+            np.zeros(len(names)) if sight is None else sight.resolution,
+            np.ascontiguousarray(Q[:, sensors.position]),
+            np.array([period, 0.0, passed]),
+            seen,
+        )
+        self.memory: tuple[Array, ...] | None = None
+
+    def begin(self, q: Float[Array, "1 q"], dq: Float[Array, "1 v"], step: float) -> None:
+        """Take up a robot that is at rest before the first of its steps [s], or go on with it."""
+        if self.memory is not None:
+            return
+        at_q, at_v, numbers = self.tables[4], self.tables[5], self.tables[8]
+        numbers[1] = self._delay / step
+        ring = np.repeat(q[:, at_q], int(np.ceil(numbers[1])) + 2, axis=0)
+        rates = np.repeat(step * dq[:, at_v], len(ring), axis=0)
+        behind = q[0, at_q] - dq[0, at_v] * numbers[0]
+        seen = np.stack([behind, dq[0, at_v]])
+        held = np.zeros((2, len(self.tables[0])))
+        self.memory = (ring, rates, seen, q.copy(), dq.copy(), held, np.array([0, -1], dtype=np.int64))
+
+    def load(self, times: Float[Array, "n"]) -> None:
+        """Make the part that depends on time alone for the stages at `times` [s]."""
+        self.wanted, self.extra = (np.ascontiguousarray(x) for x in self._wanted(times))
+
+    def efforts(
+        self, freedoms: Freedoms, stage: int, q: Float[Array, "q"], dq: Float[Array, "v"]
+    ) -> Float[Array, "a"]:
+        """Of the motors, shape (a,), in [N m] or [N]: of a state that is seen, or as they are held.
+
+        Args:
+            freedoms: Of the robot.
+            stage: Counts the times loaded.
+            q, dq: All tree coordinates as they are, shapes (n_q,) and (n_v,).
+        """
+        from dynid.simulation.plant.control_kernels import feedback_once
+
+        if self.sight is not None and self.memory is not None:
+            return np.array(self.memory[5][0])
+        own = (freedoms.closure.tables, freedoms.plan.tables, self.model, self.tables)
+        state = (np.ascontiguousarray(x, dtype=float)[None] for x in (q, dq))
+        return np.asarray(feedback_once(*own, self.wanted[stage], self.extra[stage], *state))
+
+    def tick(self, freedoms: Freedoms, stage: int, step: float) -> bool:
+        """Read the encoders if it is time to; arguments as for `efforts`, and the step [s]."""
+        from dynid.simulation.plant.control_kernels import tick_once
+
+        if self.sight is None or self.memory is None:
+            return False
+        done, last = self.memory[6].tolist()
+        if done % self.ticks(step) or done == last:
+            return bool(done == last)
+        own = (freedoms.closure.tables, freedoms.plan.tables, self.model, self.tables)
+        noise = self.noise[done // self.ticks(step)]
+        tick_once(*own, self.memory, self.wanted[stage], self.extra[stage], noise)
+        return True
+
+    def remember(self, q: Float[Array, "q"], dq: Float[Array, "v"], step: float) -> None:
+        """Note the state after a step [s]."""
+        from dynid.simulation.plant.control_kernels import remember_once
+
+        if self.sight is not None:
+            state = (np.ascontiguousarray(x, dtype=float)[None] for x in (q, dq))
+            remember_once(self.tables, self.memory, *state, step)
+
+    @property
+    def noise(self) -> Float[Array, "k e"]:
+        """Of the encoders at all ticks."""
+        return np.zeros((1, len(self.tables[4]))) if self.sight is None else self.sight.noise
+
+    def ticks(self, step: float) -> int:
+        """Steps [s] from tick to tick; 0 for a controller that sees the state at any time."""
+        return 0 if self.sight is None else max(1, round(self.sight.period / step))
+
+
+def followed(
+    mechanism: Mechanism,
+    reference: Reference,
+    settings: ControllerSettings,
+    inertia: Float[Array, "a"],
+    believed: Mapping[str, float],
+    payloads: tuple[str, ...],
+    width: Float[Array, "o"],
+    sight: Sight | None = None,
+) -> Controller:
+    """A controller that believes in these parameters.
+
+    Args:
+        mechanism: The robot.
+        reference: What the motors shall do.
+        settings: Kind and gains.
+        inertia: That each motor feels, shape (a,), in [kg m^2] or [kg].
+        believed: Standard parameters by name that the controller takes for true, SI.
+        payloads: Mounted as it believes.
+        width: Speed scales of dry friction in the plant, owners of drive terms first.
+        sight: Its encoders; None: it sees the state itself.
+    """
+    inverts = settings.kind == "computed_torque"
+    if inverts and sight is not None:
+        _check_driven(mechanism)
+    omega = settings.omega
+    scale = np.ones(len(inertia)) if inverts else inertia
+    gains = omega**2 * scale, 2.0 * settings.damping * omega * scale
+    friction = Drives(mechanism, believed)
+    friction.width = width[: len(friction.owners)]
+    model = None
+    if inverts:
+        smooth = {name: 0.0 if name.partition("_")[0] in JUMPING else x for name, x in believed.items()}
+        model = body_model(mechanism, smooth, payloads, Drives(mechanism, smooth))
+    wanted = _following(mechanism, reference, settings, gains, friction)
+    return Controller(mechanism, gains, wanted, model, sight)
+
+
+def _following(
+    mechanism: Mechanism,
+    reference: Reference,
+    settings: ControllerSettings,
+    gains: tuple[Float[Array, "a"], Float[Array, "a"]],
+    friction: Drives,
+) -> Wanted:
+    """What a controller makes of its reference; dry friction is foreseen where a motor itself owns it."""
+    owned = np.argwhere((mechanism.actuator_map[:, None] == friction.D[None]).all(axis=2)).tolist()
+
+    def wanted(times: Float[Array, "n"]) -> tuple[Float[Array, "n a"], Float[Array, "n a"]]:
+        goal = reference.at(times)
+        asked, extra = gains[0] * goal.y + gains[1] * goal.dy, np.zeros_like(goal.y)
+        rubbing = np.zeros_like(goal.y)
+        for motor, owner in owned:
+            size = friction.dry[owner] + friction.share[owner] * np.abs(goal.foreseen[:, motor])
+            rubbing[:, motor] += size * np.tanh(goal.dy[:, motor] / friction.width[owner])
+        if settings.kind == "feedforward":
+            asked += goal.foreseen + goal.strain + rubbing
+        elif settings.kind == "computed_torque":
+            asked += goal.ddy
+            extra = goal.strain + rubbing
+        return asked, extra
+
+    return wanted
+
+
+def _check_driven(mechanism: Mechanism) -> None:
+    freedoms, driven = driven_freedoms(mechanism)
+    if driven < freedoms:
+        raise InputError(
+            f"computed torque needs the whole state, but the encoders of robot '{mechanism.name}' tell"
+            f" {driven} of {freedoms} freedoms",
+            file=mechanism.file,
+            remedy="use `kind: feedforward`, or `feedback: truth`",
+        )

@@ -1,0 +1,86 @@
+"""Friction of a plant at one state: drive terms, further laws, and friction that grows with the load.
+
+Tables (see `Drives.tables`): D (o, v); width (o,); per owner of drive terms viscous, uneven, dry, root,
+Stribeck part, its speed, constant, share of the load; laws and bristles of the others. Loads are E tau_l,
+rows E (m, a); None where no friction grows with the load.
+
+Load friction is implicit. With u = N^T w what the motion asks of the freedoms, and K = (J^T)^+:
+
+    u = N^T side - sum_o (D_o N)^T f_o,     f_o = Fl_o step_o |E_o (K u + (1 - K J^T) tau)|
+
+`side` holds all other efforts. For |Fl| < 1 the right side brings two different u closer together, so that
+repeating it finds the one solution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynid.common.compiled import inner, kernel
+from dynid.excitation.friction_kernels import bent, rubbed
+
+_PATIENCE = 400
+_STANDS = 1e-14
+
+
+@kernel
+def resisting(drives, s, z, out):
+    """Efforts against the motion at the owners' velocities s (o,), load friction apart."""
+    width, terms, laws, bristles = drives[1], drives[2], drives[3], drives[4]
+    m = terms.shape[0]
+    for o in range(s.size):
+        step = np.tanh(s[o] / width[o])
+        if o >= m:
+            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], step, z[o - m])
+            continue
+        own, size = terms[o], abs(s[o])
+        dry = own[2]
+        if own[3] != 0.0:
+            dry += own[3] * np.sqrt(size)
+        if own[4] != 0.0:
+            dry += own[4] * np.exp(-((s[o] / own[5]) ** 2))
+        out[o] = own[6] + own[0] * s[o] + own[1] * size + dry * step
+
+
+@inner
+def bending(drives, z, s, h, out):
+    """Bends of the bristles a time h later at the owners' velocities s."""
+    m = drives[2].shape[0]
+    for e in range(z.size):
+        out[e] = bent(drives[3][e], drives[4][e], z[e], s[m + e], h)
+
+
+@kernel
+def load_friction(drives, E, C, N, tau, side, s, out):
+    """Add load friction to the owners' efforts `out` (o,), and take it off the efforts `side` (v,).
+
+    N: tangent directions (v, d). tau: of the motors (a,). Hands back whether the iteration came to rest.
+    """
+    if E is None:
+        return True
+    D, width, terms = drives[0], drives[1], drives[2]
+    loaded = np.flatnonzero(terms[:, 7])
+    J = C @ N
+    K = np.linalg.pinv(np.ascontiguousarray(J.T))
+    strain = tau - K @ (J.T @ tau)
+    along, gain = D @ N, np.empty(loaded.size)
+    for i in range(loaded.size):
+        gain[i] = terms[loaded[i], 7] * np.tanh(s[loaded[i]] / width[loaded[i]])
+    free = N.T @ side
+    f, u = np.zeros(loaded.size), free.copy()
+    for _ in range(_PATIENCE):
+        load = K @ u + strain
+        change = largest = 0.0
+        u[:] = free
+        for i in range(loaded.size):
+            o = loaded[i]
+            value = gain[i] * abs(np.dot(E[o], load))
+            change, largest = max(change, abs(value - f[i])), max(largest, abs(value))
+            f[i] = value
+            u -= along[o] * value
+        if change <= _STANDS * largest:
+            break
+    for i in range(loaded.size):
+        out[loaded[i]] += f[i]
+        side -= D[loaded[i]] * f[i]
+    return change <= 1e-9 * largest

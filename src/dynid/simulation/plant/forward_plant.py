@@ -1,0 +1,195 @@
+"""dynid's own plant: constrained forward dynamics of any mechanism, integrated by Runge-Kutta.
+
+    N^T ID(q, dq, ddq; chi) = N^T (C^T tau - D^T resist),        A(q) dq = 0
+
+Motors push along C, friction along D; both are evaluated at every stage, unless a controller holds its
+efforts from tick to tick. After every step the state is put back onto the loops. Work is integrated by the
+same stages, so that what energy comes neither from motors nor from friction is an error, and is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.dynamics.compiled_forward import SINGULAR
+from dynid.dynamics.forward import ForwardDynamics
+from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, freedoms_of
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.regressor.regressor import energy_row
+from dynid.simulation.plant.control import Controller, followed
+from dynid.simulation.plant.controller_sensors import Sight
+from dynid.simulation.plant.drives import Drives
+from dynid.simulation.plant.reference import Reference
+from dynid.simulation.plant.settings import PlantSettings
+from dynid.simulation.plant.stability import unstable
+from dynid.simulation.plant.tables import body_model
+from dynid.simulation.prescribed import parameter_vector
+
+_INERTIAL = "Ia"
+_POOR = 100.0  # size of N from which on better coordinates are looked for
+
+
+class ForwardPlant:
+    """A robot at a state, with motors and friction.
+
+    Args:
+        mechanism: The robot.
+        truth: Standard parameters by name, SI.
+        q, dq: State at the start, feasible, shapes (n_q,) and (n_v,).
+        settings: Steps, controller, friction.
+        step: Of the integration, in [s].
+        mounted: Payloads on the robot.
+        freedoms: Of the mechanism, shared by plants that follow each other.
+        efforts: Largest of the motors, shape (a,), in [N m] or [N], where friction grows with the load.
+
+    Attributes:
+        q, dq: The state, shapes (1, n_q) and (1, n_v).
+        z: Bend of the bristles, shape (e,), in [rad] or [m].
+        work: Done on the robot so far, shape (1,), in [J].
+        freedoms: In use: others take their place where they fail.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        truth: Mapping[str, float],
+        q: Float[Array, "q"],
+        dq: Float[Array, "v"],
+        settings: PlantSettings,
+        step: float,
+        mounted: tuple[str, ...] = (),
+        freedoms: Freedoms | None = None,
+        efforts: Float[Array, "a"] | None = None,
+    ) -> None:
+        self.mechanism, self.step = mechanism, step
+        self.drives = Drives(mechanism, truth, settings.friction)
+        # Friction and offsets act as forces (rounded off where they jump); rotors stay among the masses.
+        rubbing = set(DRIVE_SYMBOLS) - {_INERTIAL}
+        rigid = {name: 0.0 if name.partition("_")[0] in rubbing else x for name, x in truth.items()}
+        self.freedoms = freedoms or freedoms_of(mechanism)
+        chi = parameter_vector(mechanism, rigid)
+        self.dynamics = ForwardDynamics(mechanism, chi, mounted, self.freedoms)
+        self._energy_chi = _body_values(mechanism, rigid, mounted)
+        self.model = body_model(mechanism, rigid, mounted, self.drives)
+        self.q, self.dq = np.array(q, float)[None], np.array(dq, float)[None]
+        self.z, self.work = self.drives.at_rest, np.zeros(1)
+        self._controller: Controller | None = None
+        self._mobility = self._mobile()
+        self.drives.set_width(self.felt(self.drives.D), step, efforts)
+
+    def follow(
+        self,
+        reference: Reference,
+        settings: PlantSettings,
+        believed: Mapping[str, float],
+        payloads: tuple[str, ...],
+        sight: Sight | None = None,
+    ) -> Controller:
+        """Let a controller with these beliefs follow a reference."""
+        felt, width = self.felt(self.mechanism.actuator_map), self.drives.width
+        robot = self.mechanism
+        return self.drive(
+            followed(robot, reference, settings.controller, felt, believed, payloads, width, sight)
+        )
+
+    def drive(self, controller: Controller) -> Controller:
+        """Let a controller drive the robot."""
+        self._controller = controller
+        return controller
+
+    def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
+        """Inertia that velocities `rows` dq feel at the start, the others being free, SI."""
+        mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
+        return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
+
+    def advance(self, t: float, steps: int, n_steps: int, row: int, out: tuple[Array, ...]) -> None:
+        """Some steps from the time t [s] on, and rows of `out` where samples are due, `row` the first.
+
+        Args:
+            n_steps: From sample to sample.
+            out: q, dq, ddq, tau and work of all samples, each (n, ...).
+        """
+        from dynid.simulation.plant.run_kernels import run_steps
+
+        control = self._controller or self._idle()
+        control.begin(self.q, self.dq, self.step)
+        control.load(t + 0.5 * self.step * np.arange(2 * steps + 1))
+        at, failed, most = 0, -1, _POOR
+        while True:
+            ticks, believed = control.ticks(self.step), control.model
+            room = max(len(bodies[0]) for bodies in (self.model.masses[0], (believed or [((),)])[0]))
+            counts = np.array([at, steps, n_steps, ticks, row, room], dtype=np.int64)
+            friction = (self.drives.tables, self.drives.loads)
+            series = (control.memory, control.wanted, control.extra, control.noise)
+            state = (self.q, self.dq, self.z, self.work)
+            at, condition = run_steps(
+                self._tables(),
+                self.model.terms,
+                *friction,
+                believed,
+                control.tables,
+                *series,
+                state,
+                counts,
+                self.step,
+                most,
+                out,
+            )
+            if condition == 0.0:
+                return
+            if condition > 0.0 and at != failed and isinstance(self.freedoms, ClosedFreedoms):
+                # Other coordinates serve where those chosen about the start pose begin to fail.
+                failed, self.freedoms = at, ClosedFreedoms(self.mechanism, self.q)
+            elif condition > 0.0 and most < SINGULAR:
+                most = SINGULAR  # there are none better
+            else:
+                raise unstable(t + at * self.step, "the equations of motion have no solution")
+
+    def _tables(self) -> tuple[Any, ...]:
+        closure, plan = self.freedoms.closure.tables, self.freedoms.plan.tables
+        return (closure, plan, *self.model.masses, np.ascontiguousarray(self.mechanism.actuator_map))
+
+    def _idle(self) -> Controller:
+        """Motors without efforts."""
+        none = np.zeros(len(self.mechanism.actuators))
+
+        def nothing(times: Float[Array, "n"]) -> tuple[Float[Array, "n a"], Float[Array, "n a"]]:
+            return np.zeros((len(times), len(none))), np.zeros((len(times), len(none)))
+
+        return self.drive(Controller(self.mechanism, (none, none), nothing))
+
+    def energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n 2"]:
+        """Potential and kinetic energy of states, shape (n, 2), in [J]."""
+        still = np.zeros_like(dq)
+        potential = energy_row(self.mechanism, q, still) @ self._energy_chi
+        Mv = self.dynamics.inverse(q, still, dq) - self.dynamics.inverse(q, still, still)
+        return np.column_stack([potential, 0.5 * np.sum(dq * Mv, axis=1)])
+
+    def _mobile(self) -> Float[Array, "v v"]:
+        """Accelerations per unit of force with the loops closed: the inverse inertia along them."""
+        N, mass = (x[0] for x in self.dynamics.inertia(self.q))
+        if not np.linalg.eigvalsh(mass).min() > 0.0:
+            raise InputError(
+                f"the true parameters of robot '{self.mechanism.name}' give an inertia that is not positive",
+                file=self.mechanism.file,
+                remedy="give masses and inertias that bodies can have, or rotor inertias",
+            )
+        return np.asarray(N @ np.linalg.solve(mass, N.T))
+
+
+def _body_values(
+    mechanism: Mechanism, truth: Mapping[str, float], mounted: tuple[str, ...]
+) -> Float[Array, "p"]:
+    """Ten parameters of every body and of every payload; of those not mounted zeros."""
+    owners = [*(joint.child for joint in mechanism.joints), *mechanism.payloads]
+    absent = set(mechanism.payloads) - set(mounted)
+    return np.array(
+        [0.0 if one in absent else truth.get(f"{symbol}_{one}", 0.0) for one in owners for symbol in SYMBOLS]
+    )

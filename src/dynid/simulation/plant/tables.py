@@ -1,0 +1,82 @@
+"""A robot with its parameters as the plant's kernels read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynid.common.arrays import Array
+from dynid.dynamics.compiled_forward import masses_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.simulation.plant.drives import Drives
+
+# Instructions of `term_kernels`, in the order of their codes.
+_CODES = ("number", "q", "dq", "ddq", "neg", "+", "-", "*", "/", "^")
+_FUNCTIONS = ("sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign")
+
+
+@dataclass(frozen=True, eq=False)
+class BodyModel:
+    """Bodies, rotors, declared columns and friction of a robot with given parameters.
+
+    Attributes:
+        masses: Bodies, gravity, inertia and rotors, see `Masses`.
+        terms: Declared columns, see `term_kernels`; None without any.
+        drives: Friction.
+    """
+
+    masses: tuple[Any, ...]
+    terms: tuple[Array, ...] | None
+    drives: Drives
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """As `control_kernels` reads a believed model."""
+        return (*self.masses, self.terms, self.drives.tables)
+
+
+def body_model(
+    mechanism: Mechanism, values: Mapping[str, float], mounted: tuple[str, ...], drives: Drives
+) -> BodyModel:
+    """The model of a robot.
+
+    Args:
+        mechanism: The robot.
+        values: Standard parameters by name, SI; those not named are zero.
+        mounted: Payloads on the robot.
+        drives: Its friction.
+    """
+    own = masses_of(mechanism, values, mounted)
+    masses = (own.bodies, own.gravity, own.inertia, own.rotors)
+    return BodyModel(masses, term_tables(mechanism, values), drives)
+
+
+def term_tables(mechanism: Mechanism, values: Mapping[str, float]) -> tuple[Array, ...] | None:
+    """Declared extra columns, see `term_kernels`; None without any."""
+    if not mechanism.terms:
+        return None
+    codes = {name: i for i, name in enumerate((*_CODES, *_FUNCTIONS))}
+    places = {"q": mechanism.positions, "dq": mechanism.coordinates, "ddq": mechanism.coordinates}
+    first, code, argument = [0], [], []
+    for term in mechanism.terms:
+        for kind, what in term.expression.program:
+            if kind == "signal":
+                code.append(codes[what[0]])
+                argument.append(float(places[what[0]].index(what[1])))
+            else:
+                code.append(codes["number" if kind == "number" else what])
+                argument.append(float(what) if kind == "number" else 0.0)
+        first.append(len(code))
+    reads = [any(kind == "dq" for kind, _ in term.expression.signals) for term in mechanism.terms]
+    rows = [mechanism.coordinates.index(term.joint) for term in mechanism.terms]
+    return (
+        np.array(first, dtype=np.int64),
+        np.array(code, dtype=np.int64),
+        np.array(argument, dtype=float),
+        np.array(rows, dtype=np.int64),
+        np.array([values.get(term.name, 0.0) for term in mechanism.terms], dtype=float),
+        np.array(reads, dtype=bool),
+    )

@@ -1,0 +1,305 @@
+"""Rehearse an experiment before anyone runs the robot: simulate it many times, identify each, compare.
+
+plan (trajectory, log, or random) -> one course per log -> N recordings -> N identifications -> what the
+statistics promise against what was found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.common.errors import DynidError, InputError
+from dynid.common.threads import single_threaded_blas
+from dynid.excitation.series import Trajectory
+from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.fitted import Fitted, fit_logs
+from dynid.mechanism.cable import swings_freely
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.logs import read_log
+from dynid.problem import Progress, as_asked
+from dynid.simulation.free_motion import FreeSimulated, simulate_free
+from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, log_motion
+from dynid.simulation.simulation import Simulated, Simulation, simulate
+from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
+from dynid.unknowns.gain_rows import GAIN
+
+RANDOM, EXCITE = "random", "excite"
+_STARTS, _HOPS = 2, 2  # of a motion that is planned on the way
+
+
+@dataclass(frozen=True, eq=False)
+class RehearsalPlan:
+    """What is rehearsed; small and plain, so that every process builds the same.
+
+    Attributes:
+        experiment: Robot, model, filter, estimator, and the logs it is going to have.
+        simulation: Engine, truth, sensors.
+        motion: Trajectory or log that all logs follow, `random`, or `excite`: the motion that tells most;
+            None: each log's own, random where its file does not exist.
+        seed: Of motions and noise.
+    """
+
+    experiment: Experiment
+    simulation: Simulation
+    motion: str | None = None
+    seed: int = 0
+
+
+class Rehearser:
+    """One course per log, and as many recordings and identifications of them as are asked for."""
+
+    def __init__(self, plan: RehearsalPlan) -> None:
+        self.plan = plan
+        robot = load_robot(plan.experiment.robot)
+        extra = {**robot.payloads, **plan.experiment.payloads}
+        self.true_robot = replace(robot, payloads=extra) if plan.experiment.payloads else robot
+        self.robot = as_asked(robot, plan.experiment)
+        self.words: dict[str, str] = {}
+        entries = plan.experiment.logs or (LogEntry(RANDOM),)
+        seeds = np.random.SeedSequence(plan.seed).spawn(len(entries) + 1)
+        self._noise = seeds[-1]
+        self.simulated = tuple(
+            self._simulated(k, _entry(entry), int(seeds[k].generate_state(1)[0]))
+            for k, entry in enumerate(entries)
+        )
+
+    def logs(self, number: int) -> list[Log]:
+        """The logs of the run of that number: the same in every process, and in whatever order."""
+        own = np.random.SeedSequence(self._noise.entropy, spawn_key=(*self._noise.spawn_key, number))
+        pairs = zip(self.simulated, own.spawn(len(self.simulated)), strict=True)
+        name = f"run {number + 1}, log"
+        return [
+            one.log(seed, f"{name} {k + 1}", self.robot)
+            if isinstance(one, FreeSimulated)
+            else one.log(seed, f"{name} {k + 1}", self.robot, anywhere=True)
+            for k, (one, seed) in enumerate(pairs)
+        ]
+
+    def run(self, number: int) -> Draw:
+        """Record and identify the run of that number."""
+        with single_threaded_blas():
+            try:
+                fit = fit_logs(self.robot, self.logs(number), (), self.plan.experiment)
+            except (DynidError, np.linalg.LinAlgError) as error:
+                return Draw(number, failed=str(error) or type(error).__name__)
+        return self.draw(number, fit.parts.parameters, fit)
+
+    def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
+        """The course of one log, simulated once: only noise differs between runs."""
+        if swings_freely(self.true_robot):
+            if self.plan.motion not in (None, RANDOM):
+                raise InputError(
+                    f"robot '{self.true_robot.name}' swings freely and cannot follow '{self.plan.motion}'",
+                    remedy="leave --motion out: it is let go from random displacements",
+                )
+            self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
+            mounted = tuple(entry.payloads) or self.plan.simulation.payloads
+            free = replace(self.plan.simulation, seed=seed, payloads=mounted)
+            return simulate_free(self.true_robot, free)
+        _refuse_silence(self.plan.simulation)
+        motion, settings, words = self._motion(entry, seed)
+        settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
+        self.words[f"log {k + 1}"] = words
+        return simulate(self.true_robot, settings, motion)
+
+    def _motion(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
+        settings, asked = self.plan.simulation, self.plan.motion
+        source = asked or (entry.file if Path(entry.file).exists() else RANDOM)
+        if source == EXCITE:
+            return self._planned(entry, seed)
+        if source == RANDOM:
+            # With a file named but absent, its own end is not known: the motion's period decides.
+            motion = chosen_motion(self.true_robot, replace(settings.motion, file=None), seed)
+            return motion, settings, f"random motion (seed {seed})"
+        path = Path(source)
+        whole = replace(settings, duration=None)
+        if path.suffix.lower() in (".yaml", ".yml"):
+            return file_motion(self.true_robot, source), whole, f"trajectory {path.name}"
+        columns = self.plan.experiment.columns if asked is None else {}
+        given = replace(entry, file=source) if asked is None else LogEntry(source)
+        log = read_log(
+            given, self.true_robot, columns=columns, angles=self.plan.experiment.angles, need_effort=False
+        )
+        if not log.effort_present.any():
+            return file_motion(self.true_robot, source), whole, f"trajectory {path.name}"
+        recorded = log_motion(self.true_robot, log)
+        return recorded, replace(whole, rate=1.0 / log.dt), f"what log {path.name} did"
+
+    def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
+        """The motion that `dynid excite` finds for this robot, a short search."""
+        from dynid.excitation.excite import excite
+        from dynid.excitation.plan import ExciteSettings
+
+        robot, settings = self.plan.experiment.robot, self.plan.simulation
+        if isinstance(robot, Mechanism):
+            raise InputError("a motion is planned for a robot with a file", remedy="name the robot's file")
+        asked = ExciteSettings(
+            period=settings.duration or ExciteSettings.period,
+            starts=_STARTS,
+            hops=_HOPS,
+            seed=seed,
+            rate=settings.rate,
+            payloads=tuple(entry.payloads) or settings.payloads,
+            ties=tuple(tie.name for tie in self.plan.experiment.ties),
+        )
+        found = excite(robot, asked)
+        words = f"motion of dynid excite (log det {found.criterion:.4g}, seed {seed})"
+        return SampledMotion(found.t, found.q), replace(settings, duration=None), words
+
+    def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fitted) -> Draw:
+        """What a run found, beside the truth."""
+        found = [one for one in parameters if one.sigma is not None and one.ci95 is not None]
+        known = {**fit.true_values(self.simulated[0].values), **self._gains()}
+        return Draw(
+            number,
+            tuple(one.name for one in found),
+            tuple(one.unit for one in found),
+            tuple(one.value for one in found),
+            tuple(float(one.sigma or 0.0) for one in found),
+            tuple(one.ci95[0] if one.ci95 else 0.0 for one in found),
+            tuple(one.ci95[1] if one.ci95 else 0.0 for one in found),
+            tuple(known.get(one.name, float("nan")) for one in found),
+        )
+
+    def _gains(self) -> dict[str, float]:
+        motors = [actuator.name for actuator in self.robot.actuators]
+        gains = np.broadcast_to(np.asarray(self.plan.simulation.sensing.gain, float), (len(motors),))
+        return {f"{GAIN}_{motor}": float(gain) for motor, gain in zip(motors, gains, strict=True)}
+
+
+def rehearse(
+    plan: RehearsalPlan,
+    runs: int = 50,
+    *,
+    jobs: int = 1,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> Rehearsal:
+    """Simulate and identify an experiment many times.
+
+    Args:
+        plan: Experiment, simulation, motion, seed.
+        runs: How many.
+        jobs: Processes side by side; the robot must then be a name or a path.
+        journal: Where finished runs are kept until the end; a killed rehearsal goes on from there.
+        progress: Called with a stage and the fraction of it done.
+    """
+    from dynid.excitation.optimal.journal import Journal
+    from dynid.excitation.optimal.multistart import run_starts
+
+    if runs < 2:
+        raise InputError(f"{runs} runs tell nothing about a deviation", remedy="give 2 or more, better 50")
+    if jobs > 1 and isinstance(plan.experiment.robot, Mechanism):
+        raise InputError("a mechanism cannot be sent to other processes", remedy="name the robot's file")
+    book = Journal(journal, _asked(plan), _revived)
+    here = Rehearser(plan)
+    draws = run_starts(
+        Rehearser, (plan,), runs, book, jobs=jobs, progress=progress, starter=here, label="run"
+    )
+    about = _about(plan, here)
+    found = summarise(draws, **about)
+    book.remove()
+    if not found.runs:
+        raise InputError(
+            f"none of {runs} runs gave a result: {found.failed[0]}", remedy="mend the experiment first"
+        )
+    return found
+
+
+def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
+    experiment = plan.experiment
+    sensing = plan.simulation.sensing
+    words = {
+        "engine": plan.simulation.engine,
+        **here.words,
+        "rate": ", ".join(dict.fromkeys(f"{one.settings.rate:g} Hz" for one in here.simulated)),
+        "length": ", ".join(dict.fromkeys(f"{one.length:g} s" for one in here.simulated)),
+        **({} if swings_freely(here.robot) else {"effort noise": _range(sensing.effort_sigma)}),
+        **({} if swings_freely(here.robot) else {"encoder steps": _range(sensing.resolution)}),
+    }
+    notices = tuple(dict.fromkeys(notice for one in here.simulated for notice in one.notices))
+    return {
+        "robot": here.robot.name,
+        "model": experiment.model or here.robot.model,
+        "estimator": experiment.estimator,
+        "seed": plan.seed,
+        "plan": words,
+        "warnings": notices,
+    }
+
+
+def _range(values: Any) -> str:
+    low, high = float(np.min(values)), float(np.max(values))
+    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
+def _refuse_silence(simulation: Simulation) -> None:
+    sensing = simulation.sensing
+    if not (np.any(sensing.effort_sigma) or np.any(sensing.position_sigma) or np.any(sensing.resolution)):
+        raise InputError(
+            "the simulated sensors have neither noise nor steps: there is nothing to rehearse",
+            remedy="give a simulation file (--config) with  effort: {sigma: ...}  and"
+            "  encoder: {resolution: ...}",
+        )
+
+
+def _asked(plan: RehearsalPlan) -> dict[str, Any]:
+    """What identifies a rehearsal: only the same one may go on from a journal."""
+    from importlib.metadata import version
+
+    robot = plan.experiment.robot
+    return {
+        "what": "rehearsal",
+        "version": version("dynid"),
+        "robot": robot.name if isinstance(robot, Mechanism) else os.fspath(robot),
+        "experiment": _digest(plan.experiment.file),
+        "options": _plain(replace(plan.experiment, robot="", file=None)),
+        "simulation": _plain(plan.simulation),
+        "motion": [_digest(plan.motion), *(_digest(_entry(one).file) for one in plan.experiment.logs)],
+        "seed": plan.seed,
+    }
+
+
+def _digest(file: str | None) -> str:
+    """Of a file's content; the name itself where there is no such file."""
+    import hashlib
+
+    path = Path(file or "")
+    if not file or not path.is_file():
+        return file or ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _plain(value: Any) -> str:
+    """Settings as text that is the same for the same settings."""
+    return repr(_listed(asdict(value)))
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _listed(one) for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_listed(one) for one in value]
+    return value
+
+
+def _revived(document: Mapping[str, Any]) -> Draw:
+    fields: dict[str, Any] = {
+        key: tuple(one) if isinstance(one, list) else one for key, one in document.items()
+    }
+    return Draw(**fields)
+
+
+def _entry(entry: LogEntry | str | os.PathLike[str]) -> LogEntry:
+    return entry if isinstance(entry, LogEntry) else LogEntry(os.fspath(entry))

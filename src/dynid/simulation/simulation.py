@@ -1,0 +1,313 @@
+"""The virtual robot: a motion, true parameters and an engine make a course; sensors make a log of it.
+
+| engine  | what moves                                                    | for                         |
+|---------|---------------------------------------------------------------|-----------------------------|
+| inverse | nothing: efforts of the inverse model along the motion itself | fast and exact; rehearsals  |
+| dynid   | dynid's constrained forward dynamics, with a controller       | tracking errors, stick-slip |
+| mujoco  | the same in MuJoCo (extra `sim`)                              | a second opinion            |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
+from dynid.common.threads import single_threaded_blas
+from dynid.excitation.efforts import effort_range
+from dynid.excitation.friction import ExtraFriction
+from dynid.excitation.series import Trajectory
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.robots.truth import Truth, believed_values, true_values
+from dynid.simulation.motion import MotionChoice, chosen_motion
+from dynid.simulation.plant.run import PlantRun
+from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
+from dynid.simulation.prescribed import prescribed_course
+from dynid.simulation.sensors import Course, Recording, Sensing, recorded
+
+ENGINES = ("inverse", "dynid", "mujoco")
+BELIEFS = ("prior", "truth")
+STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short ones
+Seed = int | np.random.SeedSequence | None
+_FEWEST = 10  # samples of a log
+_MOST = 20_000_000  # samples: a few gigabytes
+_RECORDER, _CONTROLLER = range(2)  # streams of the seed
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Settings of a simulated recording.
+
+    Attributes:
+        engine: `inverse`, `dynid` or `mujoco`.
+        rate: Samples a second, in [Hz].
+        duration: In [s]; None: one period of the motion, or its end.
+        seed: Of motion and noise.
+        motion: What the robot shall do.
+        truth: Where the true parameters come from, see `true_values`.
+        beliefs: What the controller takes for true: `prior` (where the description has any), or `truth`.
+        payloads: Mounted at the beginning.
+        changes: Times [s], growing, and the payloads mounted from then on.
+        plant: Steps, controller, friction, tension.
+        sensing: Encoders, noise, gains, clock.
+    """
+
+    engine: str = "inverse"
+    rate: float = 1000.0
+    duration: float | None = None
+    seed: int = 0
+    motion: MotionChoice = field(default_factory=MotionChoice)
+    truth: Truth = field(default_factory=Truth)
+    beliefs: str = "prior"
+    payloads: tuple[str, ...] = ()
+    changes: tuple[tuple[float, tuple[str, ...]], ...] = ()
+    plant: PlantSettings | None = None
+    sensing: Sensing = field(default_factory=Sensing)
+
+    def __post_init__(self) -> None:
+        for what, name, valid in (
+            ("engine", self.engine, ENGINES),
+            ("controller model", self.beliefs, BELIEFS),
+        ):
+            if name not in valid:
+                raise InputError(
+                    f"{what} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+                )
+        for what, value in (("rate", self.rate), ("duration", self.duration)):
+            if value is not None and not 0.0 < value < float("inf"):
+                raise InputError(f"a {what} of {value:g} makes no log", remedy="give a positive number")
+        times = [time for time, _ in self.changes]
+        if any(b <= a for a, b in zip([0.0, *times], times, strict=False)):
+            raise InputError(
+                f"payload changes at {', '.join(f'{x:g}' for x in times)} s do not follow each other",
+                remedy="list them in the order of their times, after 0 s",
+            )
+
+    @property
+    def moving(self) -> PlantSettings:
+        """Settings of the plant, with steps that suit the engine where nobody chose them."""
+        return self.plant or PlantSettings(step=STEPS.get(self.engine, 1e-3))
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What a simulation made, before sensors.
+
+    Attributes:
+        mechanism: The robot.
+        settings: As asked.
+        course: Measured coordinates and efforts as they were.
+        values: True standard parameters by name, SI.
+        run: All coordinates, where an engine integrated them.
+        notices: What to know of it.
+        motion: That was asked for.
+    """
+
+    mechanism: Mechanism
+    settings: Simulation
+    course: Course
+    values: Mapping[str, float]
+    run: PlantRun | None = None
+    notices: tuple[Notice, ...] = ()
+    motion: Trajectory | None = None
+
+    @property
+    def length(self) -> float:
+        """Of the log, in [s]."""
+        return float(self.course.t[-1])
+
+    def recording(self, seed: Seed = None, *, anywhere: bool = False) -> Recording:
+        """One recording; another seed gives other noise of the same motion.
+
+        Noise that a controller reads moves the robot: there another seed gives another course too.
+
+        Args:
+            seed: Of the noise; default that of the settings.
+            anywhere: Whether the encoders' steps begin anywhere, as at another start of the robot.
+        """
+        own = _seed_of(self.settings, _RECORDER) if seed is None else seed
+        sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
+        course = self.course
+        if seed is not None and course.noise is not None:
+            course = _course(self.mechanism, self.settings, self.values, self.motion, self.length, seed)[0]
+        return recorded(course, sensing, np.random.default_rng(own))
+
+    def log(
+        self,
+        seed: Seed = None,
+        name: str = "simulated",
+        mechanism: Mechanism | None = None,
+        *,
+        anywhere: bool = False,
+    ) -> Log:
+        """The same as a log that was read, for this robot or for what somebody takes it for."""
+        recording = self.recording(seed, anywhere=anywhere)
+        return recording.log(mechanism or self.mechanism, self.settings.payloads, name)
+
+
+def simulate(
+    mechanism: Mechanism, settings: Simulation | None = None, motion: Trajectory | None = None
+) -> Simulated:
+    """Move a robot whose true parameters are known.
+
+    Args:
+        mechanism: The robot.
+        settings: Engine, motion, truth, sensors; default a random motion without noise.
+        motion: Of the measured coordinates, instead of that of the settings.
+    """
+    settings = settings or Simulation()
+    _check_payloads(mechanism, settings)
+    with single_threaded_blas():
+        values, told = true_values(mechanism, settings.truth)
+        chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
+        t = _times(settings, chosen)
+        if settings.engine == "inverse":
+            course = _prescribed(mechanism, settings, values, chosen, t)
+            told = (*told, *_unused(settings), *_loose(mechanism, course))
+            return Simulated(mechanism, settings, course, values, None, told)
+        doubts = believed_values(mechanism, values, settings.beliefs)[1]
+        course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
+    told = (*told, *doubts, *_loose(mechanism, course))
+    return Simulated(mechanism, settings, course, values, run, told, chosen)
+
+
+def _unused(settings: Simulation) -> tuple[Notice, ...]:
+    """Settings that a motion without a controller does not ask for."""
+    if settings.plant is None or settings.plant.controller == ControllerSettings():
+        return ()
+    text = "engine 'inverse' follows the motion exactly: the controller is not simulated"
+    return (Notice("no-controller", text, "take engine `dynid` or `mujoco`"),)
+
+
+def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
+    """The cable that leaves its range of tensions most, or that would have to push."""
+    worst, text = 0.0, ""
+    cables = {cable.name for cable in mechanism.cables}
+    for actuator, tau in zip(mechanism.actuators, course.tau.T, strict=True):
+        if actuator.name not in cables:
+            continue
+        low, high = effort_range(mechanism, actuator.name) or (0.0, np.inf)
+        for value, beyond in ((tau.min(), low - tau.min()), (tau.max(), tau.max() - high)):
+            if beyond > worst:
+                worst = float(beyond)
+                text = f"the tension of '{actuator.name}' would be {value:.4g} N, range {low:g} to {high:g} N"
+    remedy = "move less or slower, change `tension:`, or state `limits: {cables: {tension: [20, 400]}}`"
+    return (Notice("loose-cables", text, remedy),) if text else ()
+
+
+def _prescribed(
+    mechanism: Mechanism,
+    settings: Simulation,
+    values: Mapping[str, float],
+    motion: Trajectory,
+    t: Float[Array, "n"],
+) -> Course:
+    plant = settings.moving
+    friction = ExtraFriction(mechanism, plant.friction) if plant.friction else None
+    return prescribed_course(
+        mechanism, values, motion, t, settings.payloads, plant.tension, friction, settings.changes
+    )
+
+
+def _course(
+    mechanism: Mechanism,
+    settings: Simulation,
+    values: Mapping[str, float],
+    motion: Trajectory | None,
+    duration: float,
+    seed: Seed = None,
+) -> tuple[Course, PlantRun]:
+    """What an integrating engine makes of a motion; the seed is that of the encoders' noise."""
+    chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
+    believed = believed_values(mechanism, values, settings.beliefs)[0]
+    noise = _seed_of(settings, _CONTROLLER) if seed is None else _child(seed, _CONTROLLER)
+    run = _integrated(mechanism, settings, values, believed, chosen, duration, noise)
+    return replace(run.course(mechanism), q_ref=chosen.q(run.t)), run
+
+
+def _integrated(
+    mechanism: Mechanism,
+    settings: Simulation,
+    values: Mapping[str, float],
+    believed: Mapping[str, float],
+    motion: Trajectory,
+    duration: float,
+    seed: np.random.SeedSequence,
+) -> PlantRun:
+    from dynid.simulation.plant.forward_run import run_forward
+    from dynid.simulation.plant.mujoco_plant import run_plant
+
+    engine = run_forward if settings.engine == "dynid" else run_plant
+    return engine(
+        mechanism,
+        values,
+        motion,
+        rate=settings.rate,
+        duration=duration,
+        settings=settings.moving,
+        payloads=settings.payloads,
+        changes=settings.changes,
+        believed=believed,
+        encoders=settings.sensing,
+        seed=seed,
+    )
+
+
+def _seed_of(settings: Simulation, stream: int) -> np.random.SeedSequence:
+    """One of the independent streams of a simulation's seed."""
+    return _child(settings.seed, stream)
+
+
+def _child(seed: int | np.random.SeedSequence, stream: int) -> np.random.SeedSequence:
+    """The same stream whenever it is asked for: spawning counts."""
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, stream))
+
+
+def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
+    """Ticks of the recorder, in [s]."""
+    end = float(getattr(motion, "period", 0.0))
+    duration = settings.duration or end
+    if not duration:
+        raise InputError("the motion has no end", remedy="give a duration")
+    repeats = bool(getattr(motion, "repeats", True))
+    if not repeats and duration > end * (1.0 + 1e-9):
+        raise InputError(
+            f"a duration of {duration:g} s is longer than the motion of {end:g} s",
+            remedy="give a shorter duration, or a longer motion",
+        )
+    n = round(duration * settings.rate) + 1
+    if n < _FEWEST:
+        raise InputError(
+            f"{duration:g} s at {settings.rate:g} Hz are {n} samples, too few for a log",
+            remedy="raise the rate or the duration",
+        )
+    if n > _MOST:
+        raise InputError(
+            f"{duration:g} s at {settings.rate:g} Hz are {n:.2g} samples, more than {_MOST:.2g}",
+            remedy="lower the rate or the duration",
+        )
+    late = [time for time, _ in settings.changes if time >= duration]
+    if late:
+        raise InputError(
+            f"a payload changes at {late[0]:g} s, after the log of {duration:g} s has ended",
+            remedy="give an earlier time, or a longer duration",
+        )
+    return np.arange(n) / settings.rate
+
+
+def _check_payloads(mechanism: Mechanism, settings: Simulation) -> None:
+    named = [*settings.payloads, *(name for _, names in settings.changes for name in names)]
+    for name in named:
+        if name not in mechanism.payloads:
+            raise InputError(
+                f"robot '{mechanism.name}' has no payload '{name}'" + nearest(name, mechanism.payloads),
+                file=mechanism.file,
+                remedy="describe it under `payloads:`",
+            )

@@ -1,1 +1,0 @@
-"""Free motion on locked cables: parameters per unit mass, refinement and validation by simulation."""

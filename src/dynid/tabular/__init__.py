@@ -1,1 +1,0 @@
-"""Tables of bodies as multibody programs print them."""

@@ -1,0 +1,106 @@
+"""Friction that is linear only once its loads and Stribeck speeds are known: refits around the fit.
+
+    fit without Fl and Fk  ->  loads of the bodies  ->  fit with Fl  ->  loads ...  ->  speeds  ->  loads
+
+Each arrow is a linear fit on one pass over the logs. Loads hang on the masses, which friction hardly
+moves: two or three rounds settle them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment
+from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
+from dynid.mechanism.friction import owners_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.problem import Problem
+from dynid.unknowns.stribeck import Speeds, search_speeds
+
+_ROUNDS = 8
+_WEAK = 1e4  # real logs of arms have 10 to 2000; beyond, single masses are not told by the data
+_STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A job whose friction is linear now.
+
+    Attributes:
+        experiment: With the Stribeck speeds found, so that a result can be used again.
+        choices: What was found, in words.
+        speeds: Stribeck speeds searched; None where there are none.
+    """
+
+    problem: Problem
+    experiment: Experiment
+    choices: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+    speeds: Speeds | None = None
+
+
+def settle_friction(problem: Problem, experiment: Experiment) -> Settled:
+    """Find the loads and Stribeck speeds of a job that has such friction; others stay as they are."""
+    robot = problem.mechanism
+    searched = tuple(owner for owner in owners_of(robot, "Fk") if owner not in robot.stribeck)
+    loaded = owners_of(robot, "Fl")
+    if not searched and not loaded:
+        return Settled(problem, experiment)
+    choices: dict[str, str] = {}
+    told: list[Notice] = []
+    speeds = None
+    plain = _without(robot, {"Fk": searched})
+    fit = linear_fit(with_mechanism(problem, _without(plain, {"Fl": loaded}), {}), experiment)
+    if loaded:
+        fit = _settle_loads(with_mechanism(problem, plain, fit.values), fit.values, experiment)[0]
+    if searched:
+        speeds = search_speeds(fit, experiment, searched)
+        robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
+        experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
+        choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
+        told += [notice for one in speeds.found for notice in one.notices]
+    problem = with_mechanism(problem, robot, fit.values)
+    if loaded:
+        last, rounds, step = _settle_loads(problem, fit.values, experiment)
+        problem = problem.with_load_parameters(last.chi)
+        choices["loads of friction Fl"] = (
+            f"foretold by the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
+        )
+        if step > _STEP:
+            text = f"the loads of friction Fl have not settled: Fl still changes by {step:.2g} a round"
+            told.append(Notice("loads-open", text, "leave Fl out where a joint carries little"))
+        condition = last.solution.condition_scaled
+        if condition > _WEAK:
+            text = (
+                f"loads of friction Fl are foretold by a fit of condition {condition:.1e} (columns scaled):"
+            )
+            text += " they are known badly, and the intervals of Fl do not count that"
+            told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
+    return Settled(problem, experiment, choices, tuple(told), speeds)
+
+
+def _settle_loads(
+    problem: Problem, values: Mapping[str, float], experiment: Experiment
+) -> tuple[LinearFit, int, float]:
+    """Fit and foretell loads in turn until load friction stands still: the fit, rounds, last step."""
+    names = [f"Fl_{owner}" for owner in owners_of(problem.mechanism, "Fl")]
+    rounds, step = 0, np.inf
+    base = base_of(problem, experiment)  # loads do not change what can be seen
+    while rounds < _ROUNDS and step > _STEP:
+        fit = linear_fit(problem.with_load_parameters(vector(problem.parameters, values)), experiment, base)
+        step = max(abs(fit.values[name] - values.get(name, 0.0)) for name in names)
+        rounds, values = rounds + 1, fit.values
+    return fit, rounds, step
+
+
+def _without(robot: Mechanism, terms: Mapping[str, Sequence[str]]) -> Mechanism:
+    """The robot without some drive terms of some owners."""
+    drive = {
+        owner: tuple(symbol for symbol in symbols if owner not in terms.get(symbol, ()))
+        for owner, symbols in robot.drive.items()
+    }
+    return replace(robot, drive={owner: symbols for owner, symbols in drive.items() if symbols})

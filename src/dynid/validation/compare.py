@@ -1,0 +1,337 @@
+"""Ways to fit side by side on the same logs: drive terms, estimators, models.
+
+Everything but what is compared is equal: logs, filters, masks, and the samples that are held out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dynid.common.errors import DynidError, InputError, NoResultError
+from dynid.common.notices import Notice
+from dynid.common.threads import single_threaded_blas
+from dynid.estimator.estimator import estimator_named, solve_weighted
+from dynid.estimator.physical import NO_SET_REMEDY
+from dynid.estimator.wls import Weights
+from dynid.experiment.experiment import Experiment, from_plain
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.problem import LogSource, Progress, as_asked, as_log
+from dynid.solve import Solved, solve_logs
+from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
+from dynid.statistics.covariance import covariance_of
+from dynid.statistics.fit import fit_of
+from dynid.unknowns.drive_gains import gain_stage
+from dynid.validation.crossvalidation import cross_validate
+from dynid.validation.folds import FOLDS, Fold, folds, last_part
+
+# Friction that real drives ask for; rotor inertia and offset are added where the robot has them.
+FRICTION_SETS = (
+    ("Fv", "Fs"),
+    ("Fv+", "Fv-", "Fs+", "Fs-"),
+    ("Fv", "Fs", "Fr"),
+    ("Fv", "Fs", "Fl"),
+    ("Fv", "Fs", "Fr", "Fl"),
+    ("Fv", "Fs", "Fk"),
+    ("Fv", "Fs", "Fr", "Fl", "Fk"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """One way to fit: a robot and settings under a name."""
+
+    label: str
+    mechanism: Mechanism
+    experiment: Experiment
+
+
+def compare_friction(
+    robot: str | os.PathLike[str] | Mechanism,
+    log: LogSource | Sequence[LogSource],
+    *,
+    sets: Sequence[Sequence[str]] | None = None,
+    folds: int = FOLDS,
+    last: float | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare sets of drive terms on the same logs, and recommend one.
+
+    Args:
+        robot: Built-in name, description file, or a mechanism.
+        log: One log or several: files, or `Log` objects.
+        sets: Drive terms of every joint or motor that has any; default `FRICTION_SETS`, with Ia and Off
+            where the robot has them. The first set is what the others are measured by.
+        folds: Of the cross-validation; see `dynid.validation.folds` for how logs are cut.
+        last: Hold out only this last share of each log instead: one fit, but one opinion.
+        progress: Called with a stage and the fraction of it done.
+        options: Fields of `Experiment`, as for `identify`.
+    """
+    mechanism = load_robot(robot)
+    several = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
+    experiment = Experiment(robot=mechanism, **from_plain(options))
+    logs = [as_log(one, mechanism, experiment) for one in several]
+    drives = friction_sets(mechanism) if sets is None else sets
+    return compare_logs(mechanism, logs, experiment, drives=drives, folds=folds, last=last, progress=progress)
+
+
+def friction_sets(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
+    """`FRICTION_SETS` with the rotor inertia and offset that the robot has."""
+    own = {symbol for symbols in mechanism.drive.values() for symbol in symbols}
+    kept = [symbol for symbol in ("Ia", "Off") if symbol in own or not own]
+    return tuple(_ordered((*kept, *terms)) for terms in FRICTION_SETS)
+
+
+def compare_experiment(
+    experiment: Experiment,
+    *,
+    drives: Sequence[Sequence[str]] | None = None,
+    estimators: Sequence[str] = (),
+    models: Sequence[str] = (),
+    folds: int = FOLDS,
+    last: float | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare variants of one experiment; arguments as for `compare_logs`."""
+    mechanism = load_robot(experiment.robot)
+    logs = [as_log(entry, as_asked(mechanism, experiment), experiment) for entry in experiment.logs]
+    return compare_logs(
+        mechanism,
+        logs,
+        experiment,
+        drives=drives,
+        estimators=estimators,
+        models=models,
+        folds=folds,
+        last=last,
+        progress=progress,
+    )
+
+
+def compare_logs(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    experiment: Experiment,
+    *,
+    drives: Sequence[Sequence[str]] | None = None,
+    estimators: Sequence[str] = (),
+    models: Sequence[str] = (),
+    folds: int = FOLDS,
+    last: float | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Every combination of drive terms, estimators and models, fitted to the same logs.
+
+    Args:
+        mechanism: The robot.
+        logs: To fit and to predict.
+        experiment: Everything that is not compared.
+        drives: Sets of drive terms; default: those that the robot or the experiment has.
+        estimators, models: Names; default: those of the experiment.
+        folds: Of the cross-validation; see `dynid.validation.folds` for how logs are cut.
+        last: Hold out only this last share of each log instead: one fit, but one opinion.
+        progress: Called with a stage and the fraction of it done.
+    """
+    with single_threaded_blas():
+        logs = gain_stage(as_asked(mechanism, experiment), logs, (), experiment, progress).logs
+    plain = replace(experiment, gains=None)
+    candidates = _candidates(mechanism, plain, drives, estimators, models)
+    parts = _parts(logs, folds, last)
+    with single_threaded_blas():
+        plans = plan_motions(logs, as_asked(mechanism, plain), plain.filter, plain.mask)
+    lines: list[Line] = []
+    told: list[Notice] = []
+    solved: list[Solved | None] = []
+    for candidate in candidates:
+        line, fit, remedy = _line(candidate, logs, parts, plans, progress)
+        lines.append(line)
+        solved.append(fit)
+        if line.failed:
+            told.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
+    with single_threaded_blas():
+        lines = _judged(lines, solved)
+    label, words = recommend(lines)
+    how = f"{len(parts)} folds, every run or part held out once"
+    if last is not None:
+        how = f"the last {100 * last:.3g} % of every log held out"
+    told += _uneven(lines, solved)
+    return Comparison(
+        f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(told)
+    )
+
+
+def _candidates(
+    mechanism: Mechanism,
+    experiment: Experiment,
+    drives: Sequence[Sequence[str]] | None,
+    estimators: Sequence[str],
+    models: Sequence[str],
+) -> list[_Candidate]:
+    """Combinations, each with a name of what tells it from the others."""
+    if experiment.unloaded is not None:
+        raise InputError(
+            "a payload left over of a result without load is not compared",
+            file=experiment.file,
+            place="unloaded",
+            remedy="compare ways to fit the robot itself, without `unloaded:`",
+        )
+    sets: list[tuple[str, ...] | None] = [None] if drives is None else [_ordered(one) for one in drives]
+    names = tuple(estimators) or (experiment.estimator,)
+    own_model = mechanism.model if experiment.force_sensor is None else "wrench"
+    chosen = tuple(models) or (experiment.model or own_model,)
+    found = []
+    for drive, estimator, model in product(sets, names, chosen):
+        # Options belong to the estimator that the experiment names.
+        options = experiment.estimator_options if estimator == experiment.estimator else {}
+        own = replace(experiment, estimator=estimator, estimator_options=options, model=model)
+        own = own if drive is None else replace(own, drive=drive)
+        parts = [
+            " ".join(drive or ("no drive terms",)) if drive is not None and len(sets) > 1 else "",
+            model if len(chosen) > 1 else "",
+            estimator if len(names) > 1 else "",
+        ]
+        label = ", ".join(part for part in parts if part) or f"{model}, {estimator}"
+        found.append(_Candidate(label, as_asked(mechanism, own), own))
+    return found
+
+
+def _ordered(symbols: Sequence[str]) -> tuple[str, ...]:
+    for symbol in symbols:
+        if symbol not in DRIVE_SYMBOLS:
+            from dynid.common.errors import nearest
+
+            raise InputError(f"unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS))
+    return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in symbols)
+
+
+def _parts(logs: Sequence[Log], count: int, last: float | None) -> tuple[Fold, ...]:
+    return folds(logs, count) if last is None else last_part(logs, last)
+
+
+def _line(
+    candidate: _Candidate,
+    logs: Sequence[Log],
+    parts: Sequence[Fold],
+    plans: Sequence[MotionPlan],
+    progress: Progress | None,
+) -> tuple[Line, Solved | None, str]:
+    """Held-out errors of a candidate, and its fit to all data; or what failed, and a remedy."""
+    robot, own = candidate.mechanism, candidate.experiment
+    line = Line(candidate.label, own.model or robot.model, own.estimator, drive_words(robot))
+    try:
+        errors = cross_validate(robot, parts, own, plans, progress)
+        with single_threaded_blas():
+            fit = solve_logs(robot, logs, own, progress, plans)
+        if fit.failure:
+            raise NoResultError(fit.failure)
+    except InputError as error:
+        return replace(line, failed=error.text), None, error.remedy or ""
+    except DynidError as error:
+        return replace(line, failed=str(error)), None, _remedy(own)
+    total = errors.total
+    used = fit.solution if fit.reduced is None else fit.reduced.solution
+    line = replace(
+        line,
+        n_parameters=len(used.chi),
+        fit_percent=fit_of(fit.data, used).residual_percent,
+        held_out_percent=total.percent,
+        effort_percent=total.effort_percent,
+        by_effort=total.by_effort,
+        folds=tuple(one.percent for one in errors.errors),
+    )
+    return line, fit, ""
+
+
+def _remedy(experiment: Experiment) -> str:
+    """Where a fit has no result: what its estimator lacks, or who says more."""
+    if experiment.estimator == "consistent":
+        return NO_SET_REMEDY
+    return f"'dynid identify' with estimator: {experiment.estimator} says more"
+
+
+def drive_words(robot: Mechanism) -> str:
+    """Drive terms of a robot, as short as they can be said."""
+    kinds = dict.fromkeys(robot.drive.values())
+    if len(kinds) <= 1:
+        return " ".join(next(iter(kinds), ())) or "none"
+    return "; ".join(f"{owner}: {' '.join(symbols)}" for owner, symbols in robot.drive.items())
+
+
+def _judged(lines: list[Line], solved: Sequence[Solved | None]) -> list[Line]:
+    """Change against the first line, F-test and BIC where the rows are the same."""
+    known = [fit for fit in solved if fit is not None]
+    if not known or solved[0] is None:
+        return lines
+    first, reference = lines[0], solved[0]
+    largest = max(known, key=lambda fit: len(fit.seen.system.parameters))
+    worth = rows_worth_one(largest)
+    judged = []
+    for line, fit in zip(lines, solved, strict=True):
+        if fit is None:
+            judged.append(line)
+            continue
+        if first.error and line is not first:
+            line = replace(line, change_percent=100.0 * ((line.error or 0.0) / first.error - 1.0))
+        if _same_rows(fit, reference):
+            own = estimator_named("wls")(fit.seen.system)
+            counts = np.array([group.n_rows for group in fit.seen.system.groups])
+            line = replace(line, bic=bic(own.residual_norms, counts, len(own.chi), worth))
+            test = _nested(reference, fit, worth)
+            line = line if test is None else replace(line, F=test.F, p=test.p)
+        judged.append(line)
+    return judged
+
+
+def rows_worth_one(fit: Solved) -> float:
+    """How many neighbouring rows are worth one: robust over classical variance of the parameters."""
+    solution = estimator_named("wls")(fit.seen.system)
+    inflation = max(group.inflation for group in fit.seen.system.groups)
+    spread = covariance_of(fit.seen.blocked(), solution, None, fit.seen.system)
+    ratio = np.diag(spread.covariance) / np.maximum(np.diag(solution.covariance), np.finfo(float).tiny)
+    return float(inflation * max(1.0, np.median(ratio)))
+
+
+def _same_rows(fit: Solved, reference: Solved) -> bool:
+    def rows(one: Solved) -> list[tuple[str, str, int]]:
+        return [(group.name, group.log, group.n_rows) for group in one.seen.system.groups]
+
+    return rows(fit) == rows(reference)
+
+
+def _nested(small: Solved, large: Solved, worth: float) -> FTest | None:
+    """F-test with the weights of the smaller model, if its drive terms are among those of the larger."""
+    inner, outer = small.problem.mechanism.drive, large.problem.mechanism.drive
+    within = all(set(symbols) <= set(outer.get(owner, ())) for owner, symbols in inner.items())
+    if not within or small is large or small.problem.mechanism.terms != large.problem.mechanism.terms:
+        return None
+    one = estimator_named("wls")(small.seen.system)
+    other = solve_weighted(large.seen.system, Weights(one.weights))
+    n_rows = sum(group.n_rows for group in large.seen.system.groups)
+    more = len(other.chi) - len(one.chi)
+    return f_test(one.residual_norm, other.residual_norm, more, n_rows, len(other.chi), worth)
+
+
+def _uneven(lines: Sequence[Line], solved: Sequence[Solved | None]) -> list[Notice]:
+    """Lines whose rows differ although the model is the same: masks follow the friction terms."""
+    first = next((fit for fit in solved if fit is not None), None)
+    if first is None:
+        return []
+    names = [
+        line.label
+        for line, fit in zip(lines, solved, strict=True)
+        if fit is not None and fit.problem.model is first.problem.model and not _same_rows(fit, first)
+    ]
+    if not names:
+        return []
+    text = f"{', '.join(names)}: fitted to other rows than the first line, for only friction that jumps at a"
+    text += " reversal has rows masked there; no F-test and no BIC"
+    return [Notice("rows-differ", text, "compare sets that all hold Fs, Fs+ or Fl")]

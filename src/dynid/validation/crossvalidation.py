@@ -1,0 +1,189 @@
+"""Errors on samples that a fit has not seen: by held-out parts, by folds, or by other logs.
+
+    held_out_percent = 100 |tau - tau_pred| / |tau|    both sides low-passed as the rows of the fit
+    effort_percent   = the same as logged, every sample
+
+Efforts are rebuilt by the inverse form whatever the model, so that fits by different models,
+estimators and drive terms are judged by the same figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
+from dynid.common.threads import single_threaded_blas
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.refine_settings import RefineSettings
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+from dynid.problem import Problem, Progress, row_filters
+from dynid.solve import solve_logs
+from dynid.statistics.fit import percent
+from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
+from dynid.validation.folds import Fold
+from dynid.validation.held_out import held_out_plans
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Sums of squares over efforts that were not fitted, per effort.
+
+    Attributes:
+        names, units: Of the efforts.
+        residual, measured: Low-passed, shape (k,), unit squared.
+        residual_logged, measured_logged: As logged, shape (k,), unit squared.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    residual: Float[Array, "k"]
+    measured: Float[Array, "k"]
+    residual_logged: Float[Array, "k"]
+    measured_logged: Float[Array, "k"]
+
+    def __add__(self, other: HeldOut) -> HeldOut:
+        """Both together."""
+        if self.names != other.names:
+            raise InputError(f"efforts {', '.join(self.names)} and {', '.join(other.names)} cannot be joined")
+        return HeldOut(
+            self.names,
+            self.units,
+            self.residual + other.residual,
+            self.measured + other.measured,
+            self.residual_logged + other.residual_logged,
+            self.measured_logged + other.measured_logged,
+        )
+
+    @property
+    def percent(self) -> float:
+        """Over all efforts, low-passed."""
+        return _percent(self.residual.sum(), self.measured.sum())
+
+    @property
+    def effort_percent(self) -> float:
+        """Over all efforts, as logged."""
+        return _percent(self.residual_logged.sum(), self.measured_logged.sum())
+
+    @property
+    def by_effort(self) -> dict[str, float]:
+        """Low-passed, each effort in percent of its own size."""
+        sums = zip(self.names, self.residual, self.measured, strict=True)
+        return {name: _percent(left, size) for name, left, size in sums}
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """What a way of fitting is worth on data it has not seen.
+
+    Attributes:
+        folds: Names of the folds.
+        errors: Of each fold.
+        note: What the folds did not repeat.
+    """
+
+    folds: tuple[str, ...]
+    errors: tuple[HeldOut, ...]
+    note: str = ""
+
+    @property
+    def total(self) -> HeldOut:
+        """All folds together."""
+        found = self.errors[0]
+        for one in self.errors[1:]:
+            found = found + one
+        return found
+
+    @property
+    def words(self) -> str:
+        """In one line."""
+        each = [one.percent for one in self.errors]
+        spread = f" ({min(each):.3g} to {max(each):.3g})" if len(each) > 1 else ""
+        how = self.folds[0] if len(each) == 1 else f"{len(each)} folds"
+        total = self.total
+        note = f"; {self.note}" if self.note else ""
+        logged = f"{total.effort_percent:.3g} % as logged"
+        return f"{how}: {total.percent:.3g} %{spread} low-passed, {logged}{note}"
+
+
+def cross_validate(
+    mechanism: Mechanism,
+    parts: Sequence[Fold],
+    experiment: Experiment,
+    plans: Sequence[MotionPlan],
+    progress: Progress | None = None,
+) -> CrossValidation:
+    """Fit each fold as the experiment asks, and predict what it holds out; refused where a fit fails.
+
+    Args:
+        mechanism: The robot.
+        parts: See `folds` and `last_part`.
+        experiment: Settings; the same for all folds.
+        plans: Filters and masks of the whole logs, for all of their parts alike.
+        progress: Called with a stage and the fraction of it done.
+    """
+    errors = []
+    for fold in parts:
+        with single_threaded_blas():
+            own, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
+            solved = solve_logs(mechanism, fold.fitted, experiment, progress, own)
+            if solved.failure:
+                raise NoResultError(f"{fold.name}: {solved.failure}")
+            errors.append(held_out_error(solved.problem, solved.chi, fold.held_out, experiment, others))
+    # Simulations of every fold would take as long as all folds together many times over.
+    refined = isinstance(experiment.refine, RefineSettings)
+    note = "of the linear fit: `refine:` is not repeated in the folds" if refined else ""
+    return CrossValidation(tuple(fold.name for fold in parts), tuple(errors), note)
+
+
+def held_out_error(
+    problem: Problem,
+    chi: Float[Array, "p"],
+    logs: Sequence[Log],
+    experiment: Experiment,
+    plans: Sequence[MotionPlan] | None = None,
+) -> HeldOut:
+    """Predict logs by standard parameters, with the filters of a job.
+
+    Args:
+        job: The fit, or another that shares its logs' filters.
+        chi: Standard parameters, shape (p,), SI.
+        logs: Not fitted.
+        experiment: What the job was asked.
+        plans: Filters and masks of these logs; default: those of the job, masks from the data.
+    """
+    plans = held_out_plans(problem, logs, experiment) if plans is None else plans
+    other = problem.on(logs, plans, experiment)
+    found: HeldOut | None = None
+    for source, rows, log in zip(other.by_efforts(chi), row_filters(plans, experiment), logs, strict=True):
+        filtered = predict_rows(source, rows, chi, validation=True)
+        logged = predict_rows(source, unfiltered(log.dt), chi, validation=True)
+        one = _sums(filtered, logged)
+        found = one if found is None else found + one
+    if found is None or not found.measured.any():
+        raise InputError(
+            "nothing held out can be predicted: every row is masked, or its effort is absent",
+            remedy="hold out more, or use fewer folds",
+        )
+    return found
+
+
+def _sums(filtered: Prediction, logged: Prediction) -> HeldOut:
+    return HeldOut(
+        filtered.signals.names,
+        filtered.signals.units,
+        filtered.residual,
+        filtered.measured,
+        logged.residual,
+        logged.measured,
+    )
+
+
+def _percent(residual: float, measured: float) -> float:
+    return percent(float(np.sqrt(residual)), float(np.sqrt(measured)))

@@ -1,0 +1,190 @@
+"""Prediction of logs that were not used: by the identification itself, or later from its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.cases.free_motion.unit_values import predicting
+from dynid.cases.free_motion.validation import with_simulations
+from dynid.checks.estimate import same_samples
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.common.threads import single_threaded_blas
+from dynid.conditioning.lowpass import RowFilter
+from dynid.experiment.experiment import Experiment, FilterSettings
+from dynid.experiment.provenance import VALIDATED, unloaded_logs
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.prediction.result_values import refuse_unloaded, saved, standard_values
+from dynid.problem import LogSource, Problem, as_log, plans_for, prepare
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
+from dynid.projection.model import MODELS, RowSource
+from dynid.projection.projection import Directions
+from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
+from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
+from dynid.statistics.tension import tension_of
+from dynid.unknowns.drive_gains import with_result_gains
+
+Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
+
+
+def validate_result(
+    result: str | os.PathLike[str] | Estimate,
+    logs: Sequence[LogSource],
+    robot: str | os.PathLike[str] | Mechanism | None = None,
+) -> Predicted:
+    """Predict other logs with a result: its file or folder, or the estimate itself.
+
+    The settings are those the result was made with, as its provenance recorded them.
+
+    Args:
+        result: File, folder or estimate.
+        logs: Files or logs to predict.
+        robot: Default: the robot named in the result's provenance.
+    """
+    estimate, experiment, mechanism = saved(result, robot)
+    read = [as_log(log, mechanism, experiment) for log in logs]
+    read = with_result_gains(read, estimate, experiment)
+    experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
+    with single_threaded_blas():
+        problem = prepare(mechanism, read, experiment)
+        if problem.reference is not None and not problem.reference.given:
+            problem, chi = predicting(problem, estimate, mechanism)
+        else:
+            chi = standard_values(
+                estimate,
+                problem.mechanism,
+                problem.parameters,
+                experiment,
+                problem.model,
+                problem.directions,
+                mechanism.payloads,
+            ).chi
+        inputs = estimate.provenance.get("inputs", ())
+        used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
+        found, shown = predict(problem, chi, used | unloaded_logs(experiment))
+    fitted = estimate.fit.residual_percent
+    return tuple(_judged(one, fitted) for one in found), shown
+
+
+def _judged(found: Validation, fitted: float) -> Validation:
+    """With a warning where a log is predicted far worse than the fit."""
+    if not found.poor(fitted):
+        return found
+    text = f"predicted {found.residual_percent:.2g} % off, where the fit itself left {fitted:.2g} %"
+    remedy = "check the payload (--payload), units, zeros and signs of this log; else do not use the result"
+    return replace(found, warnings=(*found.warnings, Notice("poor-prediction", text, remedy)))
+
+
+def predict_held_out(
+    problem: Problem, chi: Float[Array, "p"], held_out: Sequence[Log], experiment: Experiment
+) -> Predicted:
+    """Predict logs with the filters that the identification used.
+
+    Args:
+        job: The identification.
+        chi: Standard parameters that give the same efforts as its estimate, shape (p,), SI.
+        held_out: Logs to predict.
+        experiment: What the job was asked.
+    """
+    if not held_out:
+        return (), ()
+    for log in held_out if experiment.unloaded is None else ():
+        refuse_unloaded(problem.loads, problem.mechanism.payloads, log.payloads, f"log '{log.name}'")
+    plans = held_out_plans(problem, held_out, experiment)
+    used = {log.sha256 for log in problem.logs if log.sha256}
+    found, shown = predict(problem.on(held_out, plans, experiment), chi, used | unloaded_logs(experiment))
+    fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held_out]
+    return tuple(
+        replace(v, independent=v.independent and f) for v, f in zip(found, fresh, strict=True)
+    ), shown
+
+
+def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment) -> tuple[MotionPlan, ...]:
+    """Filters of a job for logs that it has not seen."""
+    if problem.model.tabular:
+        return plans_for(problem.model, logs, problem.mechanism, experiment)
+    plan = problem.plans[0]
+    asked = replace(
+        experiment.filter,
+        cutoff=plan.cutoff,
+        decimate=plan.decimate,
+        derivative=plan.derivative,
+        velocity=plan.velocity,
+        kind=plan.kind,
+    )
+    return plan_motions(logs, problem.mechanism, _velocity_for(logs, asked), experiment.mask)
+
+
+def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
+    """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
+    found: list[Validation] = []
+    shown: list[Signals] = []
+    predicted = problem.by_efforts(chi)
+    sources = predicted if problem.model is MODELS["inverse"] else problem.with_load_parameters(chi).sources
+    for source, efforts, rows, log in zip(sources, predicted, problem.filters, problem.logs, strict=True):
+        filtered = predict_rows(source, rows, chi, validation=True)
+        free = problem.reference is not None  # nothing logged to compare with
+        logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
+        if not filtered.count.any():
+            raise InputError(
+                f"no row of log '{log.name}' can be predicted: every one is masked, or its effort is absent",
+                file=log.file,
+                remedy="leave this log out, or check its speeds and effort columns",
+            )
+        groups = tuple(group for group in _groups(problem, logged, efforts.directions) if group.n_rows)
+        independent = log.sha256 is None or log.sha256 not in used
+        off = float("nan") if free else logged.percent
+        runs = with_simulations(problem, len(found), chi, filtered.runs()) if free else ()
+        found.append(Validation(log.name, independent, filtered.percent, off, groups, log.notices, runs))
+        shown.append(_with_tension(problem, source, rows, chi, filtered.signals))
+    return tuple(found), tuple(shown)
+
+
+def _groups(problem: Problem, found: Prediction, directions: Directions) -> tuple[GroupFit, ...]:
+    """Every effort on its own; of tables forces and moments of each body, as in the fit.
+
+    A row that feels several motors is no effort: it is named as what it is.
+    """
+    if problem.model.tabular:
+        return found.groups(directions.group_names)
+    felt = np.count_nonzero(directions.effort_map, axis=1)
+    shared = {name for name, count in zip(directions.names, felt.tolist(), strict=True) if count > 1}
+    return tuple(
+        replace(group, name=f"J_a^T tau along {group.name}") if group.name in shared else group
+        for group in found.groups()
+    )
+
+
+def fitted_signals(problem: Problem, chi: Float[Array, "p"]) -> tuple[Signals, ...]:
+    """Measured against predicted rows of the logs of a fit, with the tension of redundant robots."""
+    shown = []
+    for source, rows in zip(problem.sources, problem.filters, strict=True):
+        signals = predict_rows(source, rows, chi).signals
+        shown.append(_with_tension(problem, source, rows, chi, signals))
+    return tuple(shown)
+
+
+def _with_tension(
+    problem: Problem, source: RowSource, rows: RowFilter, chi: Float[Array, "p"], signals: Signals
+) -> Signals:
+    if problem.model.tabular:
+        return signals
+    kinematics = kinematics_along(problem.mechanism, source.motion)
+    closure = kinematics.residuals(signals.t) if isinstance(kinematics, ClosedKinematics) else {}
+    tension = tension_of(problem.mechanism, problem.parameters, source, rows, chi)
+    return replace(signals, tension=tension, closure=closure)
+
+
+def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettings:
+    """Measured velocities only where every log has them."""
+    if all(log.dq is not None for log in logs):
+        return settings
+    return replace(settings, velocity="derived")

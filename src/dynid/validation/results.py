@@ -1,0 +1,151 @@
+"""Finished results side by side: figures, parameters, and predictions of the same logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import LogEntry
+from dynid.experiment.recorded import experiment_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.problem import LogSource
+from dynid.report.json_file import read_result
+from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend
+from dynid.statistics.estimate import Estimate, Validation
+from dynid.statistics.fit import percent
+from dynid.validation.held_out import validate_result
+
+
+def compare_results(
+    results: Sequence[str | os.PathLike[str] | Estimate],
+    logs: Sequence[LogSource] = (),
+    robot: str | os.PathLike[str] | Mechanism | None = None,
+) -> Comparison:
+    """Put results side by side: how well they fit and predict, and where their parameters differ.
+
+    Args:
+        results: Files, folders or estimates.
+        logs: Predicted by each of them; default: what their own validations say.
+        robot: Instead of the robots named in the results.
+    """
+    if len(results) < 2:
+        raise InputError("one result has nothing to be compared with", remedy="name two or more")
+    found = [one if isinstance(one, Estimate) else read_result(os.fspath(one)) for one in results]
+    labels = _labels(results, found)
+    lines, told = [], []
+    for label, result, estimate in zip(labels, results, found, strict=True):
+        checked = estimate.validation
+        if logs:
+            checked = validate_result(result if isinstance(result, Estimate) else estimate, logs, robot)[0]
+        reused = [one.log for one in checked if not one.independent]
+        if reused:
+            text = f"{label}: {', '.join(reused)} was also used for its identification"
+            told.append(Notice("validation-not-independent", text, "compare on logs that none of them used"))
+        lines.append(_line(label, estimate, checked))
+    apart = _apart(found, own=not logs)
+    lines, told = lines if apart else _changed(lines), told + apart
+    chosen, words = ("", "") if told else recommend(lines)
+    if not chosen and not told:
+        words = "no line has been predicted on other logs: give some with --log"
+    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations of the results themselves"
+    parameters = side_by_side(found)
+    robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
+    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
+
+
+def _changed(lines: list[Line]) -> list[Line]:
+    """With the change of their error against the first line."""
+    first = lines[0]
+    return [
+        replace(line, change_percent=100.0 * (line.effort_percent / first.effort_percent - 1.0))
+        if line is not first and line.effort_percent is not None and first.effort_percent
+        else line
+        for line in lines
+    ]
+
+
+def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
+    """Why errors do not compare where each result tells its `own`: other robots, or other logs."""
+    robots = list(dict.fromkeys(estimate.robot for estimate in found))
+    if own and len(robots) > 1:
+        text = f"the results are of robots with different names, {', '.join(robots)}: their errors cannot be"
+        remedy = "if it is one robot described twice, give logs that both predict with --log"
+        return [Notice("robots-differ", f"{text} compared", remedy)]
+    if own and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:
+        text = "the results were validated on different logs: their errors cannot be compared"
+        return [Notice("logs-differ", text, "give the logs to predict with --log")]
+    return []
+
+
+def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
+    """Every parameter of any of the estimates, in the order of their first mention."""
+    listed = [{one.name: one for one in estimate.parameters} for estimate in found]
+    names = dict.fromkeys(name for one in listed for name in one)
+    lines = []
+    for name in names:
+        own = [one.get(name) for one in listed]
+        known = [one for one in own if one is not None and one.sigma]
+        differences = [
+            abs(a.value - b.value) / float(np.hypot(a.sigma or 0.0, b.sigma or 0.0))
+            for a, b in combinations(known, 2)
+        ]
+        unit = next(one.unit for one in own if one is not None)
+        values = tuple(None if one is None else one.value for one in own)
+        sigmas = tuple(None if one is None else one.sigma for one in own)
+        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None)))
+    return tuple(lines)
+
+
+def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line:
+    drive = experiment_of(estimate.provenance.get("options", {}), label).drive
+    return Line(
+        label,
+        estimate.model,
+        estimate.estimator,
+        " ".join(drive) if drive else "",
+        n_parameters=estimate.fit.n_parameters,
+        fit_percent=estimate.fit.residual_percent,
+        effort_percent=_pooled(checked),
+        by_effort={group.name: group.residual_percent for one in checked[:1] for group in one.groups},
+        folds=tuple(one.effort_percent for one in checked),
+    )
+
+
+def _pooled(checked: Sequence[Validation]) -> float | None:
+    """Error over all logs: sums of squares, as the groups of each hold them."""
+    groups = [group for one in checked for group in one.groups]
+    if not groups:
+        return None
+    residual = sum(group.rms**2 * group.n_rows for group in groups)
+    sizes = (100.0 * group.rms / group.residual_percent for group in groups if group.residual_percent)
+    measured = sum(
+        size**2 * group.n_rows
+        for size, group in zip(sizes, (group for group in groups if group.residual_percent), strict=True)
+    )
+    return percent(float(np.sqrt(residual)), float(np.sqrt(measured)))
+
+
+def _log_name(source: LogSource) -> str:
+    if isinstance(source, Log):
+        return source.name
+    return Path(source.file if isinstance(source, LogEntry) else source).name
+
+
+def _labels(results: Sequence[object], found: Sequence[Estimate]) -> list[str]:
+    """Names of the folders; what several share gets a number."""
+    names = []
+    for result, estimate in zip(results, found, strict=True):
+        if isinstance(result, Estimate):
+            names.append(f"{estimate.model}, {estimate.estimator}")
+            continue
+        path = Path(os.fspath(result))  # type: ignore[call-overload]
+        names.append(path.parent.name if path.name == "result.json" else path.name)
+    return [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]
