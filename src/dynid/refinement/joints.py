@@ -30,7 +30,7 @@ from dynid.refinement.output_error import (
     started,
     window_covariance,
 )
-from dynid.simulated import Problem
+from dynid.problem import Problem
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.correlation import strongest
 from dynid.statistics.uncertainty import uncertainty

@@ -20,7 +20,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.refinement.joints import Refinement, judged
 from dynid.refinement.output_error import minimise, started
-from dynid.simulated import Problem
+from dynid.problem import Problem
 
 _HOLD = 10.0  # deviations of the linear estimate
 _LENGTH_RTOL = 1e-3  # of a cable: how far a locked length may be from what is given

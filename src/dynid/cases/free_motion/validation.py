@@ -30,7 +30,7 @@ from dynid.dynamics.locked import LockedCables
 from dynid.experiment.refine_settings import TURNING
 from dynid.kinematics.sensors import sensors_of
 from dynid.linear import prior_values
-from dynid.simulated import Problem
+from dynid.problem import Problem
 from dynid.statistics.estimate import RunFit
 
 _HORIZON = 5.0  # s of every run that are simulated
