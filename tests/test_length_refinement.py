@@ -9,11 +9,11 @@ import pytest
 
 from dynid.cases.free_motion import cable_lengths as length_refinement
 from dynid.cases.free_motion.cable_lengths import refined_lengths
+from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.length_rows import STEP, LengthRows
 from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
 from dynid.dynamics.forward import named_values
 from dynid.excitation.free_motion import simulate_free_motions
-from dynid.experiment.defaults import with_model_defaults
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.internal_settings import internal_settings
 from dynid.kinematics.assembly import assembly_of
@@ -21,7 +21,6 @@ from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.problem import prepare
-from dynid.projection.model import MODELS
 
 TRUTH = {"M_platform": 10.0, "MX_platform": 0.04, "MY_platform": -0.06, "MZ_platform": 1.9}
 TRUTH |= {"XX_platform": 0.51, "YY_platform": 0.69, "ZZ_platform": 0.37}
@@ -41,7 +40,7 @@ def swing() -> tuple[Log, np.ndarray]:
 
 def experiment() -> Experiment:
     asked = Experiment(robot="cable4", internal={"lengths": "refine"})
-    return with_model_defaults(asked, MODELS["internal"])
+    return free_motion_defaults(asked)
 
 
 def test_columns_are_the_slopes_of_the_rows(swing) -> None:

@@ -13,6 +13,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.standard_space import DataTerm
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, UnloadedModel, read_experiment
+from dynid.fit import fit_task
 from dynid.linear import prior_values
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
@@ -25,8 +26,8 @@ from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import write_results
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-from dynid.solve import solve_logs
 from dynid.statistics.estimate import Estimate
+from dynid.unknown import Task
 from dynid.unknowns.unloaded import unloaded_model
 from tests.wrist import TOOL, tool_values
 
@@ -122,7 +123,7 @@ def test_sigma_counts_what_the_result_without_load_does_not_know(panda, folder) 
     log = panda.log(1, 2, loaded=True)
     experiment = Experiment(robot=panda.loaded, unloaded=UnloadedModel(str(folder)))
     unloaded = unloaded_model(panda.loaded, experiment)
-    solved = solve_logs(unloaded.robot, [log], experiment)
+    solved = fit_task(Task(unloaded.robot, (log,), experiment), refit=True)
     root = unloaded.carried(solved.system, solved.data.S, solved.solution.weights)
     rng = np.random.default_rng(4)
     step = unloaded.root @ rng.normal(size=unloaded.root.shape[1])
@@ -154,7 +155,7 @@ def test_intervals_cover_the_payload_though_the_robot_is_uncertain(panda, tmp_pa
         inside.append([p.ci95[0] <= true[p.name] <= p.ci95[1] for p in found.parameters])
         experiment = Experiment(robot=panda.loaded, unloaded=UnloadedModel(str(tmp_path / "arm")))
         unloaded = unloaded_model(panda.loaded, experiment)
-        solved = solve_logs(unloaded.robot, [log], experiment)
+        solved = fit_task(Task(unloaded.robot, (log,), experiment), refit=True)
         sigma = np.sqrt(np.diag(solved.solution.covariance))
         error = solved.solution.chi - np.array([true[p.name] for p in found.parameters])
         alone.append(np.abs(error) < 1.96 * sigma)

@@ -10,13 +10,14 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.experiment.provenance import check_robot, provenance
+from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import position_unit
 from dynid.motion.settings import FilterSettings
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.simulation.demo import built_in_experiment
-from dynid.solve import solve_logs
+from dynid.unknown import Task
 from tests.test_pose_columns import clean
 
 URDF = """<robot name="one">
@@ -51,7 +52,7 @@ def test_names_that_the_robot_lacks_are_refused_at_their_line(scara, tmp_path, t
     file = tmp_path / "e.yaml"
     file.write_text(f"robot: scara\nlogs: [a.csv]\n{text}\n")
     with pytest.raises(InputError) as caught:
-        solve_logs(robot, [log], read_experiment(file))
+        fit_task(Task(robot, (log,), read_experiment(file)))
     assert str(caught.value).startswith(f"{file}, {message}")
 
 

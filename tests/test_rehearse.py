@@ -176,18 +176,18 @@ def test_plans_follow_trajectories_logs_and_chance(tmp_path: Path) -> None:
 
 
 def test_a_failing_run_is_counted_and_all_failing_refused(monkeypatch) -> None:
-    fit = rehearsal.fit_logs
+    fit = rehearsal.fit_task
 
-    def fails(robot, logs, held_out, experiment):
-        if "run 2," in logs[0].name:
+    def fails(task):
+        if "run 2," in task.logs[0].name:
             raise InputError("this one fails")
-        return fit(robot, logs, held_out, experiment)
+        return fit(task)
 
-    monkeypatch.setattr(rehearsal, "fit_logs", fails)
+    monkeypatch.setattr(rehearsal, "fit_task", fails)
     found = rehearse(plan_of(), 3)
     assert found.runs == 2
     assert found.failed == ("this one fails",)
-    monkeypatch.setattr(rehearsal, "fit_logs", lambda *_: (_ for _ in ()).throw(InputError("no")))
+    monkeypatch.setattr(rehearsal, "fit_task", lambda *_: (_ for _ in ()).throw(InputError("no")))
     with pytest.raises(InputError, match="none of 2 runs gave a result: no"):
         rehearse(plan_of(), 2)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dynid.base.base import BaseSet, base_set
 from dynid.base.grouping import Symbols
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
+from dynid.case import case_of
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.common.threads import single_threaded_blas
@@ -80,11 +81,11 @@ def describe(
     robot = variant(mechanism, drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies)
     # Under generic motion all models see the same parameters; `inverse` has the most rows a state. Only
     # free motion, on which no effort acts, cannot tell them all.
-    is_free = bool(robot.cables) and robot.model in MODELS and MODELS[robot.model].homogeneous
-    model = MODELS[robot.model if is_free else "inverse"]
     parameters = parameter_table(robot)
     loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
-    scale = free_scale(robot, parameters, loads) if is_free else None
+    own = MODELS.get(robot.model) if robot.cables else None
+    scale = None if own is None else case_of(own).free_scale(robot, parameters, loads)
+    model = MODELS["inverse"] if own is None or scale is None else own
     robot = robot if scale is None else scale.robot
     with single_threaded_blas():
         base = structural_base(robot, model, parameters, _rows(robot, model), ties=ties, loads=loads)
@@ -112,49 +113,6 @@ def describe(
         rank_gap=base.rank.gap,
         notices=robot.notices + mobility + base.notices + (() if scale is None else scale.notices),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class FreeScale:
-    """What free motion on locked cables leaves unknown: the scale of all parameters.
-
-    Attributes:
-        robot: With the reference mass known as one.
-        dof: Freedoms with locked cables.
-        shown: Name, unit and grouping of a base parameter -> the same per unit mass.
-    """
-
-    robot: Mechanism
-    dof: int
-    shown: Callable[[str, str, str], BaseParameter]
-    notices: tuple[Notice, ...]
-
-
-def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
-    """The reference mass of a robot on which no effort acts, and names per unit of it."""
-    from dynid.cases.free_motion.reference_mass import referred
-    from dynid.cases.free_motion.unit_mass import shown_name, shown_unit
-    from dynid.kinematics.locked_motion import locked_motion_of
-
-    found = referred(robot, parameters, loads)
-    reference, by_name = found.reference, {parameter.name: parameter for parameter in parameters}
-
-    def shown(name: str, unit: str, grouping: str) -> BaseParameter:
-        own = by_name.get(name) or by_name[name.removesuffix("_R")]
-        if reference is None or reference.given:
-            return BaseParameter(name, unit, grouping)
-        if parameters.index(own) == reference.scale:
-            return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
-        return BaseParameter(shown_name(replace(own, name=name), reference.body), shown_unit(unit), grouping)
-
-    told: tuple[Notice, ...] = ()
-    if reference is not None and not reference.given and reference.scale is None:
-        mass = f"M_{reference.body}"
-        text = (
-            f"{mass} is the scale of all parameters, which no free motion can tell: they come per unit mass"
-        )
-        told = (Notice("scale-unknown", text, "a log with a payload of known mass tells it"),)
-    return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + told)
 
 
 def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:

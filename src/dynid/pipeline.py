@@ -11,23 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxtyping import Float
-
 from dynid.base.grouping import Symbols
-from dynid.cases.force_sensor.angles import settled_sensor, shown_entries
-from dynid.cases.force_sensor.compensation_export import compensation_files
 from dynid.checks.effort_order import refuse_misplaced, refuse_reversed
 from dynid.checks.estimate import check_estimate
 from dynid.checks.residuals import residual_checks
 from dynid.checks.scale import check_scale
 from dynid.checks.summary import choices_of, tested_ties, warnings_of
-from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
 from dynid.common.threads import single_threaded_blas
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.experiment.provenance import provenance
-from dynid.fitted import fit_logs
+from dynid.fit import fit_task
 from dynid.info import grouping_symbols
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
@@ -36,6 +31,7 @@ from dynid.motion.log import Log
 from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_system, prepare
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
+from dynid.unknown import Task
 from dynid.validation.gate import judge
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
 
@@ -105,22 +101,23 @@ def identify_logs(
         progress: Called with a stage and the fraction of it done.
         truth: True standard parameters by name, where a simulation knows them.
     """
+    asked = experiment or Experiment(robot=mechanism)
+    task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
     with single_threaded_blas():
-        fit = fit_logs(mechanism, logs, validate, experiment, progress, symbols=_symbols)
-        mechanism, logs, validate, experiment = fit.mechanism, fit.logs, fit.held_out, fit.experiment
-        solved, parts, chi = fit.solved, fit.parts, fit.chi
-        problem, real, data = solved.problem, solved.real, solved.data
-        refuse_misplaced(problem, solved.seen, chi, experiment)
+        fit = fit_task(task, symbols=_symbols)
+        problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
+        refuse_misplaced(problem, fit.seen, chi, fit.experiment)
         refuse_reversed(parts.parameters, problem)
-        tied, tie_notices = tested_ties(solved, experiment)
-        tested = residual_checks(problem, data, chi, experiment)
+        tied, tie_notices = tested_ties(fit)
+        tested = residual_checks(fit)
         fitted = fitted_signals(problem, chi)
-        validation, unseen = predict_held_out(problem, chi, validate, experiment)
-        gate = judge(mechanism, solved, chi, logs, validate, experiment, progress)
+        validation, unseen = predict_held_out(problem, chi, fit.task.held_out, fit.experiment)
+        gate = judge(fit)
+    recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
-        robot=mechanism.name,
+        robot=fit.task.mechanism.name,
         model=problem.model.name,
-        estimator=experiment.estimator,
+        estimator=fit.experiment.estimator,
         parameters=parts.parameters,
         not_identifiable=parts.not_identifiable,
         fit=parts.fit,
@@ -133,31 +130,25 @@ def identify_logs(
         invisible=parts.invisible,
         choices=choices_of(fit, tied, gate.choices, tested),
         provenance=provenance(
-            mechanism, logs, validate, _recorded(experiment, problem, chi), problem.plans[0]
+            fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
         ),
         signals=(*fitted, *unseen),
         truth=None if truth is None else fit.true_values(truth),
-        standard=shown_entries(problem, real.entries),
+        standard=problem.case.entries(problem, real.entries),
         residual_tests=tested.tests,
-        history=recorded(solved.linear, parts.parameters),
-        files=compensation_files(problem, chi, [one.name for one in parts.not_identifiable]),
+        history=recorded(fit.linear, parts.parameters),
+        files=problem.case.files(fit),
     )
-    scale = check_scale(parts.parameters, problem.mechanism, problem.model.homogeneous)
+    scale = check_scale(parts.parameters, problem.mechanism, problem.case.has_scale)
     estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
     if real.failure or gate.failure:
         raise NoResultError(real.failure or gate.failure, estimate)
     if parts.solution.status != CONVERGED:
         raise NoResultError(
-            f"'{experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
+            f"'{fit.experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
             estimate,
         )
     return estimate
-
-
-def _recorded(experiment: Experiment, problem: Problem, chi: Float[Array, "p"]) -> Experiment:
-    """The experiment as its result records it: a force sensor with the biases' runs and its angles."""
-    sensor = settled_sensor(problem, chi)
-    return experiment if sensor is None else replace(experiment, force_sensor=sensor)
 
 
 def _symbols(problem: Problem, experiment: Experiment) -> Symbols:

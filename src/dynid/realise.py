@@ -129,7 +129,7 @@ def standard_space(
     tied = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
     told = _told_masses(problem, term)
     # In a table every body is weighed on its own; elsewhere a mass stands for those grouped into it.
-    weighed = told if problem.model.tabular else {}
+    weighed = told if problem.case.weighs_bodies else {}
     bodies = rigid_bodies(
         problem.mechanism, problem.parameters, options.mass, _mass_scale(problem, term), weighed
     )

@@ -11,7 +11,7 @@ from dynid import load_robot
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.fitted import fit_logs
+from dynid.fit import fit_task
 from dynid.info import describe, variant
 from dynid.kinematics.tension import motor_jacobian
 from dynid.linear import linear_fit
@@ -22,9 +22,9 @@ from dynid.problem import prepare
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
-from dynid.solve import solve_logs
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.method import UncertaintySettings
+from dynid.unknown import Task
 from dynid.unknowns.stribeck import search_speeds
 from tests.oracle import pinocchio_regressor
 
@@ -244,7 +244,7 @@ def test_intervals_of_load_friction_cover_the_truth(tmp_path) -> None:
     inside = []
     for seed in range(30):
         noise = 0.3 * np.random.default_rng(seed).normal(size=clean.tau.shape)
-        solved = solve_logs(robot, [replace(clean, tau=clean.tau + noise)], experiment)
+        solved = fit_task(Task(robot, (replace(clean, tau=clean.tau + noise),), experiment))
         for one in estimate_parameters(solved.data, solved.solution).parameters:
             if one.name.startswith(("Fl_", "Fr_")):
                 inside.append(one.ci95[0] <= truth[one.name] <= one.ci95[1])
@@ -284,8 +284,8 @@ def test_intervals_beside_searched_stribeck_speeds_cover_the_truth(tmp_path) -> 
     for seed in range(20):
         noise = 0.3 * np.random.default_rng(seed).normal(size=clean.tau.shape)
         logs = [replace(clean, tau=clean.tau + noise)]
-        parts = fit_logs(robot, logs, (), asked).parts
-        taken_as_known = fit_logs(sure_robot, logs, (), asked).parts
+        parts = fit_task(Task(robot, tuple(logs), asked)).parts
+        taken_as_known = fit_task(Task(sure_robot, tuple(logs), asked)).parts
         for one, sure in zip(parts.parameters, taken_as_known.parameters, strict=True):
             if one.name.startswith(("Fk_", "Fs_", "Fv_")):
                 inside.append(one.ci95[0] <= truth[one.name] <= one.ci95[1])

@@ -70,7 +70,7 @@ def refuse_misplaced(
         experiment: What was asked.
     """
     felt = problem.directions.effort_map
-    if experiment.gains is not None or problem.model.tabular or problem.reference is not None:
+    if experiment.gains is not None or not problem.case.has_motors:
         return
     if problem.model.name not in ("inverse", "wrench") or not np.all(np.count_nonzero(felt, axis=1) == 1):
         return  # rows that feel several motors have no effort of their own

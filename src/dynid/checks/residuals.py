@@ -14,13 +14,13 @@ from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
-from dynid.cases.wrench_table.checks import table_checks
 from dynid.checks.fault_columns import ALL, MOST_SAMPLES, Suspect, SuspectRows
 from dynid.checks.fault_selection import Verdict, accused
 from dynid.checks.residual_tests import bursts, outlying_runs, whiteness
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
+from dynid.fit import Fit
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
@@ -52,21 +52,14 @@ class Tested:
     choices: Mapping[str, str] = field(default_factory=dict)
 
 
-def residual_checks(
-    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> Tested:
-    """Test the residuals of a fit.
-
-    Args:
-        job: Mechanism and logs.
-        data: What was solved.
-        chi: Standard parameters that give the same efforts, shape (p,), SI.
-        experiment: What was asked.
-    """
-    if problem.model.tabular:
-        return Tested(*table_checks(problem, chi))
+def residual_checks(fit: Fit) -> Tested:
+    """Test the residuals of a fit."""
+    problem, data, chi, experiment = fit.problem, fit.data, fit.chi, fit.experiment
+    own = problem.case.residual_tests(fit)
+    if own is not None:
+        return Tested(*own)
     # Without an effort nothing could be late, scaled or of the wrong sign.
-    free = problem.reference is not None
+    free = not problem.case.has_motors
     tests, notices, untested = ([], [], ()) if free else _suspects(problem, data, chi, experiment)
     told = [
         *outlying_runs(data.source, chi, free),

@@ -40,16 +40,16 @@ _NEAR = 1.6
 
 
 def check_scale(
-    parameters: Sequence[ParameterEstimate], mechanism: Mechanism, homogeneous: bool = False
+    parameters: Sequence[ParameterEstimate], mechanism: Mechanism, has_scale: bool = True
 ) -> Iterable[Notice]:
     """Warn where all inertial parameters are far from their priors, or from what the size allows.
 
     Args:
         parameters: Of an estimate.
         mechanism: The robot.
-        homogeneous: Parameters are per unit mass, and have no scale.
+        has_scale: False where parameters are per unit mass.
     """
-    if homogeneous:
+    if not has_scale:
         return ()
     told = tuple(prior_scale(parameters))
     return told or tuple(_size_scale(parameters, mechanism))

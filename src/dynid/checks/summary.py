@@ -8,26 +8,20 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.system import base_system
-from dynid.cases.force_sensor.rotation import check_rotation
-from dynid.cases.free_motion.checks import check_free_motion
 from dynid.checks.estimate import check_logs, check_options
 from dynid.checks.load_text import load_words
 from dynid.checks.residuals import Tested
 from dynid.checks.tie_test import idle_tie, tie_test
 from dynid.common.notices import Notice
 from dynid.estimator.estimator import estimator_named
-from dynid.experiment.experiment import Experiment
-from dynid.fitted import Fitted
+from dynid.fit import Fit
 from dynid.linear import base_of
 from dynid.motion.log import Log
 from dynid.problem import Problem
-from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts
 
 
-def choices_of(
-    fit: Fitted, ties: Mapping[str, str], gate: Mapping[str, str], tested: Tested
-) -> dict[str, str]:
+def choices_of(fit: Fit, ties: Mapping[str, str], gate: Mapping[str, str], tested: Tested) -> dict[str, str]:
     """Every choice that was made from the data.
 
     Args:
@@ -36,49 +30,45 @@ def choices_of(
         gate: What cross-validation and gate found.
         tested: Residual tests.
     """
-    settled, real = fit.solved.settled, fit.solved.real
     return {
         **_flow(fit.problem),
         "uncertainty": fit.parts.spread.words,
-        **fit.stage.choices,
-        **settled.choices,
+        **fit.choices,
         **ties,
-        **real.choices,
+        **fit.real.choices,
         **gate,
         **tested.choices,
         **({} if fit.refined is None else {"refinement": fit.refined.words}),
-        **({} if fit.unloaded is None else {"robot without load": fit.unloaded.words}),
         **load_words(fit.parts, fit.problem.loaded_bodies),
     }
 
 
-def warnings_of(fit: Fitted, ties: Sequence[Notice], tested: Tested) -> tuple[Notice, ...]:
+def warnings_of(fit: Fit, ties: Sequence[Notice], tested: Tested) -> tuple[Notice, ...]:
     """Everything noticed until the parameters stood; what they look like is asked later."""
     problem, parts = fit.problem, fit.parts
     return (
         *check_options(fit.experiment, problem.model.name),
         *ties,
-        *(() if fit.unloaded is None else fit.unloaded.notices),
-        *fit.solved.settled.notices,
-        *fit.solved.real.notices,
+        *fit.notices,
+        *fit.real.notices,
         *(() if fit.refined is None else fit.refined.notices),
-        *_on_the_way(problem, fit.held_out, parts),
+        *_on_the_way(problem, fit.task.held_out, parts),
         *tested.notices,
-        *check_free_motion(problem, fit.chi),
-        *check_rotation(problem, parts.parameters, [one.name for one in parts.not_identifiable]),
+        *problem.case.notices(fit),
     )
 
 
-def tested_ties(solved: Solved, experiment: Experiment) -> tuple[dict[str, str], tuple[Notice, ...]]:
+def tested_ties(fit: Fit) -> tuple[dict[str, str], tuple[Notice, ...]]:
     """Whether the data accept the ties, in words, and a warning if they do not."""
+    experiment = fit.experiment
     if not experiment.ties:
         return {}, ()
     # Where its equations were rewritten, the F-test needs the plain weighted solution.
-    linear = solved.linear
-    solution = linear if linear.equations is None else estimator_named("wls")(solved.seen.system)
+    linear = fit.linear
+    solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
     free = replace(experiment, ties=())
-    loose = base_system(solved.system, base_of(solved.problem, free))
-    found = tie_test(solution, solved.seen, loose, experiment.uncertainty)
+    loose = base_system(fit.system, base_of(fit.problem, free))
+    found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if found is None:
         return {f"tie {names}": "restricts nothing"}, (idle_tie(names),)
@@ -94,8 +84,8 @@ def _flow(problem: Problem) -> dict[str, str]:
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(problem.logs, problem.plans, problem.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():
-            if (problem.model.direct or problem.reference is not None) and name in ("reversals", "rest"):
-                continue  # there is no friction whose sign would matter
+            if problem.case.hides(name):
+                continue
             if choices.setdefault(name, text) != text:
                 choices[f"{name} ({log.name})"] = text
     return choices

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.free_set import FreeSetSettings
-from dynid.experiment.defaults import with_model_defaults
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.problem import as_log, build_system, prepare
-from dynid.projection.model import MODELS
 
 
 def recorded_information(
@@ -42,7 +41,7 @@ def recorded_information(
         model="internal",
         internal={"nullspace": search.nullspace},
     )
-    experiment = with_model_defaults(asked, MODELS["internal"])
+    experiment = free_motion_defaults(asked)
     read = [as_log(entry, mechanism, experiment) for entry in experiment.logs]
     system = build_system(prepare(mechanism, read, experiment))
     factor = system.factor()

@@ -70,11 +70,7 @@ class Model:
         rows: The chosen rows along a motion, from mechanism, parameters, directions and motion; `foretold`
             are parameters that foretell loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
-        windowed: Rows are averaged over windows instead of being low-passed.
-        homogeneous: No effort acts in the rows (unless motors of joints do): parameters have no scale.
-        tabular: Samples are instants of a table: nothing is filtered, decimated or tested as a time series,
-            and the rows also take `settings`.
-        direct: Rows are what was measured, and are compared with it as they are, without the inverse form.
+        case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
     """
 
     name: str
@@ -82,10 +78,7 @@ class Model:
     directions: Callable[[Mechanism], Directions]
     rows: Callable[..., RowSource]
     structure: Callable[..., Factor] = structural_factor
-    windowed: bool = False
-    homogeneous: bool = False
-    tabular: bool = False
-    direct: bool = False
+    case: str = ""
 
 
 def rows_of(
@@ -108,7 +101,7 @@ MODELS: dict[str, Model] = {
     "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
     "power": Model("power", "one equation a sample, blind to internal tension", power_directions, rows_of),
     "energy": Model(
-        "energy", "power over windows, no acceleration", energy_directions, EnergyRows, windowed=True
+        "energy", "power over windows, no acceleration", energy_directions, EnergyRows, case="energy"
     ),
     "internal": Model(
         "internal",
@@ -116,7 +109,7 @@ MODELS: dict[str, Model] = {
         internal_directions,
         InternalRows,
         internal_structure,
-        homogeneous=True,
+        case="free_motion",
     ),
     "wrench": Model(
         "wrench",
@@ -124,8 +117,7 @@ MODELS: dict[str, Model] = {
         wrench_directions,
         WrenchRows,
         wrench_structure,
-        tabular=True,
-        direct=True,
+        case="wrench_table",
     ),
 }
 
@@ -136,7 +128,7 @@ SENSOR = Model(
     sensor_directions,
     SensorRows,
     sensor_structure,
-    direct=True,
+    case="force_sensor",
 )
 
 

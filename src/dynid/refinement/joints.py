@@ -19,6 +19,7 @@ from dynid.dynamics.freedoms import freedoms_of
 from dynid.experiment.refine_settings import HELD_OUT, RefineSettings
 from dynid.kinematics.sensors import sensors_of
 from dynid.motion.motion import Motion
+from dynid.problem import Problem
 from dynid.projection.kinematics import kinematics_along
 from dynid.refinement.output_error import (
     Minimum,
@@ -30,7 +31,6 @@ from dynid.refinement.output_error import (
     started,
     window_covariance,
 )
-from dynid.problem import Problem
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.correlation import strongest
 from dynid.statistics.uncertainty import uncertainty

@@ -18,7 +18,7 @@ from dynid.common.errors import DynidError, InputError
 from dynid.common.threads import single_threaded_blas
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry
-from dynid.fitted import Fitted, fit_logs
+from dynid.fit import Fit, fit_task
 from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -30,6 +30,7 @@ from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, l
 from dynid.simulation.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
+from dynid.unknown import Task
 from dynid.unknowns.gain_rows import GAIN
 
 RANDOM, EXCITE = "random", "excite"
@@ -88,7 +89,7 @@ class Rehearser:
         """Record and identify the run of that number."""
         with single_threaded_blas():
             try:
-                fit = fit_logs(self.robot, self.logs(number), (), self.plan.experiment)
+                fit = fit_task(Task(self.robot, tuple(self.logs(number)), self.plan.experiment))
             except (DynidError, np.linalg.LinAlgError) as error:
                 return Draw(number, failed=str(error) or type(error).__name__)
         return self.draw(number, fit.parts.parameters, fit)
@@ -155,7 +156,7 @@ class Rehearser:
         words = f"motion of dynid excite (log det {found.criterion:.4g}, seed {seed})"
         return SampledMotion(found.t, found.q), replace(settings, duration=None), words
 
-    def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fitted) -> Draw:
+    def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fit) -> Draw:
         """What a run found, beside the truth."""
         found = [one for one in parameters if one.sigma is not None and one.ci95 is not None]
         known = {**fit.true_values(self.simulated[0].values), **self._gains()}

@@ -1,71 +1,59 @@
-"""The gain stage of an identification: before it logged efforts, after it efforts with gains applied."""
+"""Drive gains of an identification: efforts as logged in, efforts with gains applied out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
-from dynid.cases.wrench_table.tables import refuse_options
+from dynid.case import task_case
+from dynid.common.arrays import Array
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of
-from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.problem import Progress, prepare
-from dynid.projection.model import model_for
+from dynid.problem import prepare
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.uncertainty import uncertainty
+from dynid.unknown import Settled, Task
 from dynid.unknowns.gain_rows import GAIN, DriveGains, applied, check_gains, find_gains, nominal_factors
 
 
-@dataclass(frozen=True, eq=False)
-class GainStage:
-    """Logs whose efforts have their gains applied, and the gains; None where nobody asked."""
+class DriveGainsUnknown:
+    """Drive gains as an unknown of the data: found from rows in which every motor has its own column."""
 
-    logs: tuple[Log, ...]
-    held_out: tuple[Log, ...]
-    gains: DriveGains | None = None
+    of_equations = False
 
-    @property
-    def choices(self) -> dict[str, str]:
-        """How the gains were found, in words."""
-        return {} if self.gains is None else self.gains.choices
-
-    def joined(self, parts: EstimateParts) -> EstimateParts:
-        """The parameters with the gains beside them, uncertain together."""
-        return parts if self.gains is None else _joined(parts, self.gains)
-
-
-def gain_stage(
-    mechanism: Mechanism,
-    logs: Sequence[Log],
-    held_out: Sequence[Log],
-    experiment: Experiment,
-    progress: Progress | None = None,
-) -> GainStage:
-    """Find the gains that an experiment leaves open, and apply them to its logs."""
-    if experiment.gains is None:
-        return GainStage(tuple(logs), tuple(held_out))
-    if model_for(mechanism, experiment.model, experiment.file).tabular:
-        refuse_options(experiment)
-    motors = tuple(actuator.name for actuator in mechanism.actuators)
-    nominal = nominal_factors(motors, experiment.gains)
-    if experiment.gains.checks_only:
-        fitted, unseen = ([applied(log, nominal) for log in some] for some in (logs, held_out))
-        return GainStage(tuple(fitted), tuple(unseen))
-    check_gains(experiment)
-    problem = prepare(mechanism, [applied(log, nominal) for log in logs], experiment)
-    found = find_gains(problem, base_of(problem, experiment), experiment, progress)
-    return GainStage(
-        tuple(applied(log, found.factors) for log in logs),
-        tuple(applied(log, found.factors) for log in held_out),
-        found,
-    )
+    def settle(self, task: Task) -> Settled:
+        """Find the gains that an experiment leaves open, and apply them to its logs."""
+        settings, mechanism = task.experiment.gains, task.mechanism
+        if settings is None:
+            return Settled(task)
+        task_case(mechanism, task.experiment).refuse(task.experiment)
+        motors = tuple(actuator.name for actuator in mechanism.actuators)
+        nominal = nominal_factors(motors, settings)
+        if settings.checks_only:
+            return Settled(_scaled(task, nominal))
+        check_gains(task.experiment)
+        problem = prepare(mechanism, _scaled(task, nominal).logs, task.experiment)
+        found = find_gains(problem, base_of(problem, task.experiment), task.experiment, task.progress)
+        return Settled(_scaled(task, found.factors), found.choices, joins=partial(_joined, found))
 
 
-def _joined(parts: EstimateParts, gains: DriveGains) -> EstimateParts:
+DRIVE_GAINS = DriveGainsUnknown()
+
+
+def _scaled(task: Task, factors: Float[Array, "a"]) -> Task:
+    """The task with factors on the efforts of all its logs."""
+    logs, held_out = (tuple(applied(log, factors) for log in some) for some in (task.logs, task.held_out))
+    return replace(task, logs=logs, held_out=held_out)
+
+
+def _joined(gains: DriveGains, parts: EstimateParts) -> EstimateParts:
+    """The parameters with the gains beside them, uncertain together."""
     u = len(gains.nominal)
     names = [one.name for one in gains.parameters]
     own = {one.name: one for one in parts.parameters}

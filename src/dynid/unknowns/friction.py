@@ -9,16 +9,20 @@ moves: two or three rounds settle them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
+from dynid.fit import Fit
 from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.problem import Problem
+from dynid.statistics.assemble import EstimateParts
+from dynid.unknown import Settled, Task, at
 from dynid.unknowns.stribeck import Speeds, search_speeds
 
 _ROUNDS = 8
@@ -26,30 +30,25 @@ _WEAK = 1e4  # real logs of arms have 10 to 2000; beyond, single masses are not 
 _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
 
 
-@dataclass(frozen=True, eq=False)
-class Settled:
-    """A job whose friction is linear now.
+class Friction:
+    """Loads and Stribeck speeds as unknowns of the equations."""
 
-    Attributes:
-        experiment: With the Stribeck speeds found, so that a result can be used again.
-        choices: What was found, in words.
-        speeds: Stribeck speeds searched; None where there are none.
-    """
+    of_equations = True
 
-    problem: Problem
-    experiment: Experiment
-    choices: Mapping[str, str] = field(default_factory=dict)
-    notices: tuple[Notice, ...] = ()
-    speeds: Speeds | None = None
+    def settle(self, task: Task) -> Settled:
+        """Find loads and speeds."""
+        return settle_friction(task)
 
 
-def settle_friction(problem: Problem, experiment: Experiment) -> Settled:
-    """Find the loads and Stribeck speeds of a job that has such friction; others stay as they are."""
+FRICTION = Friction()
+
+
+def settle_friction(task: Task) -> Settled:
+    """Find the loads and Stribeck speeds of friction that is linear only once they are known."""
+    problem, experiment = task.problem, task.experiment
     robot = problem.mechanism
     searched = tuple(owner for owner in owners_of(robot, "Fk") if owner not in robot.stribeck)
     loaded = owners_of(robot, "Fl")
-    if not searched and not loaded:
-        return Settled(problem, experiment)
     choices: dict[str, str] = {}
     told: list[Notice] = []
     speeds = None
@@ -80,7 +79,13 @@ def settle_friction(problem: Problem, experiment: Experiment) -> Settled:
             )
             text += " they are known badly, and the intervals of Fl do not count that"
             told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
-    return Settled(problem, experiment, choices, tuple(told), speeds)
+    done = replace(at(task, problem), experiment=experiment)
+    return Settled(done, choices, tuple(told), None if speeds is None else partial(_widened, speeds))
+
+
+def _widened(speeds: Speeds, parts: EstimateParts, fit: Fit) -> EstimateParts:
+    """The parameters with what the search of Stribeck speeds costs."""
+    return speeds.widened(parts, fit.problem, fit.data.S, fit.linear_chi)
 
 
 def _settle_loads(

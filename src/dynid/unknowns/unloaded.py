@@ -21,6 +21,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment, UnloadedModel
+from dynid.fit import Fit
 from dynid.info import variant
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -28,11 +29,11 @@ from dynid.motion.log import Log
 from dynid.prediction.result_values import StandardValues, fitted_places, saved, standard_values
 from dynid.projection.model import model_for
 from dynid.projection.projection import System, choose_rows
-from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.widen import MANY, widened
+from dynid.unknown import Settled, Task
 from dynid.unknowns.drive_gains import with_result_gains
 
 _NO_EFFORTS = ("internal", "wrench")
@@ -84,9 +85,9 @@ class Unloaded:
         Q, R = np.linalg.qr(factor.W @ S)
         return np.asarray(np.linalg.solve(R, Q.T @ (W_known @ self.root)))
 
-    def widened(self, parts: EstimateParts, solved: Solved) -> EstimateParts:
+    def widened(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
         """The parameters with what the result without load is not sure of."""
-        root = self.carried(solved.system, solved.data.S, solved.solution.weights)
+        root = self.carried(fit.system, fit.data.S, fit.solution.weights)
         wider = widened(parts, root @ root.T, self.dof, "the covariance of the result without load")
         fitted = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
         return replace(wider, shared=-root[fitted] @ covariance_root(self.estimate.covariance).T)
@@ -113,6 +114,28 @@ class Unloaded:
         known[[place[name] for name in self.names]] = self.M
         together = covariance_root(np.block([[own, shared], [shared.T, other]]))
         return np.asarray(np.hstack([values.M[:, fitted_places(estimate)], known]) @ together)
+
+
+class UnloadedRobot:
+    """The robot without its load as an unknown of the data: known from a saved result, but not exactly."""
+
+    of_equations = False
+
+    def settle(self, task: Task) -> Settled:
+        """The robot with the values of its result, and what these are not sure of."""
+        check_loaded(task.logs, task.experiment)
+        found = unloaded_model(task.mechanism, task.experiment)
+        known = replace(
+            task,
+            mechanism=found.robot,
+            logs=tuple(found.logs(task.logs)),
+            held_out=tuple(found.logs(task.held_out)),
+        )
+        words = {"robot without load": found.words}
+        return Settled(known, words, found.notices, widen=found.widened, carried=found.carried)
+
+
+UNLOADED = UnloadedRobot()
 
 
 def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:

@@ -20,16 +20,17 @@ from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.physical import NO_SET_REMEDY
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment, from_plain
+from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.problem import LogSource, Progress, as_asked, as_log
-from dynid.solve import Solved, solve_logs
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.fit import fit_of
-from dynid.unknowns.drive_gains import gain_stage
+from dynid.unknown import Task
+from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
 from dynid.validation.folds import FOLDS, Fold, folds, last_part
 
@@ -142,7 +143,8 @@ def compare_logs(
         progress: Called with a stage and the fraction of it done.
     """
     with single_threaded_blas():
-        logs = gain_stage(as_asked(mechanism, experiment), logs, (), experiment, progress).logs
+        task = Task(as_asked(mechanism, experiment), tuple(logs), experiment, progress=progress)
+        logs = DRIVE_GAINS.settle(task).task.logs
     plain = replace(experiment, gains=None)
     candidates = _candidates(mechanism, plain, drives, estimators, models)
     parts = _parts(logs, folds, last)
@@ -150,7 +152,7 @@ def compare_logs(
         plans = plan_motions(logs, as_asked(mechanism, plain), plain.filter, plain.mask)
     lines: list[Line] = []
     told: list[Notice] = []
-    solved: list[Solved | None] = []
+    solved: list[Fit | None] = []
     for candidate in candidates:
         line, fit, remedy = _line(candidate, logs, parts, plans, progress)
         lines.append(line)
@@ -223,14 +225,15 @@ def _line(
     parts: Sequence[Fold],
     plans: Sequence[MotionPlan],
     progress: Progress | None,
-) -> tuple[Line, Solved | None, str]:
+) -> tuple[Line, Fit | None, str]:
     """Held-out errors of a candidate, and its fit to all data; or what failed, and a remedy."""
     robot, own = candidate.mechanism, candidate.experiment
     line = Line(candidate.label, own.model or robot.model, own.estimator, drive_words(robot))
     try:
         errors = cross_validate(robot, parts, own, plans, progress)
         with single_threaded_blas():
-            fit = solve_logs(robot, logs, own, progress, plans)
+            task = Task(robot, tuple(logs), own, plans=plans, progress=progress)
+            fit = fit_task(task, refit=True)
         if fit.failure:
             raise NoResultError(fit.failure)
     except InputError as error:
@@ -266,7 +269,7 @@ def drive_words(robot: Mechanism) -> str:
     return "; ".join(f"{owner}: {' '.join(symbols)}" for owner, symbols in robot.drive.items())
 
 
-def _judged(lines: list[Line], solved: Sequence[Solved | None]) -> list[Line]:
+def _judged(lines: list[Line], solved: Sequence[Fit | None]) -> list[Line]:
     """Change against the first line, F-test and BIC where the rows are the same."""
     known = [fit for fit in solved if fit is not None]
     if not known or solved[0] is None:
@@ -291,7 +294,7 @@ def _judged(lines: list[Line], solved: Sequence[Solved | None]) -> list[Line]:
     return judged
 
 
-def rows_worth_one(fit: Solved) -> float:
+def rows_worth_one(fit: Fit) -> float:
     """How many neighbouring rows are worth one: robust over classical variance of the parameters."""
     solution = estimator_named("wls")(fit.seen.system)
     inflation = max(group.inflation for group in fit.seen.system.groups)
@@ -300,14 +303,14 @@ def rows_worth_one(fit: Solved) -> float:
     return float(inflation * max(1.0, np.median(ratio)))
 
 
-def _same_rows(fit: Solved, reference: Solved) -> bool:
-    def rows(one: Solved) -> list[tuple[str, str, int]]:
+def _same_rows(fit: Fit, reference: Fit) -> bool:
+    def rows(one: Fit) -> list[tuple[str, str, int]]:
         return [(group.name, group.log, group.n_rows) for group in one.seen.system.groups]
 
     return rows(fit) == rows(reference)
 
 
-def _nested(small: Solved, large: Solved, worth: float) -> FTest | None:
+def _nested(small: Fit, large: Fit, worth: float) -> FTest | None:
     """F-test with the weights of the smaller model, if its drive terms are among those of the larger."""
     inner, outer = small.problem.mechanism.drive, large.problem.mechanism.drive
     within = all(set(symbols) <= set(outer.get(owner, ())) for owner, symbols in inner.items())
@@ -320,7 +323,7 @@ def _nested(small: Solved, large: Solved, worth: float) -> FTest | None:
     return f_test(one.residual_norm, other.residual_norm, more, n_rows, len(other.chi), worth)
 
 
-def _uneven(lines: Sequence[Line], solved: Sequence[Solved | None]) -> list[Notice]:
+def _uneven(lines: Sequence[Line], solved: Sequence[Fit | None]) -> list[Notice]:
     """Lines whose rows differ although the model is the same: masks follow the friction terms."""
     first = next((fit for fit in solved if fit is not None), None)
     if first is None:

@@ -15,18 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from dynid.case import row_filters
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.threads import single_threaded_blas
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.refine_settings import RefineSettings
+from dynid.fit import fit_task
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
-from dynid.problem import Problem, Progress, row_filters
-from dynid.solve import solve_logs
+from dynid.problem import Problem, Progress
 from dynid.statistics.fit import percent
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
+from dynid.unknown import Task
 from dynid.validation.folds import Fold
 from dynid.validation.held_out import held_out_plans
 
@@ -132,10 +134,11 @@ def cross_validate(
     for fold in parts:
         with single_threaded_blas():
             own, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
-            solved = solve_logs(mechanism, fold.fitted, experiment, progress, own)
-            if solved.failure:
-                raise NoResultError(f"{fold.name}: {solved.failure}")
-            errors.append(held_out_error(solved.problem, solved.chi, fold.held_out, experiment, others))
+            task = Task(mechanism, tuple(fold.fitted), experiment, plans=own, progress=progress)
+            fit = fit_task(task, refit=True)
+            if fit.failure:
+                raise NoResultError(f"{fold.name}: {fit.failure}")
+            errors.append(held_out_error(fit.problem, fit.linear_chi, fold.held_out, experiment, others))
     # Simulations of every fold would take as long as all folds together many times over.
     refined = isinstance(experiment.refine, RefineSettings)
     note = "of the linear fit: `refine:` is not repeated in the folds" if refined else ""

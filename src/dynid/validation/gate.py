@@ -15,12 +15,10 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
+from dynid.fit import Fit
 from dynid.info import known_columns
 from dynid.linear import prior_values
-from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.log import Log
-from dynid.problem import Problem, Progress
-from dynid.solve import Solved
+from dynid.problem import Problem
 from dynid.validation.crossvalidation import CrossValidation, HeldOut, cross_validate, held_out_error
 from dynid.validation.folds import FOLDS, Fold, folds
 
@@ -38,50 +36,37 @@ class Gate:
     failure: str = ""
 
 
-def judge(
-    mechanism: Mechanism,
-    solved: Solved,
-    chi: Float[Array, "p"],
-    logs: Sequence[Log],
-    validate: Sequence[Log],
-    experiment: Experiment,
-    progress: Progress | None = None,
-) -> Gate:
+def judge(fit: Fit) -> Gate:
     """Cross-validate as the experiment asks, and hold the estimate against the prior if it has a gate.
 
     Other logs are the better judges: where there are some, the gate looks at those.
 
     Args:
-        mechanism: The robot, as the experiment has it.
-        solved: The fit to all logs.
-        chi: Standard parameters of the estimate, shape (p,), SI.
-        logs: That it was fitted to.
-        validate: Other logs.
-        experiment: What was asked.
-        progress: Called with a stage and the fraction of it done.
+        fit: To all logs.
     """
+    experiment, problem, validate = fit.experiment, fit.problem, fit.task.held_out
     choices: dict[str, str] = {}
     found: CrossValidation | None = None
     count = experiment.cross_validate or (FOLDS if experiment.gate and not validate else None)
-    parts = folds(logs, count) if count else ()
+    parts = folds(fit.task.logs, count) if count else ()
     if parts:
         plain = replace(experiment, gains=None)
         try:
-            found = cross_validate(mechanism, parts, plain, solved.problem.plans, progress)
+            found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:
             choices["cross-validation"] = f"failed; {error}"
             return Gate(choices, f"the gate cannot be judged; {error}" if experiment.gate else "")
         choices["cross-validation"] = found.words
     if experiment.gate is None:
         return Gate(choices)
-    prior = prior_model(solved.problem)
+    prior = prior_model(problem)
     if validate:
-        own = held_out_error(solved.problem, chi, validate, experiment)
-        before = held_out_error(solved.problem, prior, validate, experiment)
+        own = held_out_error(problem, fit.chi, validate, experiment)
+        before = held_out_error(problem, prior, validate, experiment)
         where = ", ".join(log.name for log in validate)
     else:
         assert found is not None  # noqa: S101 (parts exist where there is no log to validate on)
-        own, before, where = found.total, _over(solved.problem, prior, parts, experiment), "held-out parts"
+        own, before, where = found.total, _over(problem, prior, parts, experiment), "held-out parts"
     text = f"efforts of {where}: estimate {own.percent:.3g} %, prior model {before.percent:.3g} %"
     choices["gate"] = f"{'passed' if own.percent < before.percent else 'failed'}; {text}"
     if own.percent < before.percent:

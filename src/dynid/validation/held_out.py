@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.cases.free_motion.unit_values import predicting
-from dynid.cases.free_motion.validation import with_simulations
 from dynid.checks.estimate import same_samples
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
@@ -21,9 +19,9 @@ from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.plan import MotionPlan
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values
-from dynid.problem import LogSource, Problem, as_log, plans_for, prepare
+from dynid.problem import LogSource, Problem, as_log, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import MODELS, RowSource
 from dynid.projection.projection import Directions
@@ -55,8 +53,9 @@ def validate_result(
     experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         problem = prepare(mechanism, read, experiment)
-        if problem.reference is not None and not problem.reference.given:
-            problem, chi = predicting(problem, estimate, mechanism)
+        own = problem.case.predicting(problem, estimate, mechanism)
+        if own is not None:
+            problem, chi = own
         else:
             chi = standard_values(
                 estimate,
@@ -108,19 +107,8 @@ def predict_held_out(
 
 
 def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment) -> tuple[MotionPlan, ...]:
-    """Filters of a job for logs that it has not seen."""
-    if problem.model.tabular:
-        return plans_for(problem.model, logs, problem.mechanism, experiment)
-    plan = problem.plans[0]
-    asked = replace(
-        experiment.filter,
-        cutoff=plan.cutoff,
-        decimate=plan.decimate,
-        derivative=plan.derivative,
-        velocity=plan.velocity,
-        kind=plan.kind,
-    )
-    return plan_motions(logs, problem.mechanism, _velocity_for(logs, asked), experiment.mask)
+    """Filters of a problem for logs that it has not seen."""
+    return problem.case.held_out_plans(problem, logs, experiment)
 
 
 def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
@@ -131,7 +119,8 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
     sources = predicted if problem.model is MODELS["inverse"] else problem.with_load_parameters(chi).sources
     for source, efforts, rows, log in zip(sources, predicted, problem.filters, problem.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
-        free = problem.reference is not None  # nothing logged to compare with
+        free = not problem.case.logs_efforts
+        runs = problem.case.runs(problem, len(found), chi, filtered.runs)
         logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
@@ -142,7 +131,6 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
         groups = tuple(group for group in _groups(problem, logged, efforts.directions) if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
         off = float("nan") if free else logged.percent
-        runs = with_simulations(problem, len(found), chi, filtered.runs()) if free else ()
         found.append(Validation(log.name, independent, filtered.percent, off, groups, log.notices, runs))
         shown.append(_with_tension(problem, source, rows, chi, filtered.signals))
     return tuple(found), tuple(shown)
@@ -153,7 +141,7 @@ def _groups(problem: Problem, found: Prediction, directions: Directions) -> tupl
 
     A row that feels several motors is no effort: it is named as what it is.
     """
-    if problem.model.tabular:
+    if not problem.case.is_series:
         return found.groups(directions.group_names)
     felt = np.count_nonzero(directions.effort_map, axis=1)
     shared = {name for name, count in zip(directions.names, felt.tolist(), strict=True) if count > 1}
@@ -175,7 +163,7 @@ def fitted_signals(problem: Problem, chi: Float[Array, "p"]) -> tuple[Signals, .
 def _with_tension(
     problem: Problem, source: RowSource, rows: RowFilter, chi: Float[Array, "p"], signals: Signals
 ) -> Signals:
-    if problem.model.tabular:
+    if not problem.case.is_series:
         return signals
     kinematics = kinematics_along(problem.mechanism, source.motion)
     closure = kinematics.residuals(signals.t) if isinstance(kinematics, ClosedKinematics) else {}

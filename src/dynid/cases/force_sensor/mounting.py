@@ -22,7 +22,7 @@ from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.attitude import angles_of
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.problem import Problem
-from dynid.unknowns.friction import Settled
+from dynid.unknown import Settled, Task, at
 
 _ROUNDS = 25
 _STEP = 1e-7  # [rad]: far below what any sensor tells
@@ -31,15 +31,28 @@ _STEEP = np.deg2rad(80.0)
 _MIRRORED = 0.3  # of the largest singular value: gravity was in all three directions
 
 
-def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
-    """Find the unknown angles of a job's force sensor; other jobs stay as they are."""
-    problem = settled.problem
+class Mounting:
+    """Angles of a force sensor and of gravity as an unknown of the equations."""
+
+    of_equations = True
+
+    def settle(self, task: Task) -> Settled:
+        """Find the angles that are unknown, and check the readings."""
+        return settle_sensor(task)
+
+
+MOUNTING = Mounting()
+
+
+def settle_sensor(task: Task) -> Settled:
+    """Find the unknown angles of a force sensor."""
+    problem, experiment = task.problem, task.experiment
     sensor = problem.mechanism.force_sensor
     if sensor is None:
-        return settled
+        raise TypeError("a robot without force sensor has no such angles")
     some = sensor_samples(problem)
     if not sensor.angles:
-        return replace(settled, notices=(*settled.notices, *check_wrench_log(problem, some, sensor.start())))
+        return Settled(task, notices=check_wrench_log(problem, some, sensor.start()))
     start = first_angles(problem, sensor, some)
     fit, x, rounds, step = _iterated(problem, experiment, sensor, start)
     shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
@@ -48,12 +61,7 @@ def settle_sensor(settled: Settled, experiment: Experiment) -> Settled:
         g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
     told = [*_told(sensor, x, step), *check_wrench_log(problem, some, x)]
-    return Settled(
-        _linearised(problem, x, fit.chi),
-        settled.experiment,
-        {**settled.choices, "angles of the sensor": words},
-        (*settled.notices, *told),
-    )
+    return Settled(at(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(told))
 
 
 def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:

@@ -28,10 +28,10 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare, row_groups
 from dynid.projection.factor import merge, triangle
-from dynid.projection.model import model_for
 from dynid.projection.projection import Group
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.widen import MANY, widened
+from dynid.unknown import Settled, Task
 
 _BELIEF = 1e-3  # of a length: how well it is believed beforehand
 _ROUNDS = 15
@@ -85,7 +85,7 @@ class RefinedLengths:
 
     Attributes:
         logs: With the lengths found, or as they were.
-        runs: Equations of all runs; none where nothing was refined.
+        runs: Equations of all runs.
     """
 
     logs: tuple[Log, ...]
@@ -98,8 +98,6 @@ class RefinedLengths:
             parts: With the covariance for lengths that are known.
             S: Standard column combination of each parameter.
         """
-        if not self.runs:
-            return parts
         c = len(self.runs[0].own)
         free = np.concatenate([run.rest[:, :-1] for run in self.runs]) @ S
         fixed = np.concatenate([free, np.concatenate([run.own[:, c:-1] for run in self.runs]) @ S])
@@ -114,10 +112,28 @@ def _covariance(rows: Float[Array, "r v"]) -> Float[Array, "v v"]:
     return np.asarray(root @ root.T / np.outer(size, size))
 
 
+class CableLengths:
+    """Locked lengths as an unknown of the data, where `lengths: refine` asks for them."""
+
+    of_equations = False
+
+    def settle(self, task: Task) -> Settled:
+        """The logs with refined lengths, and what the doubt about the lengths adds to the covariance."""
+        if internal_settings(task.experiment.internal).lengths != REFINE:
+            return Settled(task)
+        found = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
+        return Settled(
+            replace(task, logs=found.logs), widen=lambda parts, fit: found.widened(parts, fit.data.S)
+        )
+
+
+CABLE_LENGTHS = CableLengths()
+
+
 def refined_lengths(
     mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment, progress: Progress | None = None
 ) -> RefinedLengths:
-    """The logs with refined lengths where `lengths: refine` asks for them; else as they are.
+    """The logs with refined lengths.
 
     Args:
         mechanism: The robot.
@@ -125,9 +141,6 @@ def refined_lengths(
         experiment: Settings.
         progress: Called with a stage and the fraction of it done.
     """
-    model = model_for(mechanism, experiment.model, experiment.file)
-    if not model.homogeneous or internal_settings(experiment.internal).lengths != REFINE:
-        return RefinedLengths(tuple(logs))
     cables = [cable.name for cable in driven_cables(mechanism)]
     first = [given_lengths(log, cables) for log in logs]
     search = _Search(mechanism, logs, experiment, first)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from dynid.cases.free_motion.reference import reference_of
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.mechanism.inertia import SYMBOLS
@@ -26,14 +27,12 @@ _GROWTH = 0.1
 
 
 def check_free_motion(problem: Problem, chi: Float[Array, "p"]) -> tuple[Notice, ...]:
-    """A warning for every log in which the energy grows; nothing where efforts act.
+    """A warning for every log in which the energy grows.
 
     Args:
         job: Mechanism and logs.
         chi: Standard parameters that give the same rows, shape (p,), over the reference mass.
     """
-    if problem.reference is None:
-        return ()
     found = []
     for source in problem.sources:
         growing = [
@@ -81,7 +80,7 @@ def _growth(problem: Problem, source: RowSource, chi: Float[Array, "p"], start: 
 
 def _bodies(problem: Problem, chi: Float[Array, "p"], mounted: tuple[str, ...]) -> Float[Array, "b"]:
     """Parameters of all bodies in the order of the energy row; payloads that are not mounted are zero."""
-    reference = problem.reference
+    reference = reference_of(problem)
     values = {parameter.name: float(x) for parameter, x in zip(problem.parameters, chi, strict=True)}
     if reference is not None:
         values[f"M_{reference.body}"] = reference.mass

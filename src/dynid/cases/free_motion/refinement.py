@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
+from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.runs import free_windows
 from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
@@ -18,9 +19,9 @@ from dynid.experiment.refine_settings import BOTH, NONE, SLIDING, TURNING, Refin
 from dynid.mechanism.cable import locked
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.problem import Problem
 from dynid.refinement.joints import Refinement, judged
 from dynid.refinement.output_error import minimise, started
-from dynid.problem import Problem
 
 _HOLD = 10.0  # deviations of the linear estimate
 _LENGTH_RTOL = 1e-3  # of a cable: how far a locked length may be from what is given
@@ -88,11 +89,12 @@ def _coordinates(robot: Mechanism) -> tuple[list[str], list[str]]:
 
 def _scaled(problem: Problem, S: Float[Array, "p b"], c: Float[Array, "p"]) -> tuple[Array, Array]:
     """Payloads known in kilograms in units of the reference mass: their values times 1/m."""
-    if problem.reference is None or problem.reference.scale is None:
+    reference = reference_of(problem)
+    if reference.scale is None:
         return S, c
-    S, c, scale = np.array(S), np.array(c), problem.reference.scale
+    S, c, scale = np.array(S), np.array(c), reference.scale
     inverse, constant = S[scale].copy(), float(c[scale])
-    for column, value in problem.reference.loads.items():
+    for column, value in reference.loads.items():
         S[column], c[column] = value * inverse, value * constant
     return S, c
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from dynid.cases.free_motion.reference import reference_of, with_reference
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.info import known_columns
@@ -48,9 +49,8 @@ def predicting(
     Returns:
         The job, and standard parameters over the reference mass, shape (p,).
     """
-    if problem.reference is None:
-        raise TypeError("a job with efforts has no reference mass")
-    body = problem.reference.body
+    reference = reference_of(problem)
+    body = reference.body
     values, mass = unit_values(estimate, body)
     names = [parameter.name for parameter in problem.parameters]
     chi = np.array([values.get(name, 0.0) for name in names])
@@ -63,6 +63,6 @@ def predicting(
                 remedy="identify from logs with and without this payload: the mass is then found too",
             )
         chi[i] = known / mass
-    plain = replace(problem, reference=Reference(body, problem.reference.column), sources=())
+    plain = with_reference(problem, Reference(body, reference.column))
     sources = tuple(plain.rows_along(source.motion, source) for source in problem.sources)
     return replace(plain, sources=sources), chi

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
 from dynid.cases.free_motion.prediction import predicted
+from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.reference_mass import referred_values
 from dynid.cases.free_motion.refinement import DampedRobot, damped_robot
 from dynid.cases.free_motion.runs import (
@@ -51,7 +52,7 @@ def with_simulations(
         chi: Its standard parameters, shape (p,), SI, per unit mass.
         runs: Of that log, as far as known.
     """
-    believed = referred_values(prior_values(problem.mechanism), problem.reference, problem.parameters)
+    believed = referred_values(prior_values(problem.mechanism), reference_of(problem), problem.parameters)
     prior = np.array([believed.get(one.name, 0.0) for one in problem.parameters]) if believed else None
     own, other = _missed(problem, i, chi), {} if prior is None else _missed(problem, i, prior)
     pieces, found = problem.sources[i].pieces(), []

@@ -11,11 +11,10 @@ from jaxtyping import Float
 from dynid.cases.wrench_table.rounding import Rounding, rounding
 from dynid.common.arrays import Array
 from dynid.estimator.ols import least_squares
-from dynid.experiment.experiment import Experiment
+from dynid.fit import Fit
 from dynid.problem import Problem
 from dynid.projection.projection import System
 from dynid.projection.wrench import WrenchRows
-from dynid.solve import Solved
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.covariance import Spread
 from dynid.statistics.essential import restrict
@@ -26,7 +25,7 @@ _EXPLAINED = 2.0  # times: residuals below this many of what rounding leaves are
 _FEW = ("few-blocks", "told-once")  # what a jackknife complains of, and rounding does not
 
 
-def with_rounding(parts: EstimateParts, solved: Solved, experiment: Experiment) -> EstimateParts:
+def with_rounding(parts: EstimateParts, fit: Fit) -> EstimateParts:
     """The estimate with deviations that rounding explains, or no smaller than rounding makes them.
 
     Where the residuals are what printing leaves, so are the errors of the parameters, and their covariance
@@ -34,18 +33,17 @@ def with_rounding(parts: EstimateParts, solved: Solved, experiment: Experiment) 
 
     Args:
         parts: As the residuals tell it.
-        solved: Behind it.
-        experiment: Another uncertainty than `cluster` stays as it was asked for.
+        fit: Behind it; another uncertainty than `cluster` stays as it was asked for.
     """
-    problem = solved.problem
-    if not problem.model.tabular or experiment.uncertainty.method != "cluster":
+    problem = fit.problem
+    if fit.experiment.uncertainty.method != "cluster":
         return parts
     sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
-    data, used = solved.data, parts.solution
+    data, used = fit.data, parts.solution
     kept = [k for k, one in enumerate(parts.parameters) if one.essential]
     system = data.system if len(kept) == len(parts.parameters) else restrict(data.system, kept)
     root = least_squares(system.factor(used.weights)).root
-    found = rounding(sources, _places(problem, system), data.S[:, kept], solved.chi, root, used.weights)
+    found = rounding(sources, _places(problem, system), data.S[:, kept], fit.linear_chi, root, used.weights)
     spread = _spread(parts, found, system, used.residual_norms)
     dropped = set(parts.spread.notices) - set(spread.notices)
     warnings = tuple(one for one in parts.warnings if one not in dropped)

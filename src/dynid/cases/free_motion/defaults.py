@@ -1,8 +1,8 @@
-"""What a model asks for where the experiment is silent: estimator, uncertainty, filters.
+"""What free motion asks for where the experiment is silent: estimator, uncertainty, filters.
 
-Free motion (`internal`) has no effort that would carry the noise: it sits in the columns. Its rows are
-filtered and thinned, never its coordinates, because a low-pass on them cuts harmonics that the products
-in W need; estimated by `gtls`, with deviations from a bootstrap over blocks of time.
+Free motion has no effort that would carry the noise: it is in the columns. Its rows are filtered and
+thinned, never its coordinates, because a low-pass on them cuts harmonics that the products in W need;
+estimated by `gtls`, with deviations from a bootstrap over blocks of time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
 from dynid.motion.spectrum import spectrum
-from dynid.projection.model import Model
 
 # Low-pass of the rows in bandwidths of the motion: the main oscillations pass, most noise does not.
 _ROWS_BANDWIDTHS = 2.0
@@ -25,10 +24,8 @@ _ROWS_SHARE = 0.8  # of half the kept rate
 _FEWEST = 8.0  # kept rows a second, so that a run of some seconds still has many
 
 
-def with_model_defaults(experiment: Experiment, model: Model) -> Experiment:
-    """The experiment with what its model prefers where nobody has chosen."""
-    if not model.homogeneous:
-        return experiment
+def free_motion_defaults(experiment: Experiment) -> Experiment:
+    """The experiment with what free motion prefers where the user has chosen nothing."""
     estimator = "gtls" if isinstance(experiment.estimator, LeftOpen) else experiment.estimator
     uncertainty = experiment.uncertainty
     if uncertainty.left_open:

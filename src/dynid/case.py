@@ -1,0 +1,343 @@
+"""Case: what one kind of robot or data needs beyond the plain flow.
+
+The plain flow measures joints, logs efforts and compares N^T W chi with N^T B tau. A special case (free
+motion on locked cables, a force sensor, a table of instants, windows of energy) overrides the steps that
+differ, in one folder of `cases/`, and is registered in one line of `CASES`. It is imported only where a
+model asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.system import BaseSystem
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.mechanism.friction import owners_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.motion.log import Log
+from dynid.motion.logs import read_log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.problem_checks import not_logged, refuse_silent
+from dynid.projection.model import MODELS, Model, RowSource, model_for
+from dynid.projection.projection import Directions, Group, System, choose_rows
+from dynid.statistics.estimate import Estimate, RunFit
+
+if TYPE_CHECKING:
+    from dynid.fit import Fit
+    from dynid.problem import Problem
+    from dynid.refinement.joints import Refinement
+    from dynid.statistics.assemble import EstimateParts
+    from dynid.unknown import Unknown
+
+# Name of a case -> where its instance is. A model names its case; an experiment key may mount one.
+CASES = {
+    "energy": "dynid.cases.energy:ENERGY",
+    "free_motion": "dynid.cases.free_motion.case:FREE_MOTION",
+    "force_sensor": "dynid.cases.force_sensor.case:FORCE_SENSOR",
+    "wrench_table": "dynid.cases.wrench_table.case:WRENCH_TABLE",
+}
+# Keys of an experiment that put a case onto the robot itself.
+_MOUNTED = {"force_sensor": "force_sensor"}
+
+LogInput = str | os.PathLike[str] | LogEntry
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A robot and its equations, as a case wants them.
+
+    Attributes:
+        case: With what it has to remember of this robot.
+        notices: What was noticed on the way.
+    """
+
+    case: Case
+    robot: Mechanism
+    directions: Directions
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The plain flow; special cases override what differs.
+
+    A base class with behaviour, not a set of callbacks: most cases change three or four of these steps, and
+    each override stands beside the code that only this case needs.
+    """
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """Unknowns that only this case has."""
+        return ()
+
+    # What is asked, and the robot.
+
+    def defaults(self, experiment: Experiment) -> Experiment:
+        """The experiment with what this case prefers where the user has chosen nothing."""
+        return experiment
+
+    def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
+        """The robot with what the experiment's key of this case adds to it."""
+        return mechanism
+
+    def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
+        """The robot whose parameters the equations hold."""
+        return robot
+
+    def refuse(self, experiment: Experiment) -> None:
+        """Refuse options that make no sense here, before any work is done."""
+
+    def ready(
+        self,
+        robot: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        logs: Sequence[Log],
+        experiment: Experiment,
+    ) -> Ready:
+        """Equations with a measured side; what the logs lack is noticed or refused."""
+        notices = (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
+        return Ready(self, robot, directions, notices)
+
+    def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
+        """Bodies whose mass and centre of mass are summarised in words."""
+        return tuple(mechanism.payloads)
+
+    def free_scale(
+        self, robot: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]]
+    ) -> Any:
+        """How parameters without a scale are shown by `dynid info`; None: they have one."""
+        return None
+
+    # Logs and filters.
+
+    def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
+        """A log that is one already, or read from a file with the experiment's columns."""
+        return source if isinstance(source, Log) else read_file(source, mechanism, experiment)
+
+    def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
+        """Filters and masks of logs, chosen from the data."""
+        return plan_motions(logs, robot, experiment.filter, experiment.mask)
+
+    def held_out_plans(
+        self, problem: Problem, logs: Sequence[Log], experiment: Experiment
+    ) -> tuple[MotionPlan, ...]:
+        """The filters of a fit for logs that it has not seen."""
+        plan = problem.plans[0]
+        asked = replace(
+            experiment.filter,
+            cutoff=plan.cutoff,
+            decimate=plan.decimate,
+            derivative=plan.derivative,
+            velocity=plan.velocity if all(log.dq is not None for log in logs) else "derived",
+            kind=plan.kind,
+        )
+        return plan_motions(logs, problem.mechanism, asked, experiment.mask)
+
+    def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
+        """Low-pass and decimation of the rows of each log."""
+        return row_filters(plans, experiment)
+
+    # Equations.
+
+    def row_options(self, experiment: Experiment) -> dict[str, Any]:
+        """What the rows of the model want to know besides."""
+        return {}
+
+    def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
+        """The equations along a motion; `like`: rows along nearly the same one."""
+        return problem.model.rows(
+            problem.mechanism,
+            problem.parameters,
+            problem.directions,
+            motion,
+            load_parameters=problem.load_parameters,
+            **problem.row_options,
+        )
+
+    def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
+        """The same logs by the inverse model, to be compared with efforts as logged."""
+        inverse = MODELS["inverse"]
+        if problem.model is inverse and not owners_of(problem.mechanism, "Fl"):
+            return problem.sources
+        rows = problem.directions if problem.model is inverse else _all_efforts(problem, inverse)
+        motions = (source.motion for source in problem.sources)
+        return tuple(
+            inverse.rows(problem.mechanism, problem.parameters, rows, motion, load_parameters=chi)
+            for motion in motions
+        )
+
+    def groups(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Groups of rows, marked where they are no time series."""
+        return groups
+
+    def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
+        """Groups of rows as one system."""
+        return System(problem.parameters, groups, known)
+
+    # Names and values.
+
+    def named(self, data: BaseSystem) -> BaseSystem:
+        """The base system with the names and units that a result shows."""
+        return data
+
+    def values(self, values: Mapping[str, float], parameters: Sequence[Parameter]) -> Mapping[str, float]:
+        """Standard values by name, as the equations of this case have them."""
+        return values
+
+    def shown_values(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Base values by the names that a result lists."""
+        return dict(values)
+
+    @property
+    def influence_percent(self) -> float | None:
+        """Percent of the measured side that a parameter must be able to make to be judged by its sigma."""
+        return None
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether efforts set the scale of the parameters."""
+        return True
+
+    @property
+    def has_motors(self) -> bool:
+        """Whether rows are compared with efforts of motors, which may be exchanged, late or scaled."""
+        return True
+
+    @property
+    def is_series(self) -> bool:
+        """Whether samples follow each other in time."""
+        return True
+
+    @property
+    def weighs_bodies(self) -> bool:
+        """Whether the mass of every body is found for itself, not as a sum with others."""
+        return False
+
+    # Results.
+
+    def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
+        """The parameters as a result lists them."""
+        return parts
+
+    @property
+    def refine(self) -> Callable[..., Refinement] | None:
+        """Output-error refinement of its own; None: windows of joint motion are simulated."""
+        return None
+
+    def notices(self, fit: Fit) -> tuple[Notice, ...]:
+        """What only this case must be questioned about."""
+        return ()
+
+    def residual_tests(self, fit: Fit) -> Any:
+        """Tests of the residuals that replace those of time series; None: the usual ones."""
+        return None
+
+    def entries(
+        self, problem: Problem, entries: Sequence[Mapping[str, Any]]
+    ) -> tuple[Mapping[str, Any], ...]:
+        """The table of a standard set, as a result lists it."""
+        return tuple(entries)
+
+    def recorded(self, experiment: Experiment, problem: Problem, chi: Float[Array, "p"]) -> Experiment:
+        """The experiment as its result records it."""
+        return experiment
+
+    def files(self, fit: Fit) -> dict[str, str]:
+        """Further files of the result's folder, name -> text."""
+        return {}
+
+    def hides(self, choice: str) -> bool:
+        """Whether a choice of the filters means nothing here."""
+        return False
+
+    def runs(
+        self, problem: Problem, log: int, chi: Float[Array, "p"], runs: Callable[[], Sequence[RunFit]]
+    ) -> tuple[RunFit, ...]:
+        """Every run of a predicted log on its own, where runs are judged."""
+        return ()
+
+    @property
+    def logs_efforts(self) -> bool:
+        """Whether logs hold efforts that a prediction can be compared with."""
+        return True
+
+    def predicting(
+        self, problem: Problem, estimate: Estimate, mechanism: Mechanism
+    ) -> tuple[Problem, Float[Array, "p"]] | None:
+        """The equations with the values of a result where they are not standard ones; None: they are."""
+        return None
+
+
+PLAIN = Case()
+
+
+@cache
+def _loaded(name: str) -> Case:
+    module, _, attribute = CASES[name].partition(":")
+    case: Case = getattr(import_module(module), attribute)
+    return case
+
+
+def case_of(model: Model) -> Case:
+    """The case of a model."""
+    return _loaded(model.case) if model.case else PLAIN
+
+
+def task_case(mechanism: Mechanism, experiment: Experiment) -> Case:
+    """The case of what an experiment asks of a robot."""
+    return case_of(model_for(mechanism, experiment.model, experiment.file))
+
+
+def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
+    """The robot with what special keys of the experiment add to it."""
+    for key, name in _MOUNTED.items():
+        if getattr(experiment, key) is not None or getattr(mechanism, key) is not None:
+            mechanism = _loaded(name).mounted(mechanism, experiment)
+    return mechanism
+
+
+def read_file(source: LogInput, mechanism: Mechanism, experiment: Experiment, **options: Any) -> Log:
+    """A log file, read as the experiment says; `options` of `read_log` come on top."""
+    return read_log(
+        log_entry(source),
+        mechanism,
+        columns=experiment.columns,
+        angles=experiment.angles,
+        cutoff=experiment.filter.cutoff,
+        drop_bad_rows=experiment.drop_bad_rows,
+        **options,
+    )
+
+
+def log_entry(source: LogInput) -> LogEntry:
+    """An entry of an experiment file for a bare path."""
+    return source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+
+
+def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
+    """Low-pass and decimation of the rows of each log."""
+    settings = experiment.filter
+    # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
+    # guards the decimation, and a sharp sinc does that better.
+    order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
+    return tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
+
+
+def _all_efforts(problem: Problem, inverse: Model) -> Directions:
+    """Rows of the inverse model for every effort that all logs have."""
+    present = np.all([log.effort_present for log in problem.logs], axis=0)
+    return choose_rows(inverse.directions(problem.mechanism), None, present)

@@ -1,0 +1,200 @@
+"""Free motion on locked cables (model `internal`): no effort acts, parameters come per unit mass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from jaxtyping import Float
+
+from dynid.base.system import BaseSystem
+from dynid.case import Case, LogInput, Ready, read_file, row_filters
+from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
+from dynid.cases.free_motion.checks import check_free_motion
+from dynid.cases.free_motion.defaults import free_motion_defaults, free_motion_filter
+from dynid.cases.free_motion.log import free_motion_log, measuring_robot, reading_robot
+from dynid.cases.free_motion.reference_mass import referred, referred_values
+from dynid.cases.free_motion.refinement import refine_free
+from dynid.cases.free_motion.scale import FreeScale, free_scale
+from dynid.cases.free_motion.unit_mass import named, shown_values, with_mass
+from dynid.cases.free_motion.unit_values import predicting
+from dynid.cases.free_motion.validation import with_simulations
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.conditioning.lowpass import RowFilter
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.internal_settings import internal_settings
+from dynid.fit import Fit
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.motion.log import Log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.problem import Problem
+from dynid.projection.internal import InternalRows, is_homogeneous
+from dynid.projection.model import RowSource
+from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
+from dynid.projection.projection import Directions
+from dynid.refinement.joints import Refinement
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.estimate import Estimate, RunFit
+from dynid.unknown import Unknown
+
+_WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
+# Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
+# by its relative deviation: one known to be near zero is no weak one.
+_INFLUENCE = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class _OnCables(Case):
+    """Robots on cables, whether or not efforts of joint motors act too."""
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """Locked lengths, where `lengths: refine` asks for them."""
+        return (CABLE_LENGTHS,)
+
+    def defaults(self, experiment: Experiment) -> Experiment:
+        """`gtls` with a bootstrap: the noise is in the columns."""
+        return free_motion_defaults(experiment)
+
+    def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
+        """The robot that measures what the logs hold."""
+        return measuring_robot(robot, logs, internal_settings(experiment.internal))
+
+    def free_scale(
+        self, robot: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]]
+    ) -> FreeScale:
+        """Parameters per unit mass."""
+        return free_scale(robot, parameters, loads)
+
+    def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
+        """A log with the coordinates that the experiment wants of it."""
+        if not mechanism.cables:
+            raise InputError(
+                f"model 'internal' is for robots on locked cables, and '{mechanism.name}' has no cable",
+                file=experiment.file or mechanism.file,
+                place="model",
+                remedy="choose model: inverse, power or energy, or describe `cables:`",
+            )
+        settings = internal_settings(experiment.internal)
+        if isinstance(source, Log):
+            return free_motion_log(source, mechanism, settings)
+        choose = partial(reading_robot, mechanism, settings)
+        read = read_file(source, mechanism, experiment, need_effort=False, choose=choose)
+        return free_motion_log(read, mechanism, settings)
+
+    def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
+        """Coordinates as logged; rows thinned."""
+        return plan_motions(logs, robot, free_motion_filter(logs, experiment.filter), experiment.mask)
+
+    def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
+        """A cut kernel passes the noise of accelerations: whole ones only, where all columns are noisy."""
+        return tuple(replace(one, support=_WHOLE) for one in row_filters(plans, experiment))
+
+    @property
+    def has_scale(self) -> bool:
+        """Parameters of free motion have none."""
+        return False
+
+    def ready(
+        self,
+        robot: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        logs: Sequence[Log],
+        experiment: Experiment,
+    ) -> Ready:
+        """Without any effort, one mass takes the measured side."""
+        if not is_homogeneous(directions):
+            return super().ready(robot, parameters, directions, logs, experiment)
+        unit = referred(robot, parameters, [log.payloads for log in logs])
+        if unit.reference is None:
+            return Ready(self, unit.robot, directions, unit.notices)
+        rows = per_mass_rows(directions, unit.reference)
+        return Ready(FreeMotion(unit.reference), unit.robot, rows, unit.notices)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeMotion(_OnCables):
+    """Rows on which no effort acts.
+
+    Attributes:
+        reference: The mass on the measured side.
+    """
+
+    reference: Reference
+
+    def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
+        """The mass column is the measured side; rows along a like motion keep its directions."""
+        rows = super().rows(problem, motion)
+        plain = like.source if isinstance(like, NormalisedRows) else like
+        if isinstance(rows, InternalRows) and isinstance(plain, InternalRows):
+            rows.align_to(plain)
+        return NormalisedRows(rows, self.reference)
+
+    def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
+        """No effort was logged: the rows themselves."""
+        return problem.with_load_parameters(chi).sources
+
+    def named(self, data: BaseSystem) -> BaseSystem:
+        """Names per unit mass."""
+        return named(data, self.reference)
+
+    def values(self, values: Mapping[str, float], parameters: Sequence[Parameter]) -> Mapping[str, float]:
+        """Per unit of the reference mass."""
+        return referred_values(values, self.reference, parameters)
+
+    def shown_values(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The mass itself for 1/m."""
+        return shown_values(values, self.reference)
+
+    @property
+    def influence_percent(self) -> float | None:
+        """A parameter per unit mass near zero is no weak one."""
+        return _INFLUENCE
+
+    @property
+    def has_motors(self) -> bool:
+        """No effort acts."""
+        return False
+
+    def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
+        """Figures of a homogeneous system, and the mass where it was found."""
+        return with_mass(parts, self.reference, fit.seen.system)
+
+    @property
+    def refine(self) -> Callable[..., Refinement] | None:
+        """Runs of free motion are simulated."""
+        return refine_free
+
+    def notices(self, fit: Fit) -> tuple[Notice, ...]:
+        """Whether the energy of a log grows."""
+        return check_free_motion(fit.problem, fit.chi)
+
+    def hides(self, choice: str) -> bool:
+        """There is no friction whose sign would matter."""
+        return choice in ("reversals", "rest")
+
+    def runs(
+        self, problem: Problem, log: int, chi: Float[Array, "p"], runs: Callable[[], Sequence[RunFit]]
+    ) -> tuple[RunFit, ...]:
+        """How far simulated motions stay from the measured ones."""
+        return with_simulations(problem, log, chi, runs())
+
+    @property
+    def logs_efforts(self) -> bool:
+        """Nothing is logged that efforts could be compared with."""
+        return False
+
+    def predicting(
+        self, problem: Problem, estimate: Estimate, mechanism: Mechanism
+    ) -> tuple[Problem, Float[Array, "p"]] | None:
+        """Values per unit mass are no standard ones."""
+        return None if self.reference.given else predicting(problem, estimate, mechanism)
+
+
+FREE_MOTION = _OnCables()

@@ -1,0 +1,53 @@
+"""The scale that free motion leaves unknown, as `dynid info` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dynid.cases.free_motion.reference_mass import referred
+from dynid.cases.free_motion.unit_mass import shown_name, shown_unit
+from dynid.common.notices import Notice
+from dynid.info import BaseParameter, Loads
+from dynid.kinematics.locked_motion import locked_motion_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+
+
+@dataclass(frozen=True, eq=False)
+class FreeScale:
+    """What free motion on locked cables leaves unknown: the scale of all parameters.
+
+    Attributes:
+        robot: With the reference mass known as one.
+        dof: Freedoms with locked cables.
+        shown: Name, unit and grouping of a base parameter -> the same per unit mass.
+    """
+
+    robot: Mechanism
+    dof: int
+    shown: Callable[[str, str, str], BaseParameter]
+    notices: tuple[Notice, ...]
+
+
+def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
+    """The reference mass of a robot on which no effort acts, and names per unit of it."""
+    found = referred(robot, parameters, loads)
+    reference, by_name = found.reference, {parameter.name: parameter for parameter in parameters}
+
+    def shown(name: str, unit: str, grouping: str) -> BaseParameter:
+        own = by_name.get(name) or by_name[name.removesuffix("_R")]
+        if reference is None or reference.given:
+            return BaseParameter(name, unit, grouping)
+        if parameters.index(own) == reference.scale:
+            return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
+        return BaseParameter(shown_name(replace(own, name=name), reference.body), shown_unit(unit), grouping)
+
+    told: tuple[Notice, ...] = ()
+    if reference is not None and not reference.given and reference.scale is None:
+        mass = f"M_{reference.body}"
+        text = (
+            f"{mass} is the scale of all parameters, which no free motion can tell: they come per unit mass"
+        )
+        told = (Notice("scale-unknown", text, "a log with a payload of known mass tells it"),)
+    return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + told)

@@ -1,0 +1,120 @@
+"""Tables of instants (model `wrench`): six equations a body, nothing is a time series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from jaxtyping import Float
+
+from dynid.case import Case, LogInput, Ready, log_entry
+from dynid.cases.wrench_table.checks import Checked, table_checks
+from dynid.cases.wrench_table.noise import column_noise, untold
+from dynid.cases.wrench_table.reader import read_wrench_table
+from dynid.cases.wrench_table.tables import refuse_options, table_robot
+from dynid.cases.wrench_table.uncertainty import with_rounding
+from dynid.common.arrays import Array
+from dynid.experiment.experiment import Experiment
+from dynid.fit import Fit
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+from dynid.motion.wrench_settings import wrench_settings
+from dynid.problem import Problem
+from dynid.projection.model import RowSource
+from dynid.projection.projection import Directions, Group, System
+from dynid.projection.wrench import WrenchRows
+from dynid.statistics.assemble import EstimateParts
+
+
+class WrenchTable(Case):
+    """Model `wrench` of tables."""
+
+    def refuse(self, experiment: Experiment) -> None:
+        """What needs recordings in time."""
+        refuse_options(experiment)
+
+    def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
+        """The bodies and parameters that are asked of the tables."""
+        return table_robot(robot, experiment, logs)
+
+    def ready(
+        self,
+        robot: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        logs: Sequence[Log],
+        experiment: Experiment,
+    ) -> Ready:
+        """A table has no motors whose efforts could be missing."""
+        return Ready(self, robot, directions)
+
+    def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
+        """A row per body and instant."""
+        if isinstance(source, Log):
+            return source
+        settings = wrench_settings(experiment.wrench)
+        return read_wrench_table(log_entry(source), mechanism, settings, experiment.columns)
+
+    def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
+        """Nothing is filtered."""
+        return tuple(MotionPlan.as_it_is(log) for log in logs)
+
+    def held_out_plans(
+        self, problem: Problem, logs: Sequence[Log], experiment: Experiment
+    ) -> tuple[MotionPlan, ...]:
+        """Nothing is filtered."""
+        return self.plans(logs, problem.mechanism, experiment)
+
+    def row_options(self, experiment: Experiment) -> dict[str, Any]:
+        """How the table is read."""
+        return {"settings": wrench_settings(experiment.wrench)}
+
+    def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
+        """Rows are what was measured."""
+        return problem.with_load_parameters(chi).sources
+
+    def groups(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Instants, no time series."""
+        return tuple(replace(group, instants=True) for group in groups)
+
+    def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
+        """With what rounding does to each column."""
+        tables = _tables(problem)
+        return System(problem.parameters, groups, known, column_noise(tables), untold(tables))
+
+    @property
+    def has_motors(self) -> bool:
+        """Wrenches at joints are no efforts of motors."""
+        return False
+
+    @property
+    def is_series(self) -> bool:
+        """Instants have no order."""
+        return False
+
+    @property
+    def weighs_bodies(self) -> bool:
+        """Every body is weighed on its own."""
+        return True
+
+    def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
+        """Deviations that rounding explains."""
+        return with_rounding(parts, fit)
+
+    def residual_tests(self, fit: Fit) -> Checked:
+        """Tests of balances."""
+        return table_checks(fit.problem, fit.chi)
+
+    def hides(self, choice: str) -> bool:
+        """There is no friction whose sign would matter."""
+        return choice in ("reversals", "rest")
+
+
+def _tables(problem: Problem) -> list[WrenchRows]:
+    return [source for source in problem.sources if isinstance(source, WrenchRows)]
+
+
+WRENCH_TABLE = WrenchTable()

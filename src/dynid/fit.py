@@ -1,0 +1,208 @@
+"""Fit: from a task to parameters with their uncertainty; what identification, comparison and folds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.grouping import Symbols
+from dynid.base.system import BaseSystem, base_system
+from dynid.case import case_of
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.estimator.estimator import estimator_named, residual_norms
+from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.wls import group_factors
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.refine_settings import RefineSettings
+from dynid.linear import base_of, prior_values
+from dynid.log_pass import LogPass
+from dynid.problem import Problem, build_system
+from dynid.projection.model import model_for
+from dynid.projection.projection import System
+from dynid.realise import Realised, check_reduction, realise
+from dynid.refinement.joints import Refinement, refine, refined_parts
+from dynid.statistics.assemble import EstimateParts, estimate_parameters
+from dynid.statistics.covariance import blocks_of
+from dynid.statistics.essential import (
+    EssentialRule,
+    Reduced,
+    essential_parameters,
+    keep_parameters,
+    restrict,
+)
+from dynid.unknown import Settled, Task, settle
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A solution with everything it came from.
+
+    Attributes:
+        task: Robot, logs and settings with every unknown settled.
+        settled: What was found for each unknown.
+        system: All rows over the standard parameters.
+        seen: The same over the base parameters that these data see.
+        data: What is computed from rows reads these: the rows whose least-squares solution it is.
+        linear: Of the estimator, before physical consistency.
+        reduced: A fit of fewer parameters, where it was asked for.
+        linear_chi: Standard parameters that give the same efforts (others zero or known), shape (p,), SI.
+        symbols: Finds names of dimensions for the groupings, which takes a while; None: numbers only.
+    """
+
+    task: Task
+    settled: tuple[Settled, ...]
+    system: System
+    seen: BaseSystem
+    data: BaseSystem
+    linear: Solution
+    real: Realised
+    reduced: Reduced | None
+    linear_chi: Float[Array, "p"]
+    symbols: Callable[[Problem, Experiment], Symbols] | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """Mechanism, logs and filters."""
+        return self.task.problem
+
+    @property
+    def experiment(self) -> Experiment:
+        """Settings, with what had to be settled first."""
+        return self.task.experiment
+
+    @property
+    def solution(self) -> Solution:
+        """Over all parameters seen."""
+        return self.real.solution
+
+    @property
+    def failure(self) -> str:
+        """Why the parameters are not those that were asked for; empty if they are."""
+        if self.solution.status == CONVERGED:
+            return ""
+        name, passes = self.experiment.estimator, self.solution.iterations
+        return self.real.failure or f"'{name}' has not converged after {passes} iterations"
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """What was found for the unknowns, in words."""
+        return {name: text for one in self.settled for name, text in one.choices.items()}
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What was noticed while unknowns were settled."""
+        return tuple(notice for one in self.settled for notice in one.notices)
+
+    @cached_property
+    def linear_parts(self) -> EstimateParts:
+        """Parameters, uncertainty and fit, with what every unknown costs; before any refinement."""
+        problem, case = self.problem, self.problem.case
+        parts = estimate_parameters(
+            self.data,
+            self.solution,
+            essential=self.reduced,
+            priors=case.values(prior_values(problem.mechanism), problem.parameters),
+            symbols={} if self.symbols is None else self.symbols(problem, self.experiment),
+            settings=self.experiment.uncertainty,
+        )
+        for one in self.settled:
+            parts = parts if one.widen is None else one.widen(parts, self)
+        return case.finished(parts, self)
+
+    @cached_property
+    def refined(self) -> Refinement | None:
+        """The estimate refined by output error, where that is asked for."""
+        settings, data = self.experiment.refine, self.data
+        if not isinstance(settings, RefineSettings):
+            return None
+        used = self.linear_parts.solution
+        refined = self.problem.case.refine or refine
+        return refined(self.problem, data.S, data.base.c, used.chi, used.covariance, settings)
+
+    @cached_property
+    def parts(self) -> EstimateParts:
+        """Parameters, uncertainty and fit of the result."""
+        parts = self.linear_parts if self.refined is None else refined_parts(self.linear_parts, self.refined)
+        for one in self.settled:
+            parts = parts if one.joins is None else one.joins(parts)
+        return parts
+
+    @cached_property
+    def chi(self) -> Float[Array, "p"]:
+        """Standard parameters of the result, shape (p,), SI."""
+        if self.refined is None:
+            return self.linear_chi
+        return np.asarray(self.data.S @ self.refined.chi + self.data.base.c)
+
+    def true_values(self, truth: Mapping[str, float]) -> dict[str, float]:
+        """True values of the parameters listed, where all that they hold are known."""
+        case = self.problem.case
+        values = self.data.values_of(case.values(truth, self.problem.parameters))
+        return case.shown_values({name: value for name, value in values.items() if value is not None})
+
+
+def fit_task(
+    task: Task,
+    *,
+    refit: bool = False,
+    symbols: Callable[[Problem, Experiment], Symbols] | None = None,
+) -> Fit:
+    """Settle unknowns, stream the logs, find base parameters and solve, as the experiment asks.
+
+    Args:
+        task: Robot, logs and settings.
+        refit: Robot and logs have their unknowns already, as in a fold or a comparison.
+        symbols: Finds names of dimensions for the groupings; None: numbers only.
+    """
+    model = model_for(task.mechanism, task.experiment.model, task.experiment.file)
+    task = replace(task, experiment=case_of(model).defaults(task.experiment))
+    estimator = estimator_named(task.experiment.estimator, task.experiment.estimator_options)
+    check_reduction(task.experiment, estimator.constraint)
+    task, settled = settle(task, refit=refit)
+    problem, experiment = task.problem, task.experiment
+    system = build_system(problem, task.progress)
+    seen = problem.case.named(base_system(system, base_of(problem, experiment)))
+    linear = estimator.linear(seen.system, LogPass(problem, seen))
+    roots = [one.carried(system, seen.S, linear.weights) for one in settled if one.carried is not None]
+    carried = np.hstack(roots) if roots else None
+    real = realise(problem, experiment, seen, linear, estimator.constraint, carried)
+    equations = real.solution.equations
+    data = seen if equations is None else seen.with_equations(equations)
+    reduced = _reduced(experiment, data, real.solution, problem.case.influence_percent)
+    reduced = reduced and _judged_on(seen, reduced)
+    chi = _standard_values(data, real.solution, reduced) if real.chi is None else real.chi
+    return Fit(task, settled, system, seen, data, linear, real, reduced, chi, symbols)
+
+
+def _reduced(
+    experiment: Experiment, data: BaseSystem, solution: Solution, influence: float | None
+) -> Reduced | None:
+    if experiment.keep is not None:
+        return keep_parameters(data.system, solution, experiment.keep, partial(experiment.where, "keep"))
+    if experiment.essential is not None:
+        rule = EssentialRule(**experiment.essential, influence_percent=influence)
+        settings = experiment.uncertainty
+        blocks = blocks_of(data.blocked(), solution, settings, data.system)
+        return essential_parameters(data.system, solution, rule, blocks)
+    return None
+
+
+def _judged_on(seen: BaseSystem, reduced: Reduced) -> Reduced:
+    """The fit of fewer parameters with residuals of the rows as measured, whatever equations it solves."""
+    rows = group_factors(restrict(seen.system, reduced.kept))
+    norms = residual_norms(rows, reduced.solution.chi)
+    return replace(reduced, solution=replace(reduced.solution, residual_norms=norms))
+
+
+def _standard_values(data: BaseSystem, solution: Solution, reduced: Reduced | None) -> Float[Array, "p"]:
+    chi = np.zeros(len(data.indices))
+    if reduced is None:
+        chi[:] = solution.chi
+    else:
+        chi[list(reduced.kept)] = reduced.solution.chi
+    return np.asarray(data.S @ chi + data.base.c)

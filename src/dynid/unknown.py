@@ -1,0 +1,138 @@
+"""Unknown: anything x in W(x) chi = Y(x) that is not linear, found around the linear fit.
+
+    settle: find x, hand back the task at x        widen: add what x costs to the covariance
+
+Some unknowns belong to the data (the robot without its load, drive gains, cable lengths): they are settled
+once, and change robot or logs. The others belong to the equations (friction speeds, sensor mounting): every
+refit settles them again. A plain arm has none, and none of their code is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from jaxtyping import Float
+
+from dynid.case import task_case
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment
+from dynid.mechanism.friction import owners_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+from dynid.problem import Problem, Progress, prepare
+from dynid.projection.projection import System
+from dynid.statistics.assemble import EstimateParts
+
+if TYPE_CHECKING:
+    from dynid.fit import Fit
+
+Carried = Callable[[System, Float[Array, "p v"], Float[Array, "g"]], Float[Array, "v r"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Robot, logs and settings; `problem` is what is to be solved.
+
+    Attributes:
+        held_out: Logs to predict later: gains and loads are applied to them too.
+        plans: Filters and masks of each log where they are chosen already; None: from the data.
+        prepared: The problem, where an unknown has already changed its equations.
+        progress: Called with a stage and the fraction of it done.
+    """
+
+    mechanism: Mechanism
+    logs: tuple[Log, ...]
+    experiment: Experiment
+    held_out: tuple[Log, ...] = ()
+    plans: Sequence[MotionPlan] | None = None
+    prepared: Problem | None = None
+    progress: Progress | None = None
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Mechanism and logs joined by the model."""
+        return self.prepared or prepare(self.mechanism, self.logs, self.experiment, self.plans)
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A task at the value that was found for one unknown.
+
+    Attributes:
+        choices: What was found, in words.
+        widen: Adds what the unknown costs to the covariance of the parameters; None: nothing.
+        carried: A root of the covariance that values taken as known add; None: there is none.
+        joins: Its own values join the parameters, after everything else is done with them.
+    """
+
+    task: Task
+    choices: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+    widen: Callable[[EstimateParts, Fit], EstimateParts] | None = None
+    carried: Carried | None = None
+    joins: Callable[[EstimateParts], EstimateParts] | None = None
+
+
+class Unknown(Protocol):
+    """One kind of unknown.
+
+    Attributes:
+        of_equations: Whether every refit settles it again.
+    """
+
+    of_equations: bool
+
+    def settle(self, task: Task) -> Settled:
+        """Find the unknown."""
+
+
+def _searched_friction(task: Task) -> bool:
+    robot = task.mechanism
+    return bool(owners_of(robot, "Fl")) or any(o not in robot.stribeck for o in owners_of(robot, "Fk"))
+
+
+# Where each unknown is, and when a task has it. Unknowns of one case only are listed by that case.
+UNKNOWNS: tuple[tuple[str, Callable[[Task], bool]], ...] = (
+    ("dynid.unknowns.unloaded:UNLOADED", lambda task: task.experiment.unloaded is not None),
+    ("dynid.unknowns.drive_gains:DRIVE_GAINS", lambda task: task.experiment.gains is not None),
+    ("dynid.unknowns.friction:FRICTION", _searched_friction),
+)
+
+
+def unknowns_of(task: Task) -> tuple[Unknown, ...]:
+    """The unknowns of a task, in the order in which they are settled; none for a plain arm."""
+    found = [_loaded(place) for place, present in UNKNOWNS if present(task)]
+    found += task_case(task.mechanism, task.experiment).unknowns
+    return tuple(sorted(found, key=lambda one: one.of_equations))
+
+
+def settle(task: Task, *, refit: bool = False) -> tuple[Task, tuple[Settled, ...]]:
+    """Settle the unknowns of a task one after the other.
+
+    Args:
+        task: Robot, logs and settings.
+        refit: Only those that belong to the equations: robot and logs have theirs already.
+    """
+    done: list[Settled] = []
+    for unknown in unknowns_of(task):
+        if unknown.of_equations or not refit:
+            done.append(unknown.settle(task))
+            task = done[-1].task
+    return task, tuple(done)
+
+
+def at(task: Task, problem: Problem) -> Task:
+    """The task with its equations changed."""
+    return replace(task, prepared=problem)
+
+
+def _loaded(place: str) -> Unknown:
+    module, _, attribute = place.partition(":")
+    unknown: Unknown = getattr(import_module(module), attribute)
+    return unknown
