@@ -22,13 +22,13 @@ from dynid.motion.log import Log
 from dynid.pipeline import identify_logs, validate_result
 from dynid.prediction.predict import predict_efforts
 from dynid.prediction.result_values import standard_root
+from dynid.prediction.unloaded import unloaded_model
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import write_results
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
-from dynid.unknowns.unloaded import unloaded_model
 from tests.wrist import TOOL, tool_values
 
 FRAME = Frame(np.eye(3), np.array([0.0, 0.0, 0.05]))

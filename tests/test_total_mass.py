@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base.system import base_system
+from dynid.checks.total_mass import Weighed, weigh
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GainSettings, TotalMass
 from dynid.estimator.gains import solve_gains
@@ -22,7 +23,6 @@ from dynid.projection.projection import System
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import uncertainty
-from dynid.unknowns.total_mass import Weighed, weigh
 from tests.test_gains import CHI, GAINS, NOISE, effort_noise, gain_system, gains_of, rows, runs
 
 RODS = tuple(f"rod{i}" for i in range(1, 7))

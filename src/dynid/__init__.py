@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
+    from dynid.payload import payload_from_torques
     from dynid.pipeline import identify
     from dynid.prediction.predict import predict_efforts
     from dynid.report.json_file import read_result
     from dynid.simulation.rehearsal import rehearse
     from dynid.simulation.simulation import simulate
     from dynid.statistics.estimate import Estimate
-    from dynid.unknowns.payload import payload_from_torques
     from dynid.validation.compare import compare_friction
 
     __version__: str
@@ -52,7 +52,7 @@ _HOME = {
     "excite": "dynid.excitation.excite",
     "identify": "dynid.pipeline",
     "load_robot": "dynid.mechanism.load",
-    "payload_from_torques": "dynid.unknowns.payload",
+    "payload_from_torques": "dynid.payload",
     "predict_efforts": "dynid.prediction.predict",
     "read_result": "dynid.report.json_file",
     "rehearse": "dynid.simulation.rehearsal",

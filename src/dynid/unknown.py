@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from jaxtyping import Float
 
@@ -79,6 +79,7 @@ class Settled:
     joins: Callable[[EstimateParts], EstimateParts] | None = None
 
 
+@runtime_checkable
 class Unknown(Protocol):
     """One kind of unknown.
 

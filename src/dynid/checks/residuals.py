@@ -17,6 +17,7 @@ from dynid.base.words import listed
 from dynid.checks.fault_columns import ALL, MOST_SAMPLES, Suspect, SuspectRows
 from dynid.checks.fault_selection import Verdict, accused
 from dynid.checks.residual_tests import bursts, outlying_runs, whiteness
+from dynid.checks.total_mass import weigh
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
@@ -29,7 +30,6 @@ from dynid.statistics.clusters import duration
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
-from dynid.unknowns.total_mass import weigh
 
 # What matters: less is within what a careful recording leaves anyway.
 _DELAY_SAMPLES = 0.2

@@ -8,6 +8,7 @@ from typing import Any
 
 from dynid.common.errors import InputError, nearest
 
+GAIN = "gain"  # how the names of gains begin: gain_elbow
 LOGGED = ("torque", "current")
 
 

@@ -24,11 +24,11 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
 from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
+from dynid.prediction.unloaded import unloaded_model
 from dynid.projection.model import model_named
 from dynid.projection.projection import choose_rows
 from dynid.statistics.effort_prediction import Efforts, efforts_along
 from dynid.statistics.estimate import Estimate
-from dynid.unknowns.unloaded import unloaded_model
 
 __all__ = ["EffortPrediction", "PoseTrajectory", "predict_efforts"]
 

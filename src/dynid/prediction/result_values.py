@@ -18,6 +18,7 @@ from jaxtyping import Float
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.estimator.gain_settings import GAIN
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, recorded_loads
 from dynid.experiment.recorded import experiment_of
@@ -31,7 +32,6 @@ from dynid.projection.model import Model
 from dynid.projection.projection import Directions
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
-from dynid.unknowns.gain_rows import GAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def saved(
     experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
     mechanism = as_asked(load_robot(robot or experiment.robot or estimate.robot), experiment)
     if experiment.unloaded is not None:
-        from dynid.unknowns.unloaded import unloaded_model
+        from dynid.prediction.unloaded import unloaded_model
 
         check_unloaded(estimate.provenance, experiment)
         mechanism = unloaded_model(mechanism, experiment).robot

@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.common.errors import DynidError, InputError
 from dynid.common.threads import single_threaded_blas
+from dynid.estimator.gain_settings import GAIN
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.fit import Fit, fit_task
@@ -31,7 +32,6 @@ from dynid.simulation.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
 from dynid.unknown import Task
-from dynid.unknowns.gain_rows import GAIN
 
 RANDOM, EXCITE = "random", "excite"
 _STARTS, _HOPS = 2, 2  # of a motion that is planned on the way

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,15 +10,14 @@ from jaxtyping import Float
 
 from dynid.case import task_case
 from dynid.common.arrays import Array
-from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of
-from dynid.motion.log import Log
+from dynid.prediction.result_gains import applied, nominal_factors
 from dynid.problem import prepare
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.estimate import Estimate, ParameterEstimate
+from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.uncertainty import uncertainty
 from dynid.unknown import Settled, Task
-from dynid.unknowns.gain_rows import GAIN, DriveGains, applied, check_gains, find_gains, nominal_factors
+from dynid.unknowns.gain_rows import DriveGains, check_gains, find_gains
 
 
 class DriveGainsUnknown:
@@ -82,22 +80,3 @@ def _joined(gains: DriveGains, parts: EstimateParts) -> EstimateParts:
         )
     warnings = tuple(dict.fromkeys((*parts.warnings, *gains.notices)))
     return replace(parts, parameters=tuple(listed), spread=spread, warnings=warnings)
-
-
-def with_result_gains(logs: Sequence[Log], estimate: Estimate, experiment: Experiment) -> list[Log]:
-    """Logs of a result whose gains were found: its gains applied to the efforts as logged."""
-    settings = experiment.gains
-    if settings is None:
-        return list(logs)
-    found = {one.name: one.value for one in estimate.parameters if one.name.startswith(f"{GAIN}_")}
-    scaled = []
-    for log in logs:
-        factors = nominal_factors(log.effort_names, settings)
-        for k, motor in enumerate(log.effort_names):
-            own = found.get(f"{GAIN}_{motor}")
-            if own is not None:
-                factors[k] = own
-            elif settings.common and motor in settings.open_motors(log.effort_names):
-                factors[k] *= found[f"{GAIN}_common"]
-        scaled.append(applied(log, factors))
-    return scaled

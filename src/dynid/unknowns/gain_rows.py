@@ -15,10 +15,11 @@ from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.system import BaseSystem, base_system
+from dynid.checks.total_mass import Weighed, weigh
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
-from dynid.estimator.gain_settings import GainSettings
+from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.estimator.gains import GainSolution, GroupNoise, solve_gains
 from dynid.experiment.experiment import Experiment
 from dynid.info import known_columns
@@ -33,9 +34,7 @@ from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
 from dynid.statistics.covariance import Spread, covariance_of
-from dynid.unknowns.total_mass import Weighed, weigh
 
-GAIN = "gain"
 # A gain known worse than this is no gain to publish.
 _WEAK_PERCENT = 10.0
 _ESTIMATORS = ("ols", "wls")
@@ -60,16 +59,6 @@ class DriveGains:
     nominal: Float[Array, "u"]
     notices: tuple[Notice, ...]
     choices: dict[str, str]
-
-
-def applied(log: Log, factors: Float[Array, "a"]) -> Log:
-    """The log with its effort columns multiplied by drive gains."""
-    return replace(log, tau=log.tau * factors)
-
-
-def nominal_factors(job_motors: tuple[str, ...], settings: GainSettings) -> Float[Array, "a"]:
-    """What logged efforts are multiplied by before anything is found."""
-    return np.array(settings.nominal_of(job_motors))
 
 
 def check_gains(experiment: Experiment) -> None:

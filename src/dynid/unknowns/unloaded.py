@@ -1,119 +1,19 @@
-"""Payload from joint efforts alone: the loaded log less what a saved result of the robot foretells.
+"""The robot without its load: known from a saved result, but not exactly.
 
-    W_l chi_l = Y - W_0 chi_0            C_l = C(rows) + K C_0 K^T,    K = W_l^+ W_0
-
-chi_0 are the standard values of the result without load, C_0 their covariance. They are known columns of
-the same equations, on any robot; what they are not sure of makes the payload less sure, through K. Robot and
-payload then err together, Cov(chi_l, chi_0) = -K C_0, and a prediction of both must know that: where the
-loaded log moved, the payload makes up for what the robot's values miss.
+C_l = C(rows) + K C_0 K^T,    K = W_l^+ W_0        (see `prediction.unloaded`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import replace
+from functools import partial
 
-import numpy as np
-from jaxtyping import Float
-
-from dynid.common.arrays import Array
-from dynid.common.errors import InputError
-from dynid.common.notices import Notice
-from dynid.experiment.experiment import Experiment, UnloadedModel
 from dynid.fit import Fit
-from dynid.info import variant
-from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter, parameter_table
-from dynid.motion.log import Log
-from dynid.prediction.result_values import StandardValues, fitted_places, saved, standard_values
-from dynid.projection.model import model_for
-from dynid.projection.projection import System, choose_rows
+from dynid.prediction.unloaded import Unloaded, check_loaded, unloaded_model
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.effort_prediction import covariance_root
-from dynid.statistics.estimate import Estimate
-from dynid.statistics.widen import MANY, widened
+from dynid.statistics.widen import widened
 from dynid.unknown import Settled, Task
-from dynid.unknowns.drive_gains import with_result_gains
-
-_NO_EFFORTS = ("internal", "wrench")
-
-
-@dataclass(frozen=True, eq=False)
-class Unloaded:
-    """The robot without load, as a result knows it.
-
-    Attributes:
-        robot: Its standard parameters known, but those to be found afresh; with all payloads.
-        names: Known parameters.
-        M: Ones where they take a value of the result that has a sigma, shape (p, u), dimensionless.
-        dof: Degrees of freedom of their deviations.
-        words: Where it comes from.
-    """
-
-    robot: Mechanism
-    names: tuple[str, ...]
-    M: Float[Array, "p u"]
-    dof: float
-    words: str
-    estimate: Estimate
-    experiment: Experiment
-    notices: tuple[Notice, ...] = ()
-
-    @property
-    def root(self) -> Float[Array, "p u"]:
-        """A root of the covariance of the known parameters, SI."""
-        return np.asarray(self.M @ covariance_root(self.estimate.covariance))
-
-    def logs(self, logs: Sequence[Log]) -> list[Log]:
-        """Efforts with the gains of the result, where it has found some."""
-        return with_result_gains(logs, self.estimate, self.experiment)
-
-    def carried(
-        self, system: System, S: Float[Array, "p v"], weights: Float[Array, "g"]
-    ) -> Float[Array, "v r"]:
-        """A root of K C_0 K^T over the parameters seen, K = W_seen^+ W_known on weighted rows.
-
-        Args:
-            system: Over the standard parameters.
-            S: Standard column combination of each parameter seen.
-            weights: Of the groups of rows.
-        """
-        factor = system.factor(weights)
-        place: Mapping[str, int] = {p.name: i for i, p in enumerate(system.parameters)}
-        W_known = factor.W[:, [place[name] for name in self.names]]
-        Q, R = np.linalg.qr(factor.W @ S)
-        return np.asarray(np.linalg.solve(R, Q.T @ (W_known @ self.root)))
-
-    def widened(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
-        """The parameters with what the result without load is not sure of."""
-        root = self.carried(fit.system, fit.data.S, fit.solution.weights)
-        wider = widened(parts, root @ root.T, self.dof, "the covariance of the result without load")
-        fitted = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
-        return replace(wider, shared=-root[fitted] @ covariance_root(self.estimate.covariance).T)
-
-    def loaded_root(
-        self, estimate: Estimate, values: StandardValues, parameters: Sequence[Parameter]
-    ) -> Float[Array, "p r"]:
-        """A root of the covariance of robot and payload together, over standard parameters, SI.
-
-        Args:
-            estimate: The payload.
-            values: Where its values stand among the parameters.
-            parameters: Of the robot with what is mounted.
-        """
-        own, other, shared = estimate.covariance, self.estimate.covariance, estimate.shared
-        if shared is None or shared.shape != (len(own), len(other)):
-            raise InputError(
-                "the result does not tell how errors of the payload and of the result without load belong"
-                " together",
-                remedy="identify the payload again to write it anew",
-            )
-        place = {parameter.name: i for i, parameter in enumerate(parameters)}
-        known = np.zeros((len(parameters), len(other)))
-        known[[place[name] for name in self.names]] = self.M
-        together = covariance_root(np.block([[own, shared], [shared.T, other]]))
-        return np.asarray(np.hstack([values.M[:, fitted_places(estimate)], known]) @ together)
 
 
 class UnloadedRobot:
@@ -132,96 +32,15 @@ class UnloadedRobot:
             held_out=tuple(found.logs(task.held_out)),
         )
         words = {"robot without load": found.words}
-        return Settled(known, words, found.notices, widen=found.widened, carried=found.carried)
+        return Settled(known, words, found.notices, widen=partial(_widened, found), carried=found.carried)
 
 
 UNLOADED = UnloadedRobot()
 
 
-def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
-    """The robot of an experiment with the values of its result without load.
-
-    Args:
-        mechanism: As the experiment names it; must be the robot of the result.
-        experiment: With `unloaded`, and the payloads.
-    """
-    settings = experiment.unloaded
-    if settings is None:
-        raise TypeError("the experiment names no result without load")
-    estimate, before, robot = saved(settings.result)
-    if estimate.model in _NO_EFFORTS:
-        raise InputError(
-            f"the result without load is of model '{estimate.model}', which tells no efforts of motors",
-            file=settings.result,
-            place="unloaded",
-            remedy="give a result of model inverse, power or energy",
-        )
-    if robot.name != mechanism.name:
-        raise InputError(
-            f"the result without load is of robot '{robot.name}', the experiment of '{mechanism.name}'",
-            file=settings.result,
-            place="unloaded",
-            remedy="give a result of the same robot",
-        )
-    bare = variant(robot, payloads=())
-    parameters = parameter_table(bare)
-    model = model_for(bare, estimate.model)
-    rows = None if bare.is_closed else choose_rows(model.directions(bare), before.efforts)
-    values = standard_values(estimate, bare, parameters, before, model, rows, robot.payloads)
-    free = _free([parameter.name for parameter in parameters], settings)
-    kept = [i for i, parameter in enumerate(parameters) if parameter.name not in free]
-    names = tuple(parameters[i].name for i in kept)
-    known = dict(zip(names, values.chi[kept].tolist(), strict=True))
-    dofs = [one.dof for one in estimate.parameters if one.dof is not None]
-    loaded = replace(
-        robot,
-        known={**robot.known, **known},
-        payloads={**robot.payloads, **mechanism.payloads},
-        bodies={name: replace(body, known={}) for name, body in robot.bodies.items()},
-    )
-    return Unloaded(
-        robot=loaded,
-        names=names,
-        M=values.M[np.ix_(kept, fitted_places(estimate))],
-        dof=float(np.median(dofs)) if dofs else MANY,
-        words=f"{len(names)} parameters of the robot from {settings.result}"
-        + (f"; found afresh: {', '.join(free)}" if free else ""),
-        estimate=estimate,
-        experiment=before,
-        notices=_unknown(estimate),
-    )
-
-
-def check_loaded(logs: Sequence[Log], experiment: Experiment) -> None:
-    """Refuse logs in which no payload is mounted: there is nothing to find."""
-    for log in logs:
-        if not log.payloads:
-            raise InputError(
-                f"log '{log.name}' carries no payload, but the robot itself is known from the result without"
-                " load",
-                file=experiment.file or log.file,
-                place="unloaded",
-                remedy="name it: logs: [{file: ..., payload: box}], payloads: {box: {body: ...}}",
-            )
-
-
-def _free(names: Sequence[str], settings: UnloadedModel) -> list[str]:
-    """Parameters that are found afresh."""
-    for glob in settings.free:
-        if not any(fnmatchcase(name, glob) for name in names):
-            raise InputError(
-                f"'{glob}' fits no parameter of the result without load",
-                place="unloaded.free",
-                remedy='e.g. free: ["Off_*"]',
-            )
-    return [name for name in names if any(fnmatchcase(name, glob) for glob in settings.free)]
-
-
-def _unknown(estimate: Estimate) -> tuple[Notice, ...]:
-    names = [one.name for one in estimate.not_identifiable]
-    if not names:
-        return ()
-    text = f"the result without load does not determine {', '.join(names[:6])}"
-    text += f" and {len(names) - 6} more" if len(names) > 6 else ""
-    text += ": taken as zero, and where the loaded log calls for them the payload takes them up"
-    return (Notice("unloaded-incomplete", text, "move the loaded robot as in the logs without load"),)
+def _widened(known: Unloaded, parts: EstimateParts, fit: Fit) -> EstimateParts:
+    """The parameters with what the result without load is not sure of."""
+    root = known.carried(fit.system, fit.data.S, fit.solution.weights)
+    wider = widened(parts, root @ root.T, known.dof, "the covariance of the result without load")
+    fitted = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
+    return replace(wider, shared=-root[fitted] @ covariance_root(known.estimate.covariance).T)

@@ -20,6 +20,7 @@ from dynid.experiment.provenance import VALIDATED, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
+from dynid.prediction.result_gains import with_result_gains
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values
 from dynid.problem import LogSource, Problem, as_log, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
@@ -28,7 +29,6 @@ from dynid.projection.projection import Directions
 from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
-from dynid.unknowns.drive_gains import with_result_gains
 
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
 
