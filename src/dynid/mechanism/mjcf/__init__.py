@@ -1,1 +1,1 @@
-"""."""
+"""Reader of MJCF files."""

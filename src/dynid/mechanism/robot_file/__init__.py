@@ -1,1 +1,1 @@
-"""."""
+"""Readers of the robot file, one per section."""

@@ -1,1 +1,1 @@
-"""."""
+"""Reader of URDF files."""
