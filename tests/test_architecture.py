@@ -1,4 +1,4 @@
-"""Data moves one way: a folder imports only folders before it, and special cases are in rooms of their own."""
+"""Data moves one way: a folder imports only folders before it; special cases have rooms of their own."""
 
 from __future__ import annotations
 
