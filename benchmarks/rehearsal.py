@@ -25,12 +25,13 @@ from dynid.excitation.excite import excite
 from dynid.excitation.export import write_trajectory
 from dynid.excitation.plan import ExciteSettings
 from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
-from dynid.fitted import fit_logs
+from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
 from dynid.simulation.rehearsal import RehearsalPlan, Rehearser
 from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.rehearsal import summarise
+from dynid.unknown import Task
 
 ROBOTS = ("ur5", "dualv", "orthoglide", "stewart", "evra")
 # Rate [Hz] and length [s]: enough to identify, and short enough for hundreds of runs.
@@ -68,7 +69,7 @@ def rehearsed(name: str, runs: int, folder: Path) -> dict[str, object]:
     for number in range(runs):
         with single_threaded_blas():
             try:
-                fit = fit_logs(crew.robot, crew.logs(number), (), experiment)
+                fit = fit_task(Task(crew.robot, tuple(crew.logs(number)), experiment))
             except DynidError as error:
                 failed.append(str(error))
                 continue

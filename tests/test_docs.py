@@ -6,14 +6,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from dynid import experimentfile
 from dynid.cli import main
+from dynid.experiment import file as experimentfile
 from dynid.experiment.experiment import read_experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.robot_file import robot_file as robotfile
@@ -230,3 +231,15 @@ def test_coloured_noise_example_shows_what_the_page_says(monkeypatch: pytest.Mon
     assert white["classical"] > 0.88
     assert coloured["classical"] < 0.70
     assert min(white["cluster"], coloured["cluster"]) > 0.88
+
+
+def test_every_extra_has_code_behind_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    sources = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
+    extras = project["optional-dependencies"]
+    for name, packages in extras.items():
+        if name not in ("all", "dev"):
+            for package in packages:
+                module = re.split(r"[\[<>=]", package)[0].replace("-", "_")
+                assert re.search(rf"^\s*(import|from) {module}\b", sources, re.M), f"{name}: {module}"
+    assert extras["all"] == [f"dynid[{','.join(one for one in extras if one not in ('all', 'dev'))}]"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dynid.common import limits
 from tests.workspace import columns, dynid, make_workspace, write_columns
 
 
@@ -170,11 +173,17 @@ def test_33_signs_and_order_of_efforts_are_refused_with_the_likely_fix(here, fau
         (("simulate", "arm.yaml", "--out", "nowhere/log.csv"), "its folder does not exist"),
         (("simulate", "cable4", "--engine", "mujoco"), "--engine does not apply to"),
         (("excite", "arm.yaml", "--criterion", "logdet", "--sigma", "M_fore"), "belongs to the criterion"),
+        (("simulate", "arm.yaml", "--rate", "\u0661\u0660\u0660"), "is not a number"),
+        (("simulate", "arm.yaml", "--seed", "\uff11"), "is not a whole number"),
+        (("info", "large.yaml"), "run `dynid --no-limits ...`"),
         (("info", "arm.yaml", "--drive", ""), "names nothing"),
         (("info", "arm.yaml", "--bodies", ","), "names nothing"),
     ],
 )
-def test_nonsense_on_the_command_line_is_refused(here, command, said):
+def test_nonsense_on_the_command_line_is_refused(here, command, said, monkeypatch):
+    if "large.yaml" in command:
+        monkeypatch.setattr(limits, "exceeded", lambda size, limit: True)
+        shutil.copy("arm.yaml", "large.yaml")
     assert said in refused(here, *command)
 
 
@@ -283,6 +292,24 @@ def test_55_a_robot_file_that_changed_since_is_refused(here):
         assert "not the one that the result was made with" in refused(here, *command)
 
 
+def test_results_name_no_home_and_move_with_their_inputs(here, tmp_path, monkeypatch):
+    assert dynid("identify", "experiment.yaml", "--out", "deep/o").exit_code == 0
+    document = json.loads(Path("deep/o/result.json").read_text(encoding="utf-8"))
+    assert str(tmp_path) not in json.dumps(document)
+    assert str(tmp_path) not in Path("deep/o/report.html").read_text(encoding="utf-8")
+    assert [one["file"] for one in document["provenance"]["inputs"]] == ["../../arm.yaml", "../../log.csv"]
+    assert document["provenance"]["options"]["robot"] == "../../arm.yaml"
+    moved = tmp_path / "elsewhere"
+    shutil.move(here, moved)
+    monkeypatch.chdir(tmp_path)
+    for command in (
+        ("validate", "elsewhere/deep/o", "elsewhere/log.csv"),
+        ("predict", "elsewhere/deep/o", "elsewhere/log.csv"),
+    ):
+        found = dynid(*command)
+        assert found.exit_code == 0, found.output
+
+
 def test_57_58_hostile_names_stay_text(here):
     hostile = "<script>alert(1)</script>"
     for name in ("arm.yaml", "experiment.yaml"):
@@ -294,6 +321,30 @@ def test_57_58_hostile_names_stay_text(here):
     page = Path("o/report.html").read_text(encoding="utf-8")
     assert hostile not in page
     assert "&lt;script&gt;alert(1)" in page or "\\u003cscript" in page
+
+
+def test_67_names_do_not_steer_the_terminal(here):
+    """Escape sequences, line ends and marks of writing direction are shown, not obeyed."""
+    for name in ("arm.yaml", "experiment.yaml"):
+        text = (here / name).read_text(encoding="utf-8")
+        text = text.replace("name: joint_1", 'name: "\\e]0;pwned\\a\u202e"').replace('"joint_*"', '"*"')
+        text = text.replace("joint_1: {q:", '"\\e]0;pwned\\a\u202e": {q:').replace(
+            "child: upper", 'child: "a\\rb"'
+        )
+        text = text.replace("parent: upper", 'parent: "a\\rb"').replace("upper:", '"a\\rb":')
+        text = text.replace("[[upper, fore]]", '[["a\\rb", fore]]')
+        (here / name).write_text(text, encoding="utf-8")
+    for command in (
+        ("info", "arm.yaml"),
+        (*IDENTIFY, "--out", "o"),
+        ("info", "arm.yaml", "--tie", "\x1b[2J"),
+    ):
+        found = dynid(*command)
+        assert "\\x1b" in found.output
+        assert not set("\x1b\r\u202e\x07") & set(found.output)
+    rows = list(csv.reader(io.StringIO(Path("o/parameters.csv").read_bytes().decode(), newline="")))
+    assert {len(row) for row in rows} == {11}
+    assert any("a\rb" in row[0] for row in rows)
 
 
 def test_60_no_command_opens_a_connection(here, monkeypatch):

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.common import limits
 from dynid.common.errors import InputError
+from dynid.motion import parquet_file
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
+from dynid.motion.parquet_file import read_parquet
 from dynid.motion.plan import plan_motion
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import FilterSettings as Filter
@@ -141,6 +144,10 @@ def bad_row(tmp_path, row):
     ("row", "message"),
     [
         ("0.56,abc,1", "row 58, column 'q_1': 'abc' is not a number"),
+        ("0.56,\u0661,1", "row 58, column 'q_1': '\u0661' is not a number"),
+        ("0.56,\uff11,1", "row 58, column 'q_1': '\uff11' is not a number"),
+        ("0.56,\u22121,1", "row 58, column 'q_1': '\u22121' is not a number"),
+        ("0.56,1_0,1", "row 58, column 'q_1': '1_0' is not a number"),
         ("0.56,,1", "row 58, column 'q_1': the cell is blank"),
         ("0.56,1", "row 58, 2 cells: the row has 2 cells, the header 3"),
         ("0.56,1,2,9", "row 58, 4 cells: the row has 4 cells, the header 3"),
@@ -153,6 +160,12 @@ def test_20_bad_cells_are_refused_with_row_column_and_text(tmp_path, row, messag
     log = read_log(path, arm(1), drop_bad_rows=True)
     assert "bad-rows-dropped" in codes(log)
     assert "1 rows" in log.notices[0].text
+
+
+def test_20_a_column_in_the_digits_of_another_script_is_no_text_column(tmp_path):
+    rows = [f"{i / 100},{i % 7},\u0661.{i % 3}" for i in range(100)]
+    with pytest.raises(InputError, match="row 2, column 'tau_1': '\u0661\\.0' is not a number"):
+        text_log(tmp_path / "a.csv", "t,q_1,tau_1\n" + "\n".join(rows) + "\n")
 
 
 # 21: duplicate and unmatched columns
@@ -431,6 +444,47 @@ def test_36_inconsistent_velocity_warns_then_refuses():
 
 
 # Parquet
+
+
+def test_64_bit_rot_of_parquet_is_refused_with_its_column(tmp_path):
+    """Any bit of the pages, which the footer follows."""
+    from dynid.simulation.write import write_columns
+
+    rng, n = np.random.default_rng(3), 400
+    names = ("t", "q_1", "tau_1")
+    columns = {name: rng.normal(size=n) if name != "t" else np.arange(n) / 100 for name in names}
+    path = write_columns(columns, tmp_path / "a.parquet")
+    data = path.read_bytes()
+    pages = len(data) - int.from_bytes(data[-8:-4], "little") - 8
+    refused = []
+    for at in rng.integers(4, pages, 60):
+        path.write_bytes(data[:at] + bytes([data[at] ^ (1 << rng.integers(8))]) + data[at + 1 :])
+        try:
+            found = read_parquet(path).columns
+        except InputError as error:
+            refused.append(error.place)
+            continue
+        # Headers of pages have no checksum; statistics in them are not read.
+        assert all(np.array_equal(found[name], values) for name, values in columns.items())
+    assert len(refused) > 50
+    assert set(refused) == {f"column '{name}'" for name in names}
+
+
+def test_16_a_parquet_file_that_grows_beyond_reason_is_not_read(tmp_path, monkeypatch):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path, n = tmp_path / "a.parquet", 200_000
+    zeros = np.zeros(n)
+    pq.write_table(pa.table({"t": zeros, "q_1": zeros, "text": ["x"] * n}), path)
+    monkeypatch.setattr(parquet_file, "_SUSPECT", 2**20)
+    with pytest.raises(InputError, match="declare 3 MB of numbers") as caught:
+        read_parquet(path)
+    assert "--no-limits" in caught.value.remedy
+    with limits.lifted():
+        table = read_parquet(path)
+    assert len(table.columns["t"]) == n
+    assert table.skipped == ("text",)
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):

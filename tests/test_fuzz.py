@@ -68,7 +68,8 @@ TARGETS = {
 }
 ODD: tuple[Any, ...] = (None, "", "x", -1, 0, 3, 1e308, 1e30, math.nan, math.inf, True, [], {}, [1, 2])
 ODD += ({"a": 1}, "ü ß", "<script>", "a" * 300, 10**30, -5.5, "pi/0", "1e400", "1,5", [[]], "base", "*")
-CELLS = ("", "nan", "inf", "x", "1e308", "1,5", "0", "-1", "ü", '"', "9" * 40)
+ODD += ("--20", "\u0661", "\u22121", "\x1b]0;x\x07", "a\u202eb", "a\rb")
+CELLS = ("\u0661", "\uff11", "", "nan", "inf", "x", "1e308", "1,5", "0", "-1", "ü", '"', "9" * 40)
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +183,4 @@ def test_damaged_files_are_refused_or_used(made, tmp_path_factory, target, seed)
     if found.exit_code == 2:
         assert not new
         assert found.stderr.startswith(("error: ", "Usage: "))
+    assert not set("\x1b\x07\u202e") & set(found.output)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.report import output
+from dynid.report import lock, output
 from dynid.report.json_file import read_result
 from dynid.report.output import claimed, write_file, write_files, write_results
 from tests.fabricated import estimate
@@ -152,6 +152,98 @@ def test_lock_of_another_host_is_respected(tmp_path):
     (tmp_path / ".run.lock").write_text("1 elsewhere\n")
     with pytest.raises(InputError, match="elsewhere"), claimed(tmp_path / "run"):
         pass
+
+
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_an_empty_lock_is_of_a_killed_run(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(lock, "_WRITTEN_AFTER", 0.01)
+    (tmp_path / ".run.lock").write_text(content)
+    with claimed(tmp_path / "run"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_process_number_that_cannot_be_is_stale(tmp_path):
+    (tmp_path / ".run.lock").write_text(f"{10**30} {socket.gethostname()}\n")
+    with claimed(tmp_path / "run"):
+        pass
+
+
+def test_a_link_stays_and_its_target_gets_the_result(tmp_path):
+    """Written twice: the second run meets what the first one left."""
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "real" / "run")  # its target does not exist yet
+    for _ in range(2):
+        write_results(estimate(), link)
+        assert link.is_symlink()
+        assert "result.json" in os.listdir(tmp_path / "real" / "run")
+        assert sorted(os.listdir(tmp_path)) == ["link", "real"]
+        assert os.listdir(tmp_path / "real") == ["run"]
+
+
+def test_a_file_given_as_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    write_file(tmp_path / "link.csv", "new")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "new"
+
+
+@pytest.fixture
+def current(tmp_path, monkeypatch):
+    """The folder that the process stands in."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_current_folder_stays_and_gets_the_result(tmp_path, current):
+    for _ in range(2):
+        write_results(estimate(), ".")
+        assert Path.cwd() == current
+        assert sorted(os.listdir(".")) == ["parameters.csv", "report.html", "result.json", "signals.csv"]
+        assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_failure_in_the_current_folder_leaves_the_old_files(current, monkeypatch, failing):
+    old = _RESULT | {"validation.json": "{}"}
+    write_files(current, old)
+    real, count = Path.rename, iter(range(100))
+
+    def fails_once(self: Path, target: Path) -> Path:
+        if next(count) == failing:
+            raise OSError(errno.EIO, "I/O error")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails_once)
+    with pytest.raises(OSError, match="I/O error"):
+        write_files(current, {"result.json": "new", "history.csv": "new"})
+    assert _content(current) == old
+
+
+@pytest.mark.parametrize("killed", range(6))
+def test_the_next_run_puts_right_what_a_kill_left_in_the_current_folder(current, monkeypatch, killed):
+    old, new = _RESULT | {"validation.json": "{}"}, _RESULT | {"history.csv": "new"}
+    write_files(current, old)
+    real, count = Path.rename, iter(range(100))
+
+    def kills(self: Path, target: Path) -> Path:
+        if next(count) == killed:
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", kills)
+        patch.setattr(output.shutil, "rmtree", lambda *a, **k: None)  # a killed process does not tidy up
+        if killed < 5:
+            with pytest.raises(KeyboardInterrupt):
+                write_files(current, new)
+        else:
+            write_files(current, new)
+    with claimed("."):
+        assert _content(current) == (old if killed < 3 else new)
 
 
 def test_single_file_is_replaced_whole(tmp_path, monkeypatch):

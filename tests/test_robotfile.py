@@ -10,7 +10,7 @@ from dynid.common.errors import InputError
 from dynid.mechanism.frame import mdh_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import effort_unit, parameter_table
 from dynid.mechanism.robot_file.robot_file import load_robotfile
 
 DUALV = """\
@@ -166,6 +166,24 @@ actuators: [hip_1, hip_2, slide]
     ]  # fmt: skip
     assert robot.measured == ("hip", "slide", "float", "ball")
     assert [notice.code for notice in robot.notices] == ["normalised-axis"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "units"),
+    [
+        ("", ["kg", "N s/m", "N", "N"]),
+        (", kind: prismatic", ["kg", "N s/m", "N", "N"]),
+        (", kind: revolute", ["kg m^2", "N m s/rad", "N m", "N m"]),
+    ],
+)
+def test_a_rotary_motor_on_a_slide_has_units_of_rotation(load, kind, units):
+    robot = load(f"""
+joints: [{{name: slide, kind: prismatic, parent: base, child: cart}}]
+actuators: [{{name: m1, on: {{slide: 200*pi}}{kind}}}]
+drive: {{m1: [Ia, Fv, Fs, Off]}}
+""")
+    assert [p.unit for p in parameter_table(robot) if p.owner == "m1"] == units
+    assert effort_unit(robot, "m1") == units[-1]
 
 
 def test_motor_on_two_joints_drive_and_terms(load):

@@ -393,8 +393,20 @@ def test_settings_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["effort: {sigma: [0.1, 0.2, 0.1, 2*0.2]}\n", "effort: [0.1, 0.2, 0.1, 0.4]\n"]
+)
+def test_one_value_per_motor_may_be_a_list(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "simulation.yaml"
+    file.write_text(text)
+    np.testing.assert_allclose(
+        read_simulation(file, robot_of("dualv")).sensing.effort_sigma, [0.1, 0.2, 0.1, 0.4]
+    )
+
+
+@pytest.mark.parametrize(
     ("text", "match"),
     [
+        ("effort: {sigma: [0.1, 0.2]}\n", "expected 4 entries, found 2"),
         ("engin: dynid\n", "unknown key 'engin'; did you mean 'engine'"),
         ("engine: bullet\n", "'bullet' is not known"),
         ("effort: -0.1\n", "-0.1 is negative"),

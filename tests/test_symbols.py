@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dynid.base.grouping import readable
 from dynid.base.symbols import MAX_EVALUATIONS, recover_symbols
 from dynid.common.errors import InputError
 
@@ -62,7 +63,9 @@ def test_units_restrict_the_formulas():
 
 
 def test_what_no_formula_explains_keeps_its_number_and_names_its_causes():
-    assert recover(lambda g: np.exp(g.d3 * g.r4))[0] == "1.1 (d3, r4)"
+    found = recover(lambda g: np.exp(g.d3 * g.r4))[0]
+    assert found == "1.1018328274559985 (d3, r4)"  # all digits for programs, three for people
+    assert readable(found) == "1.1 (d3, r4)"
     assert recover(lambda g: 0.123456789)[0] is None
 
 

@@ -27,9 +27,11 @@ from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
-from dynid.motion.logs import read_log
+from dynid.motion.logs import log_from_columns, read_log
+from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.settings import entry_of
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.model import MODELS, Model, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
@@ -52,7 +54,7 @@ CASES = {
 # Keys of an experiment that put a case onto the robot itself.
 _MOUNTED = {"force_sensor": "force_sensor"}
 
-LogInput = str | os.PathLike[str] | LogEntry
+LogInput = str | os.PathLike[str] | LogEntry | Mapping[str, Any] | DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ class Case:
 
     def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
         """A log that is one already, or read from a file with the experiment's columns."""
-        return source if isinstance(source, Log) else read_file(source, mechanism, experiment)
+        return source if isinstance(source, Log) else read_source(source, mechanism, experiment)
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Filters and masks of logs, chosen from the data."""
@@ -310,22 +312,13 @@ def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     return mechanism
 
 
-def read_file(source: LogInput, mechanism: Mechanism, experiment: Experiment, **options: Any) -> Log:
-    """A log file, read as the experiment says; `options` of `read_log` come on top."""
-    return read_log(
-        log_entry(source),
-        mechanism,
-        columns=experiment.columns,
-        angles=experiment.angles,
-        cutoff=experiment.filter.cutoff,
-        drop_bad_rows=experiment.drop_bad_rows,
-        **options,
-    )
-
-
-def log_entry(source: LogInput) -> LogEntry:
-    """An entry of an experiment file for a bare path."""
-    return source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+def read_source(source: LogInput, mechanism: Mechanism, experiment: Experiment, **options: Any) -> Log:
+    """A log file or columns in memory, read as the experiment says; `options` of `read_log` come on top."""
+    options |= {"columns": experiment.columns, "angles": experiment.angles}
+    options["cutoff"] = experiment.filter.cutoff
+    if isinstance(source, Mapping | DataFrame):
+        return log_from_columns(source, mechanism, **options)
+    return read_log(entry_of(source), mechanism, drop_bad_rows=experiment.drop_bad_rows, **options)
 
 
 def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:

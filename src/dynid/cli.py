@@ -14,9 +14,19 @@ import click
 
 from dynid.commands.excite import excite
 from dynid.commands.rehearse import rehearse
-from dynid.commands.shared import interruptible, refuse_given, shown
+from dynid.commands.shared import (
+    NUMBER,
+    Whole,
+    interruptible,
+    keep_unloaded,
+    names_in,
+    refuse_given,
+    shown,
+)
 from dynid.commands.simulate import simulate
+from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
+from dynid.common.printable import printable
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -52,12 +62,15 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dynid", prog_name="dynid")
-def main() -> None:
+@click.option("--no-limits", is_flag=True, help="Read descriptions, results and Parquet logs of any size.")
+@click.pass_context
+def main(context: click.Context, no_limits: bool) -> None:
     """Identify the dynamics of robots from a description of the mechanism and a log of its motion.
 
     ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 done; 2 input refused,
     nothing written; 3 no trustworthy result; 130 interrupted.
     """
+    context.with_resource(limits.lifted(no_limits))
 
 
 out_option = click.option(
@@ -117,11 +130,11 @@ def info(
 
     found = describe(
         load_robot(robot),
-        drive=_names(drive),
+        drive=names_in(drive),
         ties=ties,
         payloads=payloads,
         open_loops=open_loops,
-        bodies=_names(bodies),
+        bodies=names_in(bodies),
     )
     if as_json:
         click.echo(json_text(info_document(found)), nl=False)
@@ -157,7 +170,9 @@ def identify(
 
     chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
     problem = _experiment(experiment, robot, logs, unseen, chosen)
-    with claimed(out or problem.out or _default_out(problem.name)) as folder:
+    folder_asked = Path(out or problem.out or _default_out(problem.name))
+    keep_unloaded(problem, folder_asked)
+    with claimed(folder_asked) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_experiment(problem, progress)
         _finish(estimate, folder, full=full)
@@ -193,10 +208,8 @@ def validate(
 @click.option("--friction", is_flag=True, help="Drive terms that real drives ask for, from plain to rich.")
 @click.option("--estimators", metavar="ols,wls,...", help="Estimators to compare.")
 @click.option("--models", metavar="inverse,power,...", help="Models to compare.")
-@click.option(
-    "--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the cross-validation."
-)
-@click.option("--last", type=float, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
+@click.option("--folds", type=Whole(min=2), default=4, show_default=True, help="Of the cross-validation.")
+@click.option("--last", type=NUMBER, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="A log that all results predict.")
 @click.option("--robot", help="Instead of the robot named in the results.")
 @click.option(
@@ -239,10 +252,10 @@ def compare(
         with ProgressBar() as progress:
             comparison = compare_targets(
                 targets,
-                drives=[_names(one) or () for one in drives],
+                drives=[names_in(one) or () for one in drives],
                 friction=friction,
-                estimators=_names(estimators) or (),
-                models=_names(models) or (),
+                estimators=names_in(estimators) or (),
+                models=names_in(models) or (),
                 folds=folds,
                 last=last,
                 logs=logs,
@@ -265,7 +278,13 @@ def compare(
 @click.option("--robot", help="Instead of the robot named in the result.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
 @click.option("--body", metavar="NAME", help="Whose pose TRAJECTORY gives [default: platform].")
-@click.option("--tension", default=0.0, metavar="C", help="Internal tension of a redundant robot, N m or N.")
+@click.option(
+    "--tension",
+    default=0.0,
+    type=NUMBER,
+    metavar="C",
+    help="Internal tension of a redundant robot, N m or N.",
+)
 def predict(
     result: Path,
     trajectory: Path,
@@ -370,21 +389,9 @@ def _default_out(name: str) -> Path:
     return Path("results") / (Path(name).name or "result")
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
-    """`a,b` as names; `none` as no names; nothing given as None."""
-    if text is None:
-        return None
-    if text.strip() == "none":
-        return ()
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        raise click.UsageError(f"'{text}' names nothing; give names with commas between them")
-    return names
-
-
 def _complain(message: str) -> None:
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
 
 
 main.add_command(excite)

@@ -50,7 +50,8 @@ def identify(
 
     Args:
         robot: Built-in name, description file, or a mechanism.
-        log: One log or several: files, or `Log` objects (see `log_from_arrays`).
+        log: One log or several: files, `Log` objects (see `log_from_arrays`), data frames, or mappings of
+            column names to arrays.
         validate: One log or several to predict with the result.
         progress: Called with a stage and the fraction of it done.
         options: `model`, `estimator`, `filter`, `mask`, `efforts`, `essential`, `keep`, ...

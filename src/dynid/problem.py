@@ -22,6 +22,7 @@ from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.log import Log
+from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
@@ -30,7 +31,7 @@ from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.regressor.layout import ABSENT
 
 Progress = Callable[[str, float], None]
-LogSource = str | os.PathLike[str] | LogEntry | Log
+LogSource = str | os.PathLike[str] | LogEntry | Log | Mapping[str, Any] | DataFrame
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 Symbols = Mapping[tuple[str, str], str]
 
 _ONE = 1e-9  # coefficients this near to one are one: structural factors are exact to 1e-12
+# A number that stands alone, with a point or an exponent; digits within names and whole numbers stay.
+_DECIMAL = re.compile(r"(?<![^\s(-])[0-9]+(?:\.[0-9]+(?:e[-+]?[0-9]+)?|e[-+]?[0-9]+)(?![^\s)])")
 _NOTHING = 1e-10  # beside the largest coefficient: rounding
 
 
 def grouping_text(coefficients: Mapping[str, float], symbols: Symbols | None = None) -> str:
     """`ZZ_link2_R = ZZ_link2 + YY_link3 + 0.0506 M_link3`, or nothing when nothing is grouped.
+
+    Coefficients have all their digits; `readable` rounds them for people.
 
     Args:
         coefficients: Standard name -> coefficient; the first is the parameter that is kept.
@@ -23,7 +28,7 @@ def grouping_text(coefficients: Mapping[str, float], symbols: Symbols | None = N
         return ""
     text = f"{kept}_R = {kept}"
     for name, value in others.items():
-        text += signed_term(value, name, (symbols or {}).get((kept, name)))
+        text += signed_term(value, name, (symbols or {}).get((kept, name)) or exact_text(value))
     return text
 
 
@@ -51,7 +56,19 @@ def signed_term(value: float, name: str, symbol: str | None = None) -> str:
 
 def coefficient_text(value: float) -> str:
     """A number with the digits a reader needs: three significant ones, whole numbers whole."""
+    return _whole(value) or f"{value:.3g}"
+
+
+def exact_text(value: float) -> str:
+    """A number with all its digits, for programs; whole numbers whole."""
+    return _whole(value) or repr(float(value))
+
+
+def readable(relation: str) -> str:
+    """A grouping relation whose numbers have the digits a reader needs."""
+    return _DECIMAL.sub(lambda match: coefficient_text(float(match[0])), relation)
+
+
+def _whole(value: float) -> str:
     nearest_whole = round(value)
-    if nearest_whole and abs(value - nearest_whole) < _ONE * abs(value):
-        return str(nearest_whole)
-    return f"{value:.3g}"
+    return str(nearest_whole) if nearest_whole and abs(value - nearest_whole) < _ONE * abs(value) else ""

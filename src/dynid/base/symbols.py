@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.base.formula import Samples, find_formula
-from dynid.base.grouping import coefficient_text
+from dynid.base.grouping import exact_text
 from dynid.common.arrays import Array
 from dynid.common.errors import DynidError
 
@@ -111,7 +111,7 @@ def _text(
     samples = Samples(labels, X[fit & ~held][:, own], c[fit & ~held], X[held][:, own], c[held])
     text = find_formula(samples, degree)
     if text is None and labels:
-        return f"{coefficient_text(float(c[0]))} ({', '.join(labels)})"
+        return f"{exact_text(float(c[0]))} ({', '.join(labels)})"
     return text
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.commands.shared import interruptible, refuse_given, shown
+from dynid.commands.shared import NUMBER, Whole, interruptible, refuse_given, shown
+from dynid.common.printable import printable
 
 if TYPE_CHECKING:
     from dynid.excitation.free import FreeExciteSettings
@@ -33,34 +34,32 @@ _OF_SERIES = (
     "--sigma", "sigma", multiple=True, metavar="NAME", help="Base parameter to be told; repeatable."
 )
 @click.option("--family", default="fourier", show_default=True, metavar="fourier|spline|points")
-@click.option("--harmonics", type=click.IntRange(min=1), help="Harmonics [5]; pieces or points [12].")
-@click.option("--period", default=10.0, show_default=True, metavar="S", help="Length of the motion.")
+@click.option("--harmonics", type=Whole(min=1), help="Harmonics [5]; pieces or points [12].")
 @click.option(
-    "--starts", default=8, show_default=True, type=click.IntRange(min=1), help="Random motions improved."
+    "--period", default=10.0, type=NUMBER, show_default=True, metavar="S", help="Length of the motion."
 )
-@click.option(
-    "--hops", default=6, show_default=True, type=click.IntRange(min=0), help="Shakes of each start."
-)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option("--starts", default=8, show_default=True, type=Whole(min=1), help="Random motions improved.")
+@click.option("--hops", default=6, show_default=True, type=Whole(min=0), help="Shakes of each start.")
+@click.option("--seed", default=0, show_default=True, type=Whole(min=0))
 @click.option("--after", multiple=True, metavar="RESULT|LOG", help="Data already there; repeatable.")
 @click.option("--noise", metavar="S[,S...]", help="Effort noise, one or per actuator, N m or N.")
-@click.option("--rate", default=500.0, show_default=True, metavar="HZ", help="Samples a second.")
-@click.option("--repeats", default=1, show_default=True, type=click.IntRange(min=1), help="Periods recorded.")
-@click.option("--margin", default=0.02, show_default=True, help="Share of every limit left unused.")
+@click.option("--rate", default=500.0, type=NUMBER, show_default=True, metavar="HZ", help="Samples a second.")
+@click.option("--repeats", default=1, show_default=True, type=Whole(min=1), help="Periods recorded.")
+@click.option(
+    "--margin", default=0.02, type=NUMBER, show_default=True, help="Share of every limit left unused."
+)
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
 @click.option(
     "--motions",
     default=12,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Free motions of a cable robot.",
 )
 @click.option("--along", default="", metavar="BODY", help="Move the pose of this body of a closed robot.")
 @click.option("--prior", default="", metavar="FILE", help="Parameter values by which efforts are foretold.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), help="Processes [default: 1 for few starts, else all cores]."
-)
+@click.option("--jobs", type=Whole(min=1), help="Processes [default: 1 for few starts, else all cores].")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -149,10 +148,11 @@ def excite(
         replace_folder(path, excitation_files(found))
         journal.unlink(missing_ok=True)
     print_warnings(standard_console(), found.notices)
-    click.echo(summary(found))
+    click.echo(printable(summary(found)))
     tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
     click.echo(
-        "limits: " + ", ".join(f"{one.kind} of {one.name} {one.margin_percent:.2g} % left" for one in tight)
+        "limits: "
+        + ", ".join(f"{one.kind} of {printable(one.name)} {one.margin_percent:.2g} % left" for one in tight)
     )
     click.echo(f"\nwritten: {shown(folder)} (trajectory.csv, excitation.json, report.html, ...)")
 
@@ -170,7 +170,7 @@ def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> 
             found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
         replace_folder(path, free_files(found))
         journal.unlink(missing_ok=True)
-    click.echo(free_summary(found))
+    click.echo(printable(free_summary(found)))
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(FREE_FILES)})")
 
 

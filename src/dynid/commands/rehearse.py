@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dynid.commands.shared import shown
+from dynid.commands.shared import NUMBER, Whole, shown
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -14,14 +14,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command(short_help="Expected accuracy, before the robot runs.")
 @click.argument("experiment", type=_FILE)
 @click.option("--motion", metavar="FILE|random|excite", help="Motion of all logs [default: each its own].")
-@click.option("--runs", type=click.IntRange(min=2), default=50, show_default=True, help="How many.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of motion and noise.")
+@click.option("--runs", type=Whole(min=2), default=50, show_default=True, help="How many.")
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Of motion and noise.")
 @click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
-@click.option("--duration", type=float, metavar="S", help="Length of logs without a file.")
-@click.option("--rate", type=float, metavar="HZ", help="Samples a second.")
+@click.option("--duration", type=NUMBER, metavar="S", help="Length of logs without a file.")
+@click.option("--rate", type=NUMBER, metavar="HZ", help="Samples a second.")
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
 @click.option("--config", type=_FILE, help="Settings of the simulation (dynid.simulation/1).")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Processes.")
 @click.option("--full", is_flag=True, help="Print every parameter, however many there are.")
 @click.option(
     "--out",

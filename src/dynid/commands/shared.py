@@ -5,16 +5,51 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+
+from dynid.common.errors import InputError
+from dynid.common.printable import printable
+from dynid.common.strict_number import is_count, is_number
+
+if TYPE_CHECKING:
+    from dynid.experiment.experiment import Experiment
+
+
+class Number(click.types.FloatParamType):
+    """A finite number in ASCII digits, as in files."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or a refusal of the option."""
+        if isinstance(value, str) and not is_number(value.strip()):
+            self.fail(f"'{value}' is not a number.", param, ctx)
+        return float(value)
+
+
+class Whole(click.IntRange):
+    """A whole number in ASCII digits within limits."""
+
+    name = "integer range"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or a refusal of the option."""
+        if isinstance(value, str) and not is_count(value.strip().lstrip("+-")):
+            self.fail(f"'{value}' is not a whole number.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+NUMBER = Number()
 
 
 def shown(path: Path) -> str:
     """A path as short as it can be said from here."""
     with contextlib.suppress(ValueError):
-        return str(path.resolve().relative_to(Path.cwd()))
-    return str(path)
+        return printable(str(path.resolve().relative_to(Path.cwd())))
+    return printable(str(path))
 
 
 @contextlib.contextmanager
@@ -42,3 +77,25 @@ def refuse_given(names: tuple[str, ...], what: str) -> None:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if parameter.name in names and given:
             raise click.UsageError(f"{parameter.opts[0]} does not apply to {what}")
+
+
+def keep_unloaded(problem: Experiment, folder: Path) -> None:
+    """Refuse a folder for the result that holds the result without load, which it is made from."""
+    if problem.unloaded is None:
+        return
+    given = Path(problem.unloaded.result).resolve()
+    if folder.resolve() in (given, given.parent):
+        text = "would overwrite the result without load, of which the payload is the difference"
+        raise InputError(text, file=folder, remedy="choose another folder with --out")
+
+
+def names_in(text: str | None) -> tuple[str, ...] | None:
+    """`a,b` as names; `none` as no names; nothing given as None."""
+    if text is None:
+        return None
+    if text.strip() == "none":
+        return ()
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise click.UsageError(f"'{text}' names nothing; give names with commas between them")
+    return names

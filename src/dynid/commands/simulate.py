@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dynid.commands.shared import refuse_given, shown
+from dynid.commands.shared import NUMBER, Whole, refuse_given, shown
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -14,17 +14,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command(short_help="A virtual robot leaves a log.")
 @click.argument("robot")
 @click.option("--motion", metavar="FILE|random", help="Trajectory or log to follow [default: random].")
-@click.option("--duration", type=float, metavar="S", help="Length of the log.")
-@click.option("--rate", type=float, metavar="HZ", help="Samples a second.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of motion and noise [default: 0].")
+@click.option("--duration", type=NUMBER, metavar="S", help="Length of the log.")
+@click.option("--rate", type=NUMBER, metavar="HZ", help="Samples a second.")
+@click.option("--seed", type=Whole(min=0), help="Of motion and noise [default: 0].")
 @click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
 @click.option("--feedback", metavar="encoders|truth", help="What its controller sees [default: encoders].")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
 @click.option("--config", type=_FILE, help="Settings (dynid.simulation/1); flags win over them.")
 @click.option("--table", is_flag=True, help="A table for model wrench: a row per body and instant.")
-@click.option("--instants", type=click.IntRange(min=1), metavar="N", help="Of the table [default: 5].")
-@click.option("--digits", type=click.IntRange(2, 17), metavar="N", help="Figures of the table [default: 7].")
+@click.option("--instants", type=Whole(min=1), metavar="N", help="Of the table [default: 5].")
+@click.option("--digits", type=Whole(2, 17), metavar="N", help="Figures of the table [default: 7].")
 @click.option("--out", type=_FILE, help="Log to write, .csv or .parquet [default: <robot>.csv].")
 def simulate(
     robot: str,

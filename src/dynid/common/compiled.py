@@ -5,8 +5,11 @@ Shape-checked test runs wrap every function of the package; `unwrap` hands Numba
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from functools import cache
 from inspect import unwrap
+from multiprocessing import parent_process
 from typing import Any
 
 from numba import njit
@@ -35,6 +38,22 @@ def summing(function: Kernel) -> Kernel:
 
 
 def _compiled(function: Kernel, **special: Any) -> Kernel:
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     compiled: Kernel = njit(**(options | special))(unwrap(function))
+    try:
+        compiled.enable_caching()  # type: ignore[attr-defined]
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        _say_uncached()  # a read-only install and home: it still runs
     return compiled
+
+
+@cache
+def _say_uncached() -> None:
+    """One line on stderr, unless logging is set up otherwise; worker processes stay silent."""
+    if parent_process() is None:
+        logging.getLogger("dynid").warning(
+            "dynid: no folder for compiled code is writable, so each run compiles again, which takes a minute"
+            " or more; set NUMBA_CACHE_DIR to a writable folder"
+        )

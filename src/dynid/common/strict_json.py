@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from dynid.common import limits
 from dynid.common.errors import InputError
 
 _LARGEST_FILE = 256 * 2**20  # bytes; a result of a thousand parameters takes 20 MB
@@ -20,8 +21,9 @@ def read_json(file: Path, remedy: str) -> dict[str, Any]:
         remedy: What the user can do about a file that is none.
     """
     try:
-        if file.stat().st_size > _LARGEST_FILE:
-            raise InputError(f"{file.stat().st_size} bytes are too many", file=file, remedy=remedy)
+        if limits.exceeded(file.stat().st_size, _LARGEST_FILE):
+            text = f"the file has {file.stat().st_size} bytes, more than the limit of {_LARGEST_FILE}"
+            raise InputError(text, file=file, remedy=limits.REMEDY)
         document = json.loads(
             file.read_text(encoding="utf-8-sig"),
             parse_constant=_refuse_constant,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynid.common import limits
 from dynid.common.errors import InputError
 
 NODE_BUDGET = 100_000
@@ -94,11 +95,11 @@ def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int
     path = Path(file)
     try:
         size = path.stat().st_size
-        if size > byte_limit:
+        if limits.exceeded(size, byte_limit):
             raise InputError(
                 f"the file has {size} bytes, more than the limit of {byte_limit}",
                 file=path,
-                remedy="descriptions are small: split the file, or raise byte_limit",
+                remedy=f"descriptions are small: split the file; {limits.REMEDY}",
             )
         raw = path.read_bytes()
     except OSError as error:

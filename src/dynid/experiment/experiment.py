@@ -16,7 +16,15 @@ from dynid.experiment.refine_settings import RefineSettings
 from dynid.mechanism.force_sensor import ForceSensor
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES, Mechanism, Payload
 from dynid.mechanism.robot_file.force_sensor import sensor_from
-from dynid.motion.settings import ColumnMap, FilterSettings, LogEntry, MaskSettings, check_choice
+from dynid.motion.settings import (
+    ColumnMap,
+    FilterSettings,
+    LogEntry,
+    MaskSettings,
+    check_choice,
+    columns_from,
+    entry_of,
+)
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
@@ -75,6 +83,7 @@ class Experiment:
 
     Attributes:
         robot: Built-in name, path of a description, or a mechanism.
+        columns: Signal -> column of the logs (in a file or `identify` also a name or a mapping).
         logs, validate: Logs to fit and logs to predict; bare paths become entries.
         model: Identification model; None is the robot's own.
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
@@ -147,6 +156,7 @@ class Experiment:
         object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
         object.__setattr__(self, "refine", _refine(self))
         # Bare paths are welcome where a script or a command line has nothing more to say.
+        object.__setattr__(self, "columns", columns_from(self.columns))
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
         _check_names("essential", self.essential or {}, ("ratio", "sigma_percent"))
@@ -279,6 +289,14 @@ def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
         made["unloaded"] = UnloadedModel(os.fspath(one["result"]), tuple(one.get("free", ())))
     if isinstance(made.get("force_sensor"), Mapping):
         made["force_sensor"] = sensor_from(made["force_sensor"])
+    for name, payload in made.get("payloads", {}).items():
+        if not isinstance(payload, Payload):
+            raise InputError(
+                f"payload '{name}' is not a Payload",
+                remedy="describe it in an experiment or robot file, or give a Payload",
+            )
+    if "columns" in made:
+        made["columns"] = columns_from(made["columns"])
     if "ties" in made:
         made["ties"] = tuple(TieChoice(tie) if isinstance(tie, str) else tie for tie in made["ties"])
     _check_names("an experiment", made, tuple(one.name for one in fields(Experiment)))
@@ -294,7 +312,7 @@ def _check_names(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) ->
 
 
 def _entries(logs: Iterable[LogEntry | str | os.PathLike[str]]) -> tuple[LogEntry, ...]:
-    return tuple(log if isinstance(log, LogEntry) else LogEntry(os.fspath(log)) for log in logs)
+    return tuple(entry_of(log) for log in logs)
 
 
 def read_experiment(file: str | os.PathLike[str]) -> Experiment:

@@ -18,6 +18,7 @@ from jaxtyping import Shaped
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
+from dynid.common.strict_number import UNSIGNED
 
 LENGTH_LIMIT = 10_000
 SIGNALS = ("q", "dq", "ddq")
@@ -45,7 +46,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "^": 4}
 _TOKEN = re.compile(
     r"\s*(?:(?P<signal>(?:ddq|dq|q)\s*\(\s*(?P<coordinate>[^()]*?)\s*\))"
-    r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+    rf"|(?P<number>{UNSIGNED})"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<power>\*\*)|(?P<mark>[-+*/^(),]))"
 )
@@ -161,6 +162,7 @@ class _Parser:
         # What waits: operators, "(" of a group, or (function, arguments seen) for a call.
         self.waiting: list[str | list[Any]] = []
         self.expects_operand = True
+        self.after_sign = False
 
     def run(self) -> tuple[Instruction, ...]:
         if len(self.text) > LENGTH_LIMIT:
@@ -208,6 +210,7 @@ class _Parser:
                     f"unknown function '{name}'" + nearest(name, (*_FUNCTIONS, *SIGNALS)), start
                 )
             self.waiting.append([name, 1])
+            self.after_sign = False
         elif name in _FUNCTIONS:
             raise self.refuse(f"function '{name}' needs its argument in parentheses", start)
         elif name == "pi":
@@ -217,9 +220,10 @@ class _Parser:
 
     def operand(self, kind: str, what: Any) -> None:
         self.output.append((kind, what))
-        self.expects_operand = False
+        self.expects_operand = self.after_sign = False
 
     def mark(self, mark: str, start: int) -> None:
+        after_sign, self.after_sign = self.after_sign, False
         if mark == "(":
             if not self.expects_operand:
                 raise self.refuse("an operator is missing before '('", start)
@@ -229,6 +233,9 @@ class _Parser:
         elif self.expects_operand:
             if mark not in "+-":
                 raise self.refuse(f"a value is missing before '{mark}'", start)
+            if after_sign:  # `--20` is a slip more often than 20
+                raise self.refuse(f"two signs before a value in '{self.text}'", start, "write one sign")
+            self.after_sign = True
             if mark == "-":
                 self.waiting.append("neg")
         else:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.strict_number import is_number
 
 ROUNDING = 1e-12  # [m], or dimensionless for directions: no description means less
 
@@ -167,8 +168,8 @@ def looks_rounded(angle: float, text: str) -> bool:
 def last_digit(text: str) -> float:
     """One unit of the last digit written: 1e-4 for 1.5708; 0 when the text is no plain number."""
     number, _, exponent = text.strip().lstrip("+-").lower().partition("e")
-    whole, _, decimals = number.partition(".")
-    if not (whole + decimals).isdigit() or (exponent and not exponent.lstrip("+-").isdigit()):
+    decimals = number.partition(".")[2]
+    if not is_number(text.strip()):
         return 0.0
     # Zeros that pad a number carry no precision: 1.57080000 is 1.5708 printed with eight decimals.
     return float(10.0 ** (int(exponent or 0) - len(decimals.rstrip("0"))))

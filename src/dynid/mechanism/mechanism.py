@@ -47,10 +47,14 @@ class Body:
 
 @dataclass(frozen=True)
 class Actuator:
-    """A motor: its velocity is the sum of `on[coordinate]` times the coordinate's velocity."""
+    """A motor: its velocity is the sum of `on[coordinate]` times the coordinate's velocity.
+
+    `turns` says whether it is rotary; None: as the first coordinate it drives.
+    """
 
     name: str
     on: Mapping[str, float]
+    turns: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,10 @@ def _terms(mechanism: Mechanism, coordinate: str) -> Iterator[Parameter]:
 
 
 def _turns(mechanism: Mechanism, owner: str) -> bool:
-    """Whether a coordinate turns; an actuator turns if the first coordinate it drives does."""
+    """Whether a coordinate turns; an actuator, unless it says so, if the first coordinate it drives does."""
     for actuator in mechanism.actuators:
         if actuator.name == owner and owner not in mechanism.joint_of_coordinate:
+            if actuator.turns is not None:
+                return actuator.turns
             owner = next(iter(actuator.on))
     return mechanism.joint_of_coordinate[owner].is_angle(owner)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynid.common import limits
 from dynid.common.errors import InputError
+from dynid.common.strict_number import is_number
 
 DEPTH_LIMIT = 100
 _CHUNK = 1 << 16
 _LARGEST = 1e15
 _UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and the like stand for "no limit" there
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
 
 
 @dataclass(eq=False)
@@ -83,7 +83,7 @@ class Element:
 
     def parsed(self, word: str, name: str, owner: str) -> float:
         """A word as a finite number, refused otherwise."""
-        if _NUMBER.match(word) and abs(float(word)) < float("inf"):
+        if is_number(word) and abs(float(word)) < float("inf"):
             if abs(float(word)) > _LARGEST and name not in _UNBOUNDED:
                 raise self.error(
                     f"{owner}: {name} '{word}' is too large for any robot", "check digits and unit"
@@ -116,11 +116,11 @@ def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit:
     target.expat = parser.parser
     try:
         size = path.stat().st_size
-        if size > byte_limit:
+        if limits.exceeded(size, byte_limit):
             raise InputError(
                 f"the file has {size} bytes, more than the limit of {byte_limit}",
                 file=path,
-                remedy="raise byte_limit if you trust it",
+                remedy=limits.REMEDY,
             )
         with path.open("rb") as stream:
             while chunk := stream.read(_CHUNK):
@@ -167,10 +167,10 @@ class _Target:
         # Links stand directly below the root, deeper ones belong to other vocabularies; bodies nest.
         if (tag == "link" and len(self.open) == 2) or (tag == "body" and self.open[0].tag != "robot"):
             self.count += 1
-            if self.count > self.count_limit:
+            if limits.exceeded(self.count, self.count_limit):
                 raise element.error(
                     f"more than {self.count_limit} <{tag}> elements",
-                    "raise link_limit if the model is meant so",
+                    limits.REMEDY,
                 )
 
     def end(self, tag: str) -> None:

@@ -40,7 +40,7 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
         values = _parse(body, dialect, used)
     except ValueError:
         good, dropped = _sorted_rows(body, dialect, used, path, drop_bad_rows)
-        values = _parse("\n".join(good), dialect, used)
+        values = _parsed_again("\n".join(good), dialect, used, path)
         notices = (_dropped(dropped, len(good)),)
     columns = {names[i]: np.ascontiguousarray(values[:, k]) for k, i in enumerate(used)}
     skipped = tuple(names[i] for i in dialect.text_columns if i < len(names))
@@ -68,6 +68,18 @@ def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
         if body.count(delimiter) != expected:
             raise ValueError("rows of different length")
     return rows
+
+
+def _parsed_again(body: str, dialect: Dialect, used: list[int], file: Path) -> Float[Array, "n c"]:
+    """Rows of which each cell is a number; what NumPy refuses all the same is refused in its words."""
+    try:
+        return _parse(body, dialect, used)
+    except ValueError as error:
+        raise InputError(
+            f"rows that cannot be read: {error}",
+            file=file,
+            remedy="write plain decimal numbers without quotes",
+        ) from None
 
 
 def _sorted_rows(

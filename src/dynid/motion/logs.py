@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,6 +25,7 @@ from dynid.motion.columns import match, quaternion_starts, slots
 from dynid.motion.csv_file import read_csv
 from dynid.motion.gather import Gathered, gather
 from dynid.motion.log import Log
+from dynid.motion.memory import DataFrame, table_from_columns
 from dynid.motion.parquet_file import read_parquet
 from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap, LogEntry
@@ -37,6 +39,7 @@ READERS: dict[str, Callable[[Path, bool], Table]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
 }
+Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
 _TABLES = "save its signals as a table with a column t:"
 _BAGS = "export the joint states to a table with a column t:"
@@ -56,7 +59,7 @@ def read_log(
     cutoff: float | None = None,
     drop_bad_rows: bool = False,
     need_effort: bool = True,
-    choose: Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism] | None = None,
+    choose: Choose | None = None,
 ) -> Log:
     """Read, convert to SI and clean one log file.
 
@@ -75,7 +78,49 @@ def read_log(
     path, payloads, own = _place(entry)
     check_order(mechanism, angles, path)
     table = read_table(path, drop_bad_rows)
-    mapped = {**(columns or {}), **own}
+    log = _log_of_table(
+        table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
+    )
+    return replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+
+
+def log_from_columns(
+    source: Mapping[str, Any] | DataFrame,
+    mechanism: Mechanism,
+    *,
+    name: str = "log",
+    columns: Mapping[str, ColumnMap | str] | None = None,
+    angles: str = "xyz",
+    cutoff: float | None = None,
+    need_effort: bool = True,
+    choose: Choose | None = None,
+) -> Log:
+    """A Log from columns in memory, a mapping of arrays or a data frame, treated as those of a file.
+
+    Args:
+        source: Name -> array; names as in a log file (`t`, `q_1`, `tau_1`, ...), or `t`, `q`, `tau` with a
+            column for each joint.
+        mechanism: Says which joints are measured and which efforts act.
+        name: Shown in reports.
+        columns, angles, cutoff, need_effort, choose: As for `read_log`.
+    """
+    check_order(mechanism, angles, name)
+    table = table_from_columns(source, name)
+    log = _log_of_table(table, mechanism, columns or {}, name, angles, cutoff, need_effort, choose)
+    return replace(log, name=name)
+
+
+def _log_of_table(
+    table: Table,
+    mechanism: Mechanism,
+    mapped: Mapping[str, ColumnMap | str],
+    path: object,
+    angles: str,
+    cutoff: float | None,
+    need_effort: bool,
+    choose: Choose | None,
+) -> Log:
+    """Columns matched, converted to SI and cleaned; `path` is for messages."""
     if choose is not None:
         try:
             mechanism = choose(tuple(table.columns), mapped)
@@ -102,17 +147,7 @@ def read_log(
         cutoff=cutoff,
         time_unit_given=time_given,
     )
-    return _log(
-        mechanism,
-        cleaned,
-        gathered,
-        name=path.stem,
-        file=str(path),
-        sha256=_digest(path),
-        payloads=payloads,
-        notices=table.notices,
-        choices=table.choices,
-    )
+    return _log(mechanism, cleaned, gathered, name=str(path), notices=table.notices, choices=table.choices)
 
 
 def log_from_arrays(
@@ -237,8 +272,6 @@ def _log(
     gathered: Gathered,
     *,
     name: str,
-    file: str | None = None,
-    sha256: str | None = None,
     payloads: tuple[str, ...] = (),
     notices: tuple[Notice, ...] = (),
     choices: Mapping[str, str] | None = None,
@@ -246,8 +279,8 @@ def _log(
     record = cleaned.record
     return Log(
         name=name,
-        file=file,
-        sha256=sha256,
+        file=None,
+        sha256=None,
         t=record.t,
         q=record.q,
         dq=record.dq,

@@ -1,17 +1,48 @@
-"""Reader of Parquet files."""
+"""Reader of Parquet files: declared sizes are looked at before data are read, checksums as they are."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dynid.common import limits
 from dynid.common.errors import InputError
 from dynid.motion.table import Table, check_names
+
+# A run-length code can stand for any number of rows. Logs of sensors shrink by 2 to 40 times.
+_LARGEST = 16 * 2**30  # bytes of all numbers together
+_SUSPECT, _RATIO = 256 * 2**20, 200.0  # above the first in bytes, a file may not grow by more than the second
+_NUMBER = 8  # bytes
 
 
 def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
     """Columns of a Parquet file; nulls become NaN, time stamps seconds since the first one."""
+    pa, file = _opened(path)
+    check_names(list(file.schema_arrow.names), path)
+    kinds = {field.name: field.type for field in file.schema_arrow}
+    used = [name for name, kind in kinds.items() if _is_time(pa, kind) or _is_numeric(pa, kind)]
+    table = _read(path, pa, file, used)
+    columns = {}
+    for name in used:
+        kind = kinds[name]
+        if _is_time(pa, kind):
+            ticks = table[name].cast(pa.int64()).to_numpy()
+            columns[name] = (ticks - ticks[:1]) * _tick(kind.unit)
+        else:
+            columns[name] = np.asarray(table[name].to_numpy(), dtype=_wide(kind, table[name].null_count))
+    return Table(columns, tuple(name for name in kinds if name not in columns), {"format": "Parquet"})
+
+
+def parquet_texts(path: Path, name: str) -> list[str]:
+    """Cells of one column as text."""
+    pa, file = _opened(path)
+    return [str(cell) for cell in _read(path, pa, file, [name])[name].to_pylist()]
+
+
+def _opened(path: Path) -> tuple[Any, Any]:
+    """pyarrow, and the file with its footer read; pages are checked against their checksums when read."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -22,26 +53,64 @@ def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
             remedy="pip install 'dynid[parquet]'",
         ) from error
     try:
-        table = pq.read_table(path)
+        return pa, pq.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _read(path: Path, pa: Any, file: Any, names: list[str]) -> Any:
+    """The columns `names`, after a look at how large they will be."""
+    try:
+        _check_size(path, file.metadata, set(names))
+        return file.read(columns=names)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error, _broken_column(pa, file, names)) from error
+
+
+def _check_size(path: Path, footer: Any, names: set[str]) -> None:
+    """Refuse a file that would fill the memory, by what its footer declares."""
+    sizes = 0
+    for i in range(footer.num_row_groups):
+        group = footer.row_group(i)
+        for k in range(group.num_columns):
+            chunk = group.column(k)
+            if chunk.path_in_schema in names:
+                sizes += max(_NUMBER * chunk.num_values, chunk.total_uncompressed_size)
+    stored = max(path.stat().st_size, 1)
+    grows = sizes > _SUSPECT and limits.exceeded(sizes / stored, _RATIO)
+    if grows or limits.exceeded(sizes, _LARGEST):
         raise InputError(
-            f"not a readable Parquet file: {error}",
+            f"{stored} bytes declare {sizes / 2**20:.0f} MB of numbers, {sizes / stored:.0f} times as much",
             file=path,
-            remedy="write it anew; a copy may have been cut short",
-        ) from error
-    check_names(list(table.column_names), path)
-    columns = {}
-    skipped = []
-    for name in table.column_names:
-        kind = table.schema.field(name).type
-        if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-            ticks = table[name].cast(pa.int64()).to_numpy()
-            columns[name] = (ticks - ticks[:1]) * _tick(kind.unit)
-        elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-            columns[name] = np.asarray(table[name].to_numpy(), dtype=_wide(kind, table[name].null_count))
-        else:
-            skipped.append(name)
-    return Table(columns, tuple(skipped), {"format": "Parquet"})
+            remedy=f"write the log in parts; {limits.REMEDY}",
+        )
+
+
+def _broken_column(pa: Any, file: Any, names: list[str]) -> str | None:
+    """The first column that cannot be read on its own."""
+    for name in names:
+        try:
+            file.read(columns=[name])
+        except (pa.ArrowException, OSError):
+            return f"column '{name}'"
+    return None
+
+
+def _unreadable(path: Path, error: Exception, place: str | None = None) -> InputError:
+    said = " ".join(str(error).split())
+    if "CRC" in said:
+        text, remedy = f"damaged: a checksum does not match ({said})", "copy or record it again"
+    else:
+        text, remedy = f"not a readable Parquet file: {said}", "write it anew; a copy may have been cut short"
+    return InputError(text, file=path, place=place, remedy=remedy)
+
+
+def _is_time(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind))
+
+
+def _is_numeric(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
 def _tick(unit: str) -> float:

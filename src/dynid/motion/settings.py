@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from dynid.common.errors import InputError, nearest
 
@@ -22,6 +24,25 @@ class ColumnMap:
     offset: float = 0.0
 
 
+def columns_from(given: Mapping[str, Any]) -> dict[str, ColumnMap]:
+    """Signal -> where it is found; names and mappings as in a file are welcome."""
+    return {signal: _column(signal, one) for signal, one in given.items()}
+
+
+def _column(signal: str, given: Any) -> ColumnMap:
+    """Where a signal is found, from a name or from `{name, unit, scale, offset}` as in a file."""
+    if isinstance(given, ColumnMap):
+        return given
+    if isinstance(given, str):
+        return ColumnMap(given)
+    if not isinstance(given, Mapping):
+        raise InputError(f"column of {signal} is {given!r}", place="columns", remedy="give its name")
+    valid = tuple(one.name for one in fields(ColumnMap))
+    for key in given:
+        check_choice("key of a column", key, valid)
+    return ColumnMap(**{"name": signal, **given})
+
+
 @dataclass(frozen=True)
 class LogEntry:
     """One log: its file, the payloads mounted in it, and column names that only it has."""
@@ -29,6 +50,18 @@ class LogEntry:
     file: str
     payloads: tuple[str, ...] = ()
     columns: Mapping[str, ColumnMap] | None = None
+
+
+def entry_of(source: LogEntry | str | os.PathLike[str]) -> LogEntry:
+    """A log by its file, where a script or a command line has nothing more to say; else as it is."""
+    if isinstance(source, LogEntry):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(
+            f"a log cannot be made from {type(source).__name__}",
+            remedy="give a file, a Log (see log_from_arrays), a data frame, or a dict of arrays by name",
+        )
+    return LogEntry(os.fspath(source))
 
 
 @dataclass(frozen=True)

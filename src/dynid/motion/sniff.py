@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dynid.common import strict_number
 from dynid.common.errors import InputError
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
@@ -71,11 +72,11 @@ def is_number(cell: str, decimal: str) -> bool:
     # A comma at the end of a cell is the delimiter of "0, 5", not a decimal sign.
     if decimal == "," and ("." in cell or cell.startswith(",") or cell.endswith(",")):
         return False
-    try:
-        float(cell.replace(",", ".") if decimal == "," else cell)
-    except ValueError:
-        return False
-    return "_" not in cell
+    return strict_number.is_number(_with_point(cell, decimal), finite=False)
+
+
+def _with_point(cell: str, decimal: str) -> str:
+    return cell.replace(",", ".") if decimal == "," else cell
 
 
 def sniff(lines: list[str], file: object) -> Dialect:
@@ -166,7 +167,7 @@ def _refuse_tie(scored: list[tuple[float, str, str]], sample: list[str], file: o
 def _reading(sample: list[str], delimiter: str, decimal: str) -> list[list[str]]:
     """Cells with decimal points."""
     rows = [split(line, delimiter) for line in sample[:_SAMPLE_LINES]]
-    return [[cell.replace(",", ".") if decimal == "," else cell for cell in row] for row in rows]
+    return [[_with_point(cell, decimal) for cell in row] for row in rows]
 
 
 def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int, ...]:
@@ -175,5 +176,9 @@ def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int,
     return tuple(
         column
         for column in range(width)
-        if all(row[column] and not is_number(row[column], decimal) for row in full)
+        if all(row[column] and _is_word(row[column], decimal) for row in full)
     )
+
+
+def _is_word(cell: str, decimal: str) -> bool:
+    return not is_number(cell, decimal) and strict_number.is_word(_with_point(cell, decimal))

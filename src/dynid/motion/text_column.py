@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dynid.motion.parquet_file import parquet_texts
 from dynid.motion.sniff import decode, sniff, split
 
 
 def text_column(path: Path, name: str) -> list[str]:
     """Cells of one column of a file, as text, blanks at their ends removed."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        import pyarrow.parquet as pq
-
-        return [str(cell) for cell in pq.read_table(path, columns=[name])[name].to_pylist()]
+        return parquet_texts(path, name)
     text, _ = decode(path.read_bytes(), path)
     lines = text.split("\n")
     dialect = sniff(lines, path)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from dataclasses import asdict
 from typing import Any
 
 from dynid.report.comparison_text import TITLES, cell
-from dynid.report.csv_file import harmless
+from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.html import page_style, static_policy
 from dynid.report.json_file import json_text, plain
 from dynid.report.template import render
@@ -44,7 +43,7 @@ def comparison_csv(comparison: Comparison) -> str:
     efforts = list(dict.fromkeys(name for line in comparison.lines for name in line.by_effort))
     n_folds = max((len(line.folds) for line in comparison.lines), default=0)
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = RowWriter(text)
     extra = [*(f"held_out_percent_{name}" for name in efforts), *(f"fold_{k + 1}" for k in range(n_folds))]
     writer.writerow([*_COLUMNS, *map(harmless, extra)])
     for line in comparison.lines:

@@ -27,14 +27,14 @@ _COLUMNS = (
     "truth",
     "grouping",
 )
-_FORMULA_STARTS = ("=", "+", "-", "@")  # a spreadsheet would run such text
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run such text
 
 
 def parameters_csv(estimate: Estimate) -> str:
     """The parameters as CSV text: comma, decimal point, full precision, empty where unknown."""
     truth = estimate.truth or {}
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = RowWriter(text)
     writer.writerow(_COLUMNS)
     for p in estimate.parameters:
         low, high = p.ci95 or (None, None)
@@ -55,7 +55,7 @@ def signals_csv(signals: Sequence[Signals]) -> str:
     tables = [_signal_columns(one) for one in signals]
     names = list(dict.fromkeys(name for table in tables for name in table))
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = RowWriter(text)
     writer.writerow(["log", "use", "t", *map(harmless, names)])
     for one, table in zip(signals, tables, strict=True):
         head = [harmless(one.log), "validate" if one.validation else "identify"]
@@ -73,7 +73,7 @@ def history_csv(history: History) -> str:
     variance so far.
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = RowWriter(text)
     columns = [label for name in history.names for label in (name, f"sigma_{name}")]
     writer.writerow(["log", "seconds", "innovation", "changed", *map(harmless, columns)])
     starts = [change.seconds for change in history.changes]
@@ -110,3 +110,16 @@ def _cell(x: float) -> str:
 def harmless(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+class RowWriter:
+    """Rows of CSV that end in a line feed; cells with a line feed or a carriage return are quoted."""
+
+    def __init__(self, text: io.StringIO) -> None:
+        self._text = text
+        writer = csv.writer(self)  # which quotes the characters of its own line end, CR LF
+        self.writerow, self.writerows = writer.writerow, writer.writerows
+
+    def write(self, row: str) -> None:
+        """Take one row of the writer."""
+        self._text.write(row.removesuffix("\r\n") + "\n")

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from dynid.report.quality import verdict
 from dynid.report.sections import SECTIONS
 from dynid.report.template import render, source
 from dynid.statistics.estimate import Estimate
@@ -18,6 +19,11 @@ def report_html(estimate: Estimate) -> str:
     """The report of a result as HTML text, plotly.js inlined once."""
     sections = [section for make in SECTIONS if (section := make(estimate)) is not None]
     return scripted_page("report.html", (source("figures.js"),), estimate=estimate, sections=sections)
+
+
+def notebook_html(estimate: Estimate) -> str:
+    """What a notebook shows of a result: verdict, warnings and parameters, all text escaped."""
+    return str(render("notebook.html", estimate=estimate, verdict=verdict(estimate)))
 
 
 def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.report.console import standard_console
 from dynid.report.json_file import plain
 from dynid.report.numbers import grouping_text
+from dynid.report.tables import verbatim
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,14 +31,12 @@ def info_document(info: Info) -> dict[str, Any]:
 
 def print_info(info: Info, console: Console | None = None) -> None:
     """Print counts, base parameters with their grouping, what is eliminated and what is grouped."""
-    from rich.text import Text
-
     out = console or standard_console()
     for notice in info.notices:
-        out.print(Text(f"! {notice.code}: {notice.text}", style="yellow"))
-    out.print(Text(info.name, style="bold"))
-    out.print(Text(_count_line(info)))
-    out.print(Text(f"{info.n_standard} standard parameters, {info.n_base} base parameters\n"))
+        out.print(verbatim(f"! {notice.code}: {notice.text}", "yellow"))
+    out.print(verbatim(info.name, "bold"))
+    out.print(verbatim(_count_line(info)))
+    out.print(verbatim(f"{info.n_standard} standard parameters, {info.n_base} base parameters\n"))
     _print_base(out, info)
     _print_names(out, "Eliminated (no effect on the efforts)", info.eliminated)
     _print_names(out, "Grouped into others", info.grouped)
@@ -57,7 +56,6 @@ def _count_line(info: Info) -> str:
 def _print_base(out: Console, info: Info) -> None:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for title in ("base parameter", "unit", "grouping"):
@@ -67,7 +65,7 @@ def _print_base(out: Console, info: Info) -> None:
     room = max(20, out.width - names - units - 6)  # two gaps of three
     for entry in info.base:
         text = grouping_text(entry.name, entry.grouping)
-        table.add_row(Text(entry.name), Text(entry.unit), Text(_wrapped(text, room)))
+        table.add_row(verbatim(entry.name), verbatim(entry.unit), verbatim(_wrapped(text, room)))
     out.print(table)
 
 
@@ -79,8 +77,7 @@ def _wrapped(relation: str, width: int) -> str:
 
 def _print_names(out: Console, title: str, names: Sequence[str]) -> None:
     from rich.padding import Padding
-    from rich.text import Text
 
     if names:
-        out.print(Text(f"\n{title}: {len(names)}", style="bold"))
-        out.print(Padding(Text(", ".join(names)), (0, 0, 0, 2)))
+        out.print(verbatim(f"\n{title}: {len(names)}", "bold"))
+        out.print(Padding(verbatim(", ".join(names)), (0, 0, 0, 2)))

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
 from dynid.common.strict_json import read_json
+from dynid.report.places import absolute_places
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import (
     Estimate,
@@ -85,12 +86,13 @@ def read_result(path: str | Path) -> Estimate:
     document = read_json(file, "give a result.json or its folder; else identify again to write it anew")
     _check_schema(document, file)
     try:
-        return _estimate(document)
+        estimate = _estimate(document)
     except (KeyError, TypeError, ValueError) as error:  # msgspec's refusal is a ValueError
         what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
             f"this is no complete result: {what}", file=file, remedy="identify again to write it anew"
         ) from error
+    return replace(estimate, provenance=absolute_places(estimate.provenance, file.parent))
 
 
 def plain(value: Any) -> Any:
@@ -127,7 +129,7 @@ def _check_schema(document: Mapping[str, Any], file: Path) -> None:
     schema = document.get("schema")
     if schema == SCHEMA:
         return
-    found = re.fullmatch(r"dynid\.result/(\d+)", schema) if isinstance(schema, str) else None
+    found = re.fullmatch(r"dynid\.result/([0-9]+)", schema) if isinstance(schema, str) else None
     if found is None:
         remedy = f"give a file whose schema is '{SCHEMA}'"
     elif int(found[1]) > int(SCHEMA.rpartition("/")[2]):
@@ -176,6 +178,7 @@ def _provenance(document: Mapping[str, Any]) -> dict[str, Any]:
     for entry in found.get("inputs", []):
         _shaped(entry.get("payloads", []), list[str])
         _shaped(entry.get("sha256"), str | None)
+        _shaped(entry.get("file"), str | None)
     return found
 
 

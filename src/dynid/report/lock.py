@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from dynid.common.errors import InputError
+from dynid.common.strict_number import is_count
+
+_WRITTEN_AFTER = 0.5  # s: a lock is written right after it is made
 
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
     """Hold the lock `file` (process id and host) for the time of the block.
 
-    A lock whose process is gone from this machine is stale and taken over.
+    A lock whose process is gone from this machine is stale and taken over; so is one that stays empty.
 
     Raises:
         InputError: Another run holds it.
@@ -42,11 +46,15 @@ def _take(file: Path) -> None:
 
 def _drop_if_stale(file: Path) -> None:
     try:
-        number, _, host = file.read_text(encoding="utf-8").strip().partition(" ")
+        content = file.read_text(encoding="utf-8", errors="replace").strip()
+        if not content:  # just made, or of a run that was killed as it made it
+            time.sleep(_WRITTEN_AFTER)
+            content = file.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         return
-    pid = int(number) if number.isdigit() else 0
-    if pid and host == socket.gethostname() and not _alive(pid):
+    number, _, host = content.partition(" ")
+    pid = int(number) if is_count(number) else 0
+    if not content or (pid and host == socket.gethostname() and not _alive(pid)):
         file.unlink(missing_ok=True)
         return
     raise InputError(
@@ -61,7 +69,7 @@ def _alive(pid: int) -> bool:
         return True
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dynid.base.grouping import readable
 from dynid.statistics.estimate import ParameterEstimate
 
 _MOST_DIGITS = 5  # behind the point of a power of ten: exact data would fill the line with noise
@@ -61,7 +62,7 @@ def unit_text(unit: str) -> str:
 
 def grouping_text(name: str, grouping: str) -> str:
     """The right side of a grouping relation, for places where the name stands beside it."""
-    return grouping.removeprefix(f"{name} = ")
+    return readable(grouping.removeprefix(f"{name} = "))
 
 
 def plural(count: int, noun: str) -> str:

@@ -7,11 +7,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid.common.errors import InputError
+from dynid.report import in_place
 from dynid.report.lock import locked
+from dynid.report.places import relative_places
 from dynid.statistics.estimate import Estimate
 
 OWN_FILES = (
@@ -37,7 +39,7 @@ class ResultFolder:
 
     def write(self, estimate: Estimate) -> None:
         """Put `result.json`, `parameters.csv`, `signals.csv` and `report.html` there, all or none."""
-        replace_folder(self.path, result_files(estimate))
+        replace_folder(self.path, result_files(estimate, self.path))
 
 
 def write_results(estimate: Estimate, directory: str | Path) -> None:
@@ -79,7 +81,7 @@ def replace_folder(path: Path, files: Mapping[str, str]) -> None:
 @contextlib.contextmanager
 def _claimed(directory: str | Path, check: Callable[[Path], None]) -> Iterator[Path]:
     """Check and lock a folder; `check` looks at what is in it."""
-    path = Path(os.path.abspath(directory))
+    path = real_path(directory)
     with contextlib.ExitStack() as stack:
         with _refusing(path):
             stack.callback(_remove_empty, _missing_parents(path))
@@ -89,6 +91,11 @@ def _claimed(directory: str | Path, check: Callable[[Path], None]) -> Iterator[P
             _recover(path)
             check(path)
         yield path
+
+
+def real_path(path: str | Path) -> Path:
+    """Where a path leads: what a link points to is replaced, the link stays."""
+    return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
@@ -113,12 +120,14 @@ def _remove_empty(folders: list[Path]) -> None:
             folder.rmdir()
 
 
-def result_files(estimate: Estimate) -> dict[str, str]:
-    """Name -> text of every file of a result."""
+def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, str]:
+    """Name -> text of every file of a result, in which paths are relative to `folder`."""
     from dynid.report.csv_file import history_csv, parameters_csv, signals_csv
     from dynid.report.html import report_html
     from dynid.report.json_file import json_text, result_document
 
+    if folder is not None:
+        estimate = replace(estimate, provenance=relative_places(estimate.provenance, folder))
     return {
         "result.json": json_text(result_document(estimate)),
         "parameters.csv": parameters_csv(estimate),
@@ -130,20 +139,29 @@ def result_files(estimate: Estimate) -> dict[str, str]:
 
 
 def write_files(path: Path, files: Mapping[str, str]) -> None:
-    """Replace the folder `path` by one that holds exactly `files`; on failure it stays as it was."""
-    new = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", dir=path.parent))
+    """Make the folder `path` hold exactly `files`; on failure it stays as it was."""
+    path = real_path(path)
+    stays = in_place.must_stay(path)
+    old = sorted(path.iterdir()) if stays else []
+    staging = in_place.staging(path) if stays else str(path.parent / f".{path.name}.new-")
+    new = Path(tempfile.mkdtemp(prefix=Path(staging).name, dir=Path(staging).parent))
     try:
         new.chmod(0o777 & ~_umask())
         for name, text in files.items():
             _write_through(new / name, text)
         _sync_folder(new)
-        _exchange(path, new)
+        if stays:
+            in_place.exchange_files(path, new, old)
+            _sync_folder(path)
+        else:
+            _exchange(path, new)
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write one file whole or not at all."""
+    """Write one file whole or not at all; a link stays, and what it points to is written."""
+    file = real_path(file)
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     os.close(handle)
     new = Path(name)
@@ -171,6 +189,7 @@ def _exchange(path: Path, new: Path) -> None:
 
 def _recover(path: Path) -> None:
     """Clear what a killed run left; a result moved aside comes back if its place is empty."""
+    in_place.recover(path)
     for old in _leftovers(path, "old"):
         if path.exists():
             shutil.rmtree(old)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.report.csv_file import harmless
+from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.output import write_file
 
 if TYPE_CHECKING:
@@ -43,9 +42,9 @@ def prediction_csv(prediction: EffortPrediction) -> str:
         ]
     )
     text = io.StringIO()
-    units = "; ".join(f"{name} [{unit}]" for name, unit in columns)
+    units = " ".join("; ".join(f"{name} [{unit}]" for name, unit in columns).split())
     text.write(f"# predicted efforts of {' '.join(prediction.robot.split())}, units: {units}\n")
-    writer = csv.writer(text, lineterminator="\n")
+    writer = RowWriter(text)
     writer.writerow([harmless(name) for name, _ in columns])
     writer.writerows([[f"{x:.12g}" for x in row] for row in values.tolist()])
     return text.getvalue()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from dynid.report.csv_file import harmless
+from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.figures.rehearsal import promise_figure
 from dynid.report.html import scripted_page
 from dynid.report.json_file import json_text, plain
@@ -31,7 +30,7 @@ def rehearsal_csv(found: Rehearsal) -> str:
     """One row a parameter, full precision, SI."""
     names = [one.name for one in fields(RehearsedParameter)]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = RowWriter(text)
     writer.writerow(names)
     for one in found.parameters:
         values = [plain(getattr(one, name)) for name in names]

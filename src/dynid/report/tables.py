@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynid.common.notices import Notice
+from dynid.common.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -37,9 +38,9 @@ def plain_table(*titles: str, left: Sequence[str] | None = None) -> Table:
     texts = (titles[0],) if left is None else left
     for title in titles:
         if title in texts:
-            table.add_column(title, justify="left", overflow="fold")
+            table.add_column(verbatim(title), justify="left", overflow="fold")
         else:
-            table.add_column(title, justify="right", no_wrap=True)
+            table.add_column(verbatim(title), justify="right", no_wrap=True)
     return table
 
 
@@ -52,7 +53,7 @@ def print_titled(out: Console, title: str, content: RenderableType) -> None:
 
 
 def verbatim(text: str, style: str = "") -> Text:
-    """Text as it is: names never act as markup."""
+    """Text as it is: names never act as markup, and never steer the terminal."""
     from rich.text import Text
 
-    return Text(text, style=style)
+    return Text(printable(text), style=style)

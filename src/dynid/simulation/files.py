@@ -12,7 +12,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
-from dynid.report.output import write_file
+from dynid.report.output import real_path, write_file
 from dynid.robots.truth import SCHEMA
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.simulation import Simulated
@@ -45,10 +45,11 @@ def write_simulated(simulated: Simulated, path: Path) -> tuple[Path, Path]:
 def write_both(path: Path, write: Callable[[Path], object], document: Mapping[str, Any]) -> tuple[Path, Path]:
     """A log that `write` writes, and the truth beside it, each whole or not at all."""
     truth = path.with_name(f"{path.stem}.truth.json")
-    part = path.with_name(f".{path.name}.new{path.suffix}")
+    target = real_path(path)
+    part = target.with_name(f".{target.name}.new{path.suffix}")
     try:
         write(part)
-        part.replace(path)
+        part.replace(target)
         write_file(truth, json_text(dict(document)))
     except OSError as error:
         raise InputError(

@@ -273,8 +273,10 @@ class _Reader:
         return options
 
     def per(self, entry: Entry, names: Sequence[str], signed: bool = False) -> float | Float[Array, "c"]:
-        """One number for all, or one for each of `names`."""
+        """One number for all, or one for each of `names`: by name, or a list in their order."""
         number = self.scope.number if signed else self.size
+        if entry.is_list:
+            return np.array(entry.vector(number, len(names)))
         if not entry.is_mapping:
             return number(entry)
         given = entry.fields(names, required=names)

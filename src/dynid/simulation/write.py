@@ -59,4 +59,4 @@ def _write_parquet(columns: Mapping[str, Shaped[Array, "n"]], target: Path) -> N
             file=target,
             remedy="pip install 'dynid[parquet]', or write .csv",
         ) from error
-    pq.write_table(pa.table(dict(columns)), target)
+    pq.write_table(pa.table(dict(columns)), target, write_page_checksum=True)

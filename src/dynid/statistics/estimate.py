@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -233,6 +233,34 @@ class Estimate:
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a parameter is called `name`."""
+        return any(parameter.name == name for parameter in self.parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the parameters, as of a mapping."""
+        return (parameter.name for parameter in self.parameters)
+
+    def __len__(self) -> int:
+        """Number of parameters."""
+        return len(self.parameters)
+
+    def __bool__(self) -> bool:
+        """A result is true, also one without parameters."""
+        return True
+
+    def __repr__(self) -> str:
+        """One line: what it is of, and how good; `summary()` shows the rest."""
+        counts = f"{len(self.parameters)} parameters, residual {self.fit.residual_percent:.3g} %"
+        head = f"robot={self.robot!r}, model={self.model!r}, estimator={self.estimator!r}"
+        return f"Estimate({head}, {counts}, {len(self.warnings)} warnings)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: verdict, warnings, parameters."""
+        from dynid.report.html import notebook_html
+
+        return notebook_html(self)
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""

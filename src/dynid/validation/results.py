@@ -136,7 +136,9 @@ def _pooled(checked: Sequence[Validation]) -> float | None:
 def _log_name(source: LogSource) -> str:
     if isinstance(source, Log):
         return source.name
-    return Path(source.file if isinstance(source, LogEntry) else source).name
+    if isinstance(source, LogEntry):
+        return Path(source.file).name
+    return Path(source).name if isinstance(source, str | os.PathLike) else "log"
 
 
 def _labels(results: Sequence[object], found: Sequence[Estimate]) -> list[str]:

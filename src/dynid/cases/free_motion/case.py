@@ -9,7 +9,7 @@ from functools import partial
 from jaxtyping import Float
 
 from dynid.base.system import BaseSystem
-from dynid.case import Case, LogInput, Ready, read_file, row_filters
+from dynid.case import Case, LogInput, Ready, read_source, row_filters
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
 from dynid.cases.free_motion.checks import check_free_motion
 from dynid.cases.free_motion.defaults import free_motion_defaults, free_motion_filter
@@ -84,7 +84,7 @@ class _OnCables(Case):
         if isinstance(source, Log):
             return free_motion_log(source, mechanism, settings)
         choose = partial(reading_robot, mechanism, settings)
-        read = read_file(source, mechanism, experiment, need_effort=False, choose=choose)
+        read = read_source(source, mechanism, experiment, need_effort=False, choose=choose)
         return free_motion_log(read, mechanism, settings)
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:

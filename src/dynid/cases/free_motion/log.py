@@ -16,6 +16,7 @@ from jaxtyping import Float
 from dynid.cases.free_motion.locked_lengths import check_given, check_spread, estimated
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.strict_number import is_count
 from dynid.experiment.internal_settings import (
     AUTO,
     BY_FREE,
@@ -77,7 +78,7 @@ def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
 def _present(robot: Mechanism, found: Mapping[str, ColumnMap]) -> set[str]:
     """Measured positions that chosen columns tell; three angles tell a quaternion."""
     positions = robot.measured_positions
-    present = {positions[int(key[2:]) - 1] for key in found if key.startswith("q_") and key[2:].isdigit()}
+    present = {positions[int(key[2:]) - 1] for key in found if key.startswith("q_") and is_count(key[2:])}
     for joint in robot.joints:
         if joint.has_quaternion and all(f"{joint.name}_{angle}" in found for angle in ANGLES):
             present |= set(joint.positions[-4:])

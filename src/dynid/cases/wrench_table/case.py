@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from jaxtyping import Float
 
-from dynid.case import Case, LogInput, Ready, log_entry
+from dynid.case import Case, LogInput, Ready
 from dynid.cases.wrench_table.checks import Checked, table_checks
 from dynid.cases.wrench_table.noise import column_noise, untold
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import with_rounding
 from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
+from dynid.motion.memory import DataFrame
 from dynid.motion.plan import MotionPlan
+from dynid.motion.settings import entry_of
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.problem import Problem
 from dynid.projection.model import RowSource
@@ -55,8 +58,10 @@ class WrenchTable(Case):
         """A row per body and instant."""
         if isinstance(source, Log):
             return source
+        if isinstance(source, Mapping | DataFrame):
+            raise InputError("tables of bodies are read from files only", remedy="save the columns as .csv")
         settings = wrench_settings(experiment.wrench)
-        return read_wrench_table(log_entry(source), mechanism, settings, experiment.columns)
+        return read_wrench_table(entry_of(source), mechanism, settings, experiment.columns)
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Nothing is filtered."""

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from dynid.cases.wrench_table.attitude import unit_quaternions
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
+from dynid.common.strict_number import is_count
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
 from dynid.motion.columns import Slot, match
@@ -118,7 +119,7 @@ def _body_numbers(
         name = settings.names.get(cell, cell)
         if name in bodies:
             place.append((row, bodies.index(name)))
-        elif name.isdigit() and 1 <= int(name) <= len(bodies):
+        elif is_count(name) and 1 <= int(name) <= len(bodies):
             place.append((row, int(name) - 1))
         elif name.lower() in (BASE, "ground", "0"):
             place.append((row, -1))  # printed by some programs; the base has no equations

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynid.common import limits
 from dynid.common.errors import nearest
 from dynid.mechanism.xml_elements import Element, read_elements
 
@@ -141,7 +142,5 @@ def _count(root: Element, link_limit: int) -> None:
     count = 0
     for element in root.walk():
         count += element.tag == "body"
-        if count > link_limit:
-            raise element.error(
-                f"more than {link_limit} <body> elements", "raise link_limit if the model is meant so"
-            )
+        if limits.exceeded(count, link_limit):
+            raise element.error(f"more than {link_limit} <body> elements", limits.REMEDY)

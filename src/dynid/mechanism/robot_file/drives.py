@@ -47,7 +47,7 @@ def read_actuators(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple
 
 
 def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
-    fields = entry.fields(("name", "on"), required=("name", "on"))
+    fields = entry.fields(("name", "on", "kind"), required=("name", "on"))
     name, on = fields["name"].text(), fields["on"].mapping()
     if not on:
         raise fields["on"].error(f"actuator '{name}' drives nothing", "e.g. on: {joint_1: 100}")
@@ -59,7 +59,12 @@ def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
         raise fields["name"].error(
             f"motor '{name}' has the name of a joint but another velocity", f"call it motor_{name}"
         )
-    return Actuator(name, ratios)
+    if "kind" not in fields:
+        return Actuator(name, ratios)
+    turns = fields["kind"].choice((JointKind.REVOLUTE, JointKind.PRISMATIC)) == JointKind.REVOLUTE
+    if name in coordinate_joints(joints) and turns != coordinate_joints(joints)[name].is_angle(name):
+        raise fields["kind"].error(f"'{name}' is the joint itself", "give the motor a name and a ratio")
+    return Actuator(name, ratios, turns)
 
 
 def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]]:

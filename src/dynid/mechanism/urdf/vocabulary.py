@@ -63,7 +63,10 @@ def unknown_parts(
         valid = children.get(element.tag, ())
         for child in element.children:
             known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
-            if valid and child.tag not in valid and not _foreign(child.tag):
+            if element.tag in children and _foreign(child.tag):
+                what = f"element <{child.tag}> of another name space in <{element.tag}> is not read"
+                found.setdefault(what, []).append(child)
+            elif valid and child.tag not in valid:
                 what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
                 found.setdefault(what, []).append(child)
             elif known and element.tag in children:

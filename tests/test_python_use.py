@@ -1,0 +1,135 @@
+"""dynid from Python: logs in memory, plain options, and a result that behaves as an object should."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid import identify
+from dynid.base.grouping import grouping_text, readable
+from dynid.common.errors import DynidError, InputError
+from dynid.common.notices import Notice
+from tests.fabricated import estimate
+from tests.workspace import columns, dynid, make_workspace
+
+FILTER = {"cutoff": 20, "decimate": 4}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return make_workspace(folder)
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(scope="module")
+def arrays(made):
+    return {name: np.array(cells, float) for name, cells in columns(made / "log.csv").items()}
+
+
+@pytest.fixture(scope="module")
+def from_file(made):
+    return identify(made / "arm.yaml", made / "log.csv", filter=FILTER)
+
+
+class Frame:
+    """What a data frame of any library has."""
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    @property
+    def columns(self):
+        return list(self._columns)
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
+def _stacked(arrays):
+    return {"t": arrays["t"]} | {
+        key: np.column_stack([arrays[f"{key}_1"], arrays[f"{key}_2"]]) for key in ("q", "tau")
+    }
+
+
+@pytest.mark.parametrize("kind", [dict, Frame, _stacked])
+def test_columns_in_memory_give_what_their_file_gives(made, arrays, from_file, kind):
+    found = identify(made / "arm.yaml", kind(arrays), filter=FILTER)
+    # The same numbers on the same path; a stacked log has no velocities in either form here.
+    assert [p.value for p in found.parameters] == [p.value for p in from_file.parameters]
+
+
+def test_renamed_columns_are_plain_options(made, arrays, from_file):
+    renamed = {"angle" if name == "q_1" else name: values for name, values in arrays.items()}
+    renamed["q_2"] = np.rad2deg(renamed["q_2"])
+    given = {"q_1": "angle", "q_2": {"unit": "deg"}}
+    found = identify(made / "arm.yaml", renamed, columns=given, filter=FILTER)
+    assert found.provenance["options"]["columns"]["q_1"]["name"] == "angle"
+    # Degrees and back cost one rounding of the positions.
+    assert found.parameters[0].value == pytest.approx(from_file.parameters[0].value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({}, {"columns": {"q_1": {"nam": "x"}}}, "did you mean 'name'"),
+        ({}, {"columns": {"q_1": 3}}, "column of q_1 is 3"),
+        ({}, {"payloads": {"ball": {"body": "fore"}}}, "is not a Payload"),
+        ({"q_2": np.zeros(3)}, {}, r"'q_2' has shape \(3,\)"),
+        ({"t": None}, {}, "no time column"),
+        ({"tau_1": np.array(["a"] * 801), "tau_2": None}, {}, "no effort column"),
+    ],
+)
+def test_arrays_that_cannot_be_are_refused(made, arrays, change, options, said):
+    given = {name: values for name, values in {**arrays, **change}.items() if values is not None}
+    if isinstance(change.get("tau_1"), np.ndarray):
+        given["tau_1"] = np.array(["a"] * len(given["t"]))
+    with pytest.raises(InputError, match=said):
+        identify(made / "arm.yaml", given, **options)
+
+
+def test_a_result_is_a_mapping_of_its_parameters():
+    found = estimate()
+    first = found.parameters[0].name
+    assert first in found
+    assert "nobody" not in found
+    assert list(found) == [p.name for p in found.parameters]
+    assert len(found) == len(found.parameters)
+    assert replace(found, parameters=())  # a result without parameters is still one
+    with pytest.raises(DynidError, match="no parameter"):
+        found["nobody"]
+
+
+def test_a_result_is_shown_in_one_line():
+    assert len(repr(estimate())) < 200
+    assert "42 parameters" in repr(estimate())
+
+
+def test_a_notebook_shows_verdict_warnings_and_table_escaped():
+    found = replace(estimate(), warnings=(Notice("delay", "<script>alert(1)</script>", "a & b"),))
+    page = found._repr_html_()
+    assert "Usable with care" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert found.parameters[0].name in page
+
+
+def test_relations_have_all_digits_for_programs_and_few_for_people():
+    coefficients = {"ZZ_a": 1.0, "M_b": 0.123456789012345, "M_c": -2.0, "M_link1.23456": 1.5e-7 / 3}
+    exact = grouping_text(coefficients, {("ZZ_a", "M_c"): "-0.98765 (d3, r4)"})
+    assert exact == ("ZZ_a_R = ZZ_a + 0.123456789012345 M_b - 0.98765 (d3, r4) M_c + 5e-08 M_link1.23456")
+    assert readable(exact) == "ZZ_a_R = ZZ_a + 0.123 M_b - 0.988 (d3, r4) M_c + 5e-08 M_link1.23456"
+
+
+def test_info_prints_three_digits_where_its_json_has_all():
+    shown, document = dynid("info", "serial6").stdout, dynid("info", "serial6", "--json").stdout
+    assert "0.9647141848976" in document  # cos(10.8 deg)^2 to the rounding of the structural factor
+    assert "0.965 ZZ_B4" in shown
