@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
+from dynid.estimator import gains
 from dynid.estimator.gain_settings import GainSettings
 from dynid.estimator.gains import GroupNoise, solve_gains
+from dynid.estimator.wls import group_factors
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.load import load_robot
@@ -110,6 +112,20 @@ def test_intervals_cover_the_truth(colour) -> None:
         hits.append((ci[:, 0] <= GAINS) & (ci[:, 1] >= GAINS))
     # 300 intervals: 95 % +- 1.3 %; two deviations, and what 24 blocks cost.
     assert 0.91 <= np.mean(hits) <= 0.985
+
+
+def test_steps_that_overshoot_bring_no_gain_beyond_zero_or_infinity() -> None:
+    joints, currents = rows(np.random.default_rng(28), n=60, noise=0.3)
+    system = gain_system(joints, currents, blocks=6)
+    problem = gains._Problem(system, tuple(NOISE), group_factors(system), gains._shared(system), 2)
+    wanted = solve_gains(system, NOISE).g
+    for factors in ((5.0, 1.0), (8.0, 0.2), (0.1, 10.0)):
+        far = GAINS * factors
+        start = np.append(problem._dynamics(far, np.ones(2)), far)
+        found, _, status = gains._descend(problem, start)
+        assert status == "converged"
+        # Steps end at 1e-6 sigma, and sigma is a few percent.
+        assert np.allclose(found[-2:], wanted, rtol=1e-6)
 
 
 def test_the_scale_of_nothing_known_is_refused() -> None:

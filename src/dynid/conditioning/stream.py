@@ -86,6 +86,14 @@ def stream(
     return [_row_blocks(one, span) for one in blocks], span * per_block * row_filter.decimate * source.dt
 
 
+def run_begins(source: PackedRows, row_filter: RowFilter) -> list[float]:
+    """Length of the blocks of `stream` before each run, in [s]."""
+    per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
+    samples = per_block * row_filter.decimate
+    counts = [(stop - start + samples - 1) // samples for start, stop in source.pieces()]
+    return [sum(counts[:k]) * samples * source.dt for k in range(len(counts))]
+
+
 def grouped(blocks: Sequence[RowBlocks], names: Sequence[str]) -> list[tuple[int, RowBlocks]]:
     """Rows of one group joined block by block; they have the same columns.
 

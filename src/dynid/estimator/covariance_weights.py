@@ -15,9 +15,10 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
+from dynid.estimator.convergence import RTOL_OF_PASSES, status_after, step_in_sigma
 from dynid.estimator.rework import Reworked
 from dynid.estimator.row_access import SecondPass, needed
-from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.solution import CONVERGED
 from dynid.estimator.wls import Solver, Weighting, Weights, fitted, smallest_sigmas, unit_weights
 from dynid.projection.projection import System
 
@@ -33,7 +34,7 @@ class Whitened:
         max_iterations: Passes over the log.
     """
 
-    rtol: float = 1e-4
+    rtol: float = RTOL_OF_PASSES
     max_iterations: int = 20
 
     def __call__(
@@ -44,18 +45,14 @@ class Whitened:
         state = fitted(system, weighting, solver)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
-        for iteration in range(1, self.max_iterations + 1):
+        step, iteration = np.inf, 0
+        while iteration < self.max_iterations and step > self.rtol:
             changed = rows.whitened(_covariance(rows, state.chi, floors, paid))
-            new = fitted(changed, unit_weights, solver)
-            still = bool(
-                np.all(np.abs(new.chi - state.chi) <= self.rtol * new.sigma + 1e-13 * np.abs(new.chi))
-            )
-            state = new
-            if still:
-                return Reworked(changed, Weights(state.weights.values, iteration, CONVERGED))
-        return Reworked(
-            changed, Weights(state.weights.values, iteration, NOT_CONVERGED, (_not_converged(iteration),))
-        )
+            before, state = state.chi, fitted(changed, unit_weights, solver)
+            step, iteration = step_in_sigma(state.chi, before, state.sigma), iteration + 1
+        status = status_after(step)
+        notices = () if status == CONVERGED else (_not_converged(iteration),)
+        return Reworked(changed, Weights(state.weights.values, iteration, status, notices))
 
 
 def _covariance(

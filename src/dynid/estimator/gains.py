@@ -26,9 +26,10 @@ from jaxtyping import Float, Int
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
+from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.estimator import solve_weighted
-from dynid.estimator.ols import least_squares
-from dynid.estimator.solution import CONVERGED, NOT_CONVERGED, Solution, check_system
+from dynid.estimator.ols import LeastSquares, least_squares
+from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.wls import Weights, group_factors, smallest_sigmas, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
@@ -36,7 +37,7 @@ from dynid.projection.projection import System
 # A direction that is left with less than this part of its norm is rounding.
 _DEPENDENT = 1e-7
 _ITERATIONS = 200
-_RTOL = 1e-10
+_LARGEST_FACTOR = 3.0  # of a gain in one step
 # Gains beyond this (and its inverse) times the nominal ones are no start: nothing tells them.
 _SMALLEST = 1e-6
 
@@ -142,12 +143,12 @@ class _Problem:
             groups.append(replace(group, columns=columns, blocks=blocks))
         return replace(self.system, groups=tuple(groups))
 
-    def step(self, theta: Float[Array, "p"]) -> Float[Array, "p"]:
+    def step(self, theta: Float[Array, "p"]) -> LeastSquares:
         """Where the linearised likelihood has its minimum."""
         cleaned = []
         for one, noise, size in zip(self.factors, self.noise, self.sizes(theta), strict=True):
             cleaned.append(Factor(one.R @ _cleaned(theta, noise.D * theta[-self.u :] / size), one.n_rows))
-        return least_squares(weighted(cleaned, self.weights(theta))).chi
+        return least_squares(weighted(cleaned, self.weights(theta)))
 
     def starts(self) -> list[Float[Array, "p"]]:
         """Two starts: total least squares of all rows at once, and the nominal gains."""
@@ -186,21 +187,33 @@ class _Problem:
 
 
 def _descend(problem: _Problem, theta: Float[Array, "p"]) -> tuple[Float[Array, "p"], int, str]:
-    """Gauss-Newton with the step halved until the likelihood grows."""
+    """Gauss-Newton with the step halved until the likelihood grows and no gain jumps."""
     cost = problem.cost(theta)
-    for iteration in range(1, _ITERATIONS + 1):
-        move = problem.step(theta) - theta
-        part = 1.0
+    for iteration in range(1, _ITERATIONS + 1):  # noqa: B007
+        best = problem.step(theta)
+        # Rows over their own deviation have a deviation of one.
+        step = step_in_sigma(best.chi, theta, np.linalg.norm(best.root, axis=1))
+        move, part = best.chi - theta, _part(theta[-problem.u :], best.chi[-problem.u :])
         while (new := problem.cost(theta + part * move)) > cost and part > 1e-6:
             part *= 0.5
         if part <= 1e-6:
-            return theta, iteration, CONVERGED
-        theta = theta + part * move
-        size = np.abs(part * move[-problem.u :]) / np.maximum(np.abs(theta[-problem.u :]), 1e-12)
-        if np.max(size) < _RTOL or cost - new < _RTOL * abs(cost) * 1e-3:
-            return theta, iteration, CONVERGED
-        cost = new
-    return theta, _ITERATIONS, NOT_CONVERGED
+            break
+        theta, cost = theta + part * move, new
+        if step <= RTOL:
+            break
+    return theta, iteration, status_after(step)
+
+
+def _part(g: Float[Array, "u"], wanted: Float[Array, "u"]) -> float:
+    """Part of a step that changes no gain by more than a factor: from beyond zero there is no way back.
+
+    Args:
+        g: Gains, shape (u,).
+        wanted: Where the step leads, shape (u,).
+    """
+    ratio = wanted / g - 1.0
+    room = np.where(ratio > 0, _LARGEST_FACTOR - 1.0, 1.0 - 1.0 / _LARGEST_FACTOR)
+    return float(np.min(room / np.maximum(np.abs(ratio), room)))
 
 
 def _cleaned(theta: Float[Array, "p"], share: Float[Array, "u"]) -> Float[Array, "p1 p1"]:

@@ -19,9 +19,10 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.rework import Reworked
 from dynid.estimator.row_access import SecondPass, needed
-from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.solution import CONVERGED
 from dynid.estimator.total import TotalLeastSquares, corrected, total_least_squares
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas, weighted
 from dynid.projection.factor import Factor, merge, triangle
@@ -50,7 +51,7 @@ class GeneralisedTotal:
     effort: float | None = None
     covariance: Float[Array, "p1 p1"] | None = None
     centred: bool = False
-    rtol: float = 1e-9
+    rtol: float = RTOL
     max_iterations: int = 100
 
     def __call__(
@@ -65,21 +66,20 @@ class GeneralisedTotal:
         noise = self._noise(state.factors, again)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
-        weights, chi, status = state.weights.values, state.chi, NOT_CONVERGED
+        weights, chi = state.weights.values, state.chi
         share, before = 1.0, np.inf
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
             whole = self._with_efforts(state.factors, noise, chi, paid, floors)
             found = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
-            step, used = found.chi - chi, weights
-            if np.all(np.abs(step) <= self.rtol * state.sigma + 1e-14 * np.abs(chi)):
-                status = CONVERGED
+            step, used = step_in_sigma(found.chi, chi, state.sigma), weights
+            if step <= self.rtol:
                 break
             # On little data noise and parameters can chase each other: then only part of the way is gone.
-            size = float(np.abs(step / state.sigma).max())
-            share = max(0.5 * share, _LEAST_SHARE) if size > _HARDLY_LESS * before else share
-            before = size
-            chi = chi + share * step
+            share = max(0.5 * share, _LEAST_SHARE) if step > _HARDLY_LESS * before else share
+            before = step
+            chi = chi + share * (found.chi - chi)
             weights = self._weights(state, chi, paid, floors)
+        status = status_after(step)
         notices = state.weights.notices + _excess(state.factors, noise, found.chi, system)
         return Reworked(
             _equations(rows, state.factors, whole, used, found),

@@ -17,10 +17,10 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
+from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.estimator.rework import Reworked, mapped_columns
 from dynid.estimator.row_access import SecondPass, needed
-from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, group_factors, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
@@ -37,12 +37,12 @@ class Instruments:
     Attributes:
         kind: `smoothed` or `reference`.
         cutoff: Of the heavier low-pass, as a part of the one in use.
-        rtol: Largest change of a weight at the end.
+        rtol: Largest change of a parameter at the end, in its sigma.
     """
 
     kind: str = "smoothed"
     cutoff: float = 0.5
-    rtol: float = 1e-8
+    rtol: float = RTOL
     max_iterations: int = 30
 
     def __call__(
@@ -57,18 +57,17 @@ class Instruments:
                 remedy="use longer runs, or a larger cutoff of the instruments",
             )
         plain = fitted(system, weighting, solver)
-        factors, weights, status = group_factors(joined), plain.weights, NOT_CONVERGED
+        factors, weights, before = group_factors(joined), plain.weights, None
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
             chi, columns = solve_instruments(weighted(factors, weights.values))
             equations = mapped_columns(joined, columns, system.parameters)
             new = fitted(equations, weighting, solver)
-            change = np.max(np.abs(new.weights.values - weights.values) / weights.values)
-            if change <= self.rtol:
-                status = CONVERGED
+            step = step_in_sigma(chi, before, new.sigma)
+            if step <= self.rtol:
                 break
-            weights = new.weights
+            weights, before = new.weights, chi
         notices = weights.notices + _differs(system, plain, new, chi)
-        return Reworked(equations, Weights(weights.values, iteration, status, notices), chi)
+        return Reworked(equations, Weights(weights.values, iteration, status_after(step), notices), chi)
 
 
 def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "q1 p1"]]:

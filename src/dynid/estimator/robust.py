@@ -19,9 +19,10 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.estimator.acceleration import Acceleration
+from dynid.estimator.convergence import RTOL_OF_PASSES, status_after, step_in_sigma
 from dynid.estimator.rework import Reworked
 from dynid.estimator.row_access import SecondPass, needed
-from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.solution import CONVERGED
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas
 from dynid.projection.projection import System
 
@@ -73,7 +74,7 @@ class Winsorised:
 
     function: str = "tukey"
     tuning: float = EFFICIENT["tukey"]
-    rtol: float = 1e-4
+    rtol: float = RTOL_OF_PASSES
     max_iterations: int = 60
 
     def __call__(
@@ -112,13 +113,13 @@ class Winsorised:
             scale = limits.scale if iteration >= _SETTLED else None
             changed = rows.replaced(state.chi, limits.change)
             new = fitted(changed, *how)
-            step = np.abs(new.chi - state.chi)
-            if np.all(step <= self.rtol * new.sigma + 1e-13 * np.abs(new.chi)):
-                return changed, new, limits, iteration, CONVERGED
+            step = step_in_sigma(new.chi, state.chi, new.sigma)
+            if step <= self.rtol:
+                break
             size = np.where(new.sigma > 0, new.sigma, np.maximum(np.abs(new.chi), 1.0))
             chi = acceleration.next(state.chi, new.chi, size)
             state = replace(new, fit=replace(new.fit, chi=chi))
-        return changed, new, limits, self.max_iterations, NOT_CONVERGED
+        return changed, new, limits, iteration, status_after(step)
 
 
 @dataclass(frozen=True, eq=False)

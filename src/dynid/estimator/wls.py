@@ -3,7 +3,7 @@
 sigma_g^2 = |Y_g - W_g chi|^2 / (n_g - h_g),   h_g = tr(W_g C W_g^T) / sigma_g^2
 
 h_g is the share of the parameters that group g pays for (the h_g add up to p), so groups with
-few rows are not taken for more exact than they are. Iterated until the deviations stand still.
+few rows are not taken for more exact than they are. Iterated until the parameters stand still.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
+from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.ols import LeastSquares
-from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
+from dynid.estimator.solution import CONVERGED
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
 
@@ -25,8 +26,7 @@ from dynid.projection.projection import System
 # larger weights would only spoil the conditioning of the other groups.
 _SMALLEST_PART = 1e-6
 # Tables are exact but for the figures they are printed with, and those are the noise to be weighed.
-# Residuals of 1e-8 of the measured norm are themselves known to 1e-7 only, so that the iteration ends there.
-_SMALLEST_OF_TABLES, _SLACK_OF_TABLES = 1e-10, 1e-3
+_SMALLEST_OF_TABLES = 1e-10
 
 NOT_CONVERGED_CODE = "weights-not-converged"
 
@@ -52,31 +52,28 @@ class GroupWeights:
 
     Attributes:
         per_log: A weight for each group; otherwise groups of one name share it in all logs.
-        rtol: Largest relative change of a deviation at which the iteration ends.
-        max_iterations: Where it gives up, and says so.
+        rtol: Largest change of a parameter at the end, in its sigma.
+        max_iterations: After so many it ends, and says so where the parameters still move.
     """
 
     per_log: bool = False
-    rtol: float = 1e-10
+    rtol: float = RTOL
     max_iterations: int = 100
 
     def __call__(self, system: System, factors: list[Factor], solver: Solver) -> Weights:
         """Weights of all groups of `system`; `factors` are theirs, over all parameters."""
         shared = self._shared(system)
-        sigma = smallest = smallest_sigmas(factors, shared, smallest_part(system))
-        tables = smallest_part(system) == _SMALLEST_OF_TABLES
-        slack = _SLACK_OF_TABLES * smallest if tables else np.zeros(len(factors))
-        weights = np.ones(len(factors))
-        change = np.inf
-        for iteration in range(1, self.max_iterations + 1):
+        smallest = smallest_sigmas(factors, shared, smallest_part(system))
+        weights, chi, step, iteration = np.ones(len(factors)), None, np.inf, 0
+        while iteration < self.max_iterations and step > self.rtol:
             fit = solver(weighted(factors, weights))
-            new = np.maximum(_sigmas(factors, weights, fit, shared), smallest)
-            step = np.maximum(np.abs(new - sigma) - slack, 0.0)
-            change = float(np.max(step / new)) if iteration > 1 else np.inf
-            sigma, weights = new, 1.0 / new
-            if change <= self.rtol:
-                return Weights(weights, iteration)
-        return Weights(weights, self.max_iterations, NOT_CONVERGED, (self._not_converged(change),))
+            # Rows over their own deviation have a deviation of one.
+            step = step_in_sigma(fit.chi, chi, np.linalg.norm(fit.root, axis=1))
+            weights = 1.0 / np.maximum(_sigmas(factors, weights, fit, shared), smallest)
+            chi, iteration = fit.chi, iteration + 1
+        status = status_after(step)
+        notices = () if status == CONVERGED else (self._not_converged(step),)
+        return Weights(weights, iteration, status, notices)
 
     def _shared(self, system: System) -> Int[Array, "g"]:
         """Number of the weight that each group has."""
@@ -84,10 +81,11 @@ class GroupWeights:
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         return np.array([number[key] for key in keys])
 
-    def _not_converged(self, change: float) -> Notice:
+    def _not_converged(self, step: float) -> Notice:
         return Notice(
             NOT_CONVERGED_CODE,
-            f"the group weights still change by {change:.1e} after {self.max_iterations} iterations",
+            f"the group weights still move the parameters by {step:.1e} sigma after {self.max_iterations}"
+            " iterations",
             "use more data, or the estimator 'ols'",
         )
 

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.parameters import Parameter
+from dynid.motion.repeats import Path
 from dynid.projection.factor import Factor, merge
 
 Moving = Callable[[Float[Array, "n v d"], Float[Array, "n v"]], Float[Array, "n v k"]]
@@ -68,6 +69,7 @@ class Group:
         runs: Number of the run (segment of the log) of each block, shape (b,). None: one run.
         seconds: Length of a block in [s].
         instants: Whether blocks are instants of a table, which have no length.
+        path: How the robot moved in this log; None where nobody knows.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Group:
     runs: Int[Array, "b"] | None = None
     seconds: float = 1.0
     instants: bool = False
+    path: Path | None = None
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:

@@ -8,6 +8,7 @@ M_c = Z_c^T Z_c  (p x p, the M_c add up to I)        s_c = Z_c^T rho_c  (p)
 and both add over clusters: longer blocks and whole runs are sums of shorter ones. A cluster holds
 all groups (joints) of its stretch, because their errors are correlated too. M_c is no normal
 matrix of the data: its eigenvalues are the leverages of the cluster, whatever the condition of W.
+Stretches that repeat a motion have the same errors of the model: `distinct` joins them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.estimator.ols import least_squares
+from dynid.motion.repeats import Stretch, first_alike
 from dynid.projection.projection import System
 
 # More clusters tell nothing new, and each holds a p x p matrix.
@@ -39,6 +41,7 @@ class Clusters:
         seconds: Mean length of a cluster in [s].
         instants: Whether clusters are made of instants of a table, which have no length.
         single: Whether each of them is one instant.
+        first: Number of the first cluster with the same motion, shape (n,); None: no motion comes twice.
     """
 
     root: Float[Array, "k p"]
@@ -49,6 +52,7 @@ class Clusters:
     seconds: float
     instants: bool = False
     single: bool = False
+    first: Int[Array, "n"] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -72,6 +76,25 @@ class Clusters:
     def by_run(self) -> Clusters:
         """One cluster a run."""
         return self.joined(self.runs)
+
+    def distinct(self) -> Clusters:
+        """One cluster for each stretch of motion, however often it came; its run is the first one's."""
+        if self.first is None:
+            return self
+        origins, labels = np.unique(self.first, return_inverse=True)
+        return replace(self.joined(labels), runs=_numbered(self.runs[origins]))
+
+    def by_motion(self) -> Clusters:
+        """One cluster a motion: runs that repeat most of another run belong to it."""
+        if self.first is None:
+            return self.by_run()
+        motions = np.arange(self.n_runs)
+        for run in range(self.n_runs):
+            origins = self.runs[self.first[self.runs == run]]
+            counts = np.bincount(origins, minlength=self.n_runs)
+            other = int(np.argmax(counts))
+            motions[run] = motions[other] if 2 * counts[other] > len(origins) else run
+        return self.joined(_numbered(motions)[self.runs])
 
     def restricted(self, kept: Sequence[int], chi: Float[Array, "p"]) -> tuple[Clusters, Float[Array, "k"]]:
         """The same clusters for the fit of some parameters alone, and that fit.
@@ -121,7 +144,33 @@ def clusters_of(
             s[c] += Z.T @ (weight * (block.Y - block.W @ part))
             rows[c] += block.n_rows
     instants = all(group.instants for group in system.groups)
-    return Clusters(root, M, s, rows, runs, length, instants, instants and length >= 1.0)
+    first = repeated(system, labels)
+    return Clusters(root, M, s, rows, runs, length, instants, instants and length >= 1.0, first)
+
+
+def _numbered(labels: Int[Array, "n"]) -> Int[Array, "n"]:
+    """The same labels as 0, 1, ... in growing order."""
+    return np.asarray(np.unique(labels, return_inverse=True)[1])
+
+
+def repeated(system: System, labels: dict[tuple[str, int, int], int]) -> Int[Array, "n"] | None:
+    """Number of the first cluster with the same motion, shape (n,); None where no motion comes twice.
+
+    Args:
+        system: Whose groups know how the robot moved.
+        labels: Cluster of each (log, run, number), as `stretches` gives them.
+    """
+    paths = {group.log: group.path for group in system.groups if group.path is not None}
+    if len(paths) < len({group.log for group in system.groups}):
+        return None
+    lengths = {group.log: group.seconds for group in system.groups}
+    found: dict[int, Stretch] = {}
+    for (log, run, number), c in labels.items():
+        start = number * lengths[log] - paths[log].begins[run]
+        low, high = found[c][2:] if c in found else (start, start)
+        found[c] = (log, run, min(low, start), max(high, start + lengths[log]))
+    first = first_alike(paths, [found[c] for c in range(len(found))])
+    return None if np.array_equal(first, np.arange(len(first))) else first
 
 
 def duration(system: System) -> float:

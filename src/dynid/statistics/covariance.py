@@ -33,7 +33,7 @@ BLOCK_SECONDS = 1.0
 _WANTED_BLOCKS = 16
 _SHORTEST_SECONDS = 0.5
 # Runs from which their spread is a second opinion worth having.
-_RUNS = 4
+ENOUGH_RUNS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,8 @@ def covariance_of(
     if len(clusters) < 2:
         return _one_block(system, solution, settings)
     short = cut(0.0) if settings.method in _SHORT else clusters
-    spread = _full_rank(
-        _SPREADS[settings.method](solution, clusters, short, settings), solution, len(clusters)
-    )
+    spread = _SPREADS[settings.method](solution, clusters, short, settings)
+    spread = _full_rank(spread, solution, spread.facts.get("different_blocks", len(clusters)))
     return _with_few(spread, solution, _blocks(clusters))
 
 
@@ -95,6 +94,8 @@ def blocks_of(
     system: System, solution: Solution, settings: UncertaintySettings, whole: System | None = None
 ) -> Clusters | None:
     """The blocks behind the deviations reported; None where there are none to compare, or nobody asks.
+
+    Repeats of a motion are one block, unless few blocks would be left.
 
     Args:
         system: What was solved, with its blocks in time order.
@@ -106,6 +107,8 @@ def blocks_of(
     seconds = settings.block or block_seconds(duration(system))
     seconds = np.inf if settings.method == "leave-one-out" else seconds
     found = clusters_of(system, solution.chi, solution.weights, seconds, whole)
+    distinct = found.distinct()
+    found = distinct if len(distinct) >= _WANTED_BLOCKS else found
     return found if len(found) > 1 else None
 
 
@@ -161,18 +164,27 @@ def _cluster(
     words = f"cluster: jackknife (CR3) over {_blocks(clusters)} of all rows together"
     words += _overstated_words(overstated)
     facts = {"method": "cluster", "blocks": len(clusters), "block_seconds": clusters.seconds}
-    facts |= {"runs": clusters.n_runs, "overstated": float(np.median(overstated))}
-    larger = np.zeros(len(solution.chi), dtype=bool)
-    covariance, dof = blocks.covariance, blocks.dof
-    if clusters.n_runs >= _RUNS:
-        runs, _ = calibrated(clusters.by_run())
-        covariance, dof, larger = _larger(blocks, runs)
-        words += f"; the leave-one-out spread of {clusters.n_runs} runs where it is larger"
+    distinct, motions, own = clusters.distinct(), clusters.by_motion(), blocks
+    facts |= {"runs": clusters.n_runs, "motions": len(motions), "overstated": float(np.median(overstated))}
+    longer = [(clusters.by_run(), blocks, "runs", "leave_one_out")]
+    if ENOUGH_RUNS <= len(distinct) < len(clusters):
+        own = _with_classical(_instead(blocks, calibrated(distinct)[0]), solution)
+        longer.append((motions, own, "motions", "motions"))
+        words += f"; repeats of a motion as one: {len(distinct)} different blocks"
+        facts["different_blocks"] = len(distinct)
+    found, by_run = own, np.zeros(len(solution.chi), dtype=bool)
+    for some, inside, what, key in longer:
+        if len(some) < ENOUGH_RUNS:
+            continue
+        found, larger = _larger(found, own, inside, calibrated(some)[0])
+        by_run |= larger
+        words += f"; the leave-one-out spread of {len(some)} {what} where it is larger"
         words += f" ({np.sum(larger)} of {len(larger)} parameters)"
-        facts["leave_one_out_larger"] = int(np.sum(larger))
-    methods = tuple("leave-one-out" if one else "cluster" for one in larger)
-    words += _freedom_words(dof)
-    return Spread(covariance, dof, methods, words, facts, told_once(solution.names, blocks.alone))
+        facts[f"{key}_larger"] = int(np.sum(larger))
+    methods = tuple("leave-one-out" if one else "cluster" for one in by_run)
+    words += _freedom_words(found.dof)
+    notices = told_once(solution.names, blocks.alone)
+    return Spread(found.covariance, found.dof, methods, words, facts, notices)
 
 
 def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings) -> Spread:
@@ -241,14 +253,37 @@ def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
     return replace(found, covariance=_scaled(found.covariance, own, wanted))
 
 
+def _instead(blocks: Sandwich, distinct: Sandwich) -> Sandwich:
+    """The deviations of different blocks; at least those of all blocks where one of them alone tells."""
+    own, other = np.diag(blocks.covariance), np.diag(distinct.covariance)
+    wanted = np.where(distinct.alone, np.maximum(own, other), other)
+    return replace(distinct, covariance=_scaled(distinct.covariance, other, wanted), alone=blocks.alone)
+
+
 def _larger(
-    blocks: Sandwich, runs: Sandwich
-) -> tuple[Float[Array, "p p"], Float[Array, "p"], Bool[Array, "p"]]:
-    """Covariance and freedoms of the larger deviation, and where that is the runs' one."""
-    own, other = np.diag(blocks.covariance), np.diag(runs.covariance)
-    larger = (other > own) & ~runs.alone
-    covariance = _scaled(blocks.covariance, own, np.where(larger, other, own))
-    return covariance, np.where(larger, runs.dof, blocks.dof), larger
+    found: Sandwich, own: Sandwich, inside: Sandwich, longer: Sandwich
+) -> tuple[Sandwich, Bool[Array, "p"]]:
+    """The larger deviation with its freedoms, and where that is the one of longer clusters.
+
+    Errors that come again with a motion, and errors that last through a run, add up, less what both count
+    (Cameron, Gelbach and Miller 2011): V = V_longer + V_own - V_inside.
+
+    Args:
+        found: The largest deviations so far.
+        own: Of blocks, with repeats of a motion as one.
+        inside: Of the blocks of which the longer clusters are made.
+        longer: Of runs, or of motions.
+    """
+    before, length = np.diag(found.covariance), np.diag(longer.covariance)
+    rest = np.diag(own.covariance) - np.diag(inside.covariance)
+    larger = (length + rest > before) & ~longer.alone
+    # Welch and Satterthwaite: a sum of two variances that are each known only so well.
+    slack = length**2 / longer.dof + rest**2 / own.dof
+    dof = np.divide((length + rest) ** 2, slack, out=np.ones_like(slack), where=slack > 0)
+    covariance = _scaled(found.covariance, before, np.where(larger, length + rest, before))
+    return replace(
+        found, covariance=covariance, dof=np.where(larger, np.maximum(dof, 1.0), found.dof)
+    ), larger
 
 
 def _scaled(

@@ -34,7 +34,7 @@ from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
-from dynid.statistics.covariance import Spread, covariance_of
+from dynid.statistics.covariance import ENOUGH_RUNS, Spread, covariance_of
 
 # A gain known worse than this is no gain to publish.
 _WEAK_PERCENT = 10.0
@@ -305,6 +305,15 @@ def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> 
             f"these logs hardly tell the drive gain of {', '.join(weak)}: sigma in percent",
             "move these joints so that the known mass loads them, use a larger mass, or take their gain as"
             " known: gains: {unknown: [...]}",
+        )
+    motions = spread.facts.get("motions", ENOUGH_RUNS)
+    if motions < ENOUGH_RUNS:
+        yield Notice(
+            "gain-motions",
+            f"the drive gains rest on {motions} different motion{'s' if motions > 1 else ''}: what the model"
+            " lacks (friction) errs otherwise in other motions, and so few cannot show by how much",
+            f"record {ENOUGH_RUNS} or more different motions, each with and without the known mass; till then"
+            " take the intervals of the gains as a lower bound",
         )
     wrong = [one.owner for one, g in zip(names, found.g, strict=True) if g <= 0]
     if wrong:

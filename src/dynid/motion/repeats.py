@@ -1,0 +1,146 @@
+"""Stretches of motion that repeat others: a periodic run, or a motion that was recorded again.
+
+What a model lacks (friction, flexibility) depends on where the robot is and how it moves. It errs alike each
+time the same motion comes by, so that repeats tell nothing new about it, however many there are.
+
+Two stretches are the same motion where the positions along both, each joint in its own deviation, differ by a
+rms of less than `_ALIKE` at some shift in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+
+# Robots repeat a motion to a hundredth of its size, also with another load; random
+# motions differ by about one.
+_ALIKE = 0.1
+# Positions are compared at so many instants along a stretch.
+_INSTANTS = 8
+# A step of the table moves the robot by about this part of a deviation; never finer, in [s].
+_PART, _FINEST = 0.1, 0.02
+# Joints that move less than this part of the one that moves most are not compared.
+_STANDING = 1e-2
+
+# Log, run, first and last instant in [s] from the beginning of the run.
+Stretch = tuple[str, int, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Positions along the runs of a log in steps that are short beside the motion.
+
+    Attributes:
+        runs: Positions of each run, each shape (n, m), in [rad] or [m].
+        step: From one row to the next, in [s].
+        begins: Time of block number 0 of the log before the beginning of each run, counted in blocks, in [s].
+    """
+
+    runs: tuple[Float[Array, "_ m"], ...]
+    step: float
+    begins: tuple[float, ...]
+
+    def at(self, run: int, t: Float[Array, "k"]) -> Float[Array, "k m"]:
+        """Positions at times in [s] from the beginning of a run, shape (k, m)."""
+        q = self.runs[run]
+        grid = self.step * np.arange(len(q))
+        return np.stack([np.interp(t, grid, column) for column in q.T], axis=1)
+
+
+def path_along(
+    q: Float[Array, "n m"], pieces: Sequence[tuple[int, int]], dt: float, begins: Sequence[float]
+) -> Path | None:
+    """The path of a log; None where positions are missing.
+
+    Args:
+        q: Measured positions, shape (n, m), in [rad] or [m].
+        pieces: Ranges of samples of its runs.
+        dt: Of the samples, in [s].
+        begins: See `Path`.
+    """
+    own = [q[start:stop] for start, stop in pieces]
+    if not own or not all(np.all(np.isfinite(one)) for one in own):
+        return None
+    lag = max(1, round(_FINEST / dt))
+    moved = [one[lag:] - one[:-lag] for one in own if len(one) > lag]
+    speed = (
+        np.sqrt(np.mean(np.concatenate(moved) ** 2, axis=0)) / (lag * dt) if moved else np.zeros(q.shape[1])
+    )
+    size = np.std(np.concatenate(own), axis=0)
+    swift = size > _STANDING * size.max(initial=0.0)
+    step = _PART * float(np.min(size[swift] / speed[swift])) if np.any(speed[swift] > 0) else _FINEST
+    every = max(1, int(max(step, _FINEST) / dt))
+    return Path(tuple(one[::every] for one in own), every * dt, tuple(begins))
+
+
+def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[Array, "n"]:
+    """Number of the first stretch with the same motion, for each stretch: its own where the motion is new.
+
+    Args:
+        paths: Of each log.
+        stretches: In the order of logs, runs and time.
+    """
+    n = len(stretches)
+    length = float(np.median([stop - start for _, _, start, stop in stretches]))
+    middles = np.array([0.5 * (start + stop) for _, _, start, stop in stretches])
+    windows = _Windows(paths, stretches, length)
+    first = np.arange(n)
+    for c, (log, run, *_) in enumerate(stretches):
+        found = windows.nearest(log, run, float(middles[c]))
+        if found is None:
+            continue
+        place, t = found
+        same = [k for k in range(c) if stretches[k][:2] == place]
+        if same:
+            first[c] = first[same[int(np.argmin(np.abs(middles[same] - t)))]]
+    return first
+
+
+class _Windows:
+    """Positions at some instants around each moment of all runs, in deviations of the joints."""
+
+    def __init__(self, paths: Mapping[str, Path], stretches: Sequence[Stretch], length: float) -> None:
+        self.paths, self.length = paths, length
+        whole = np.concatenate([q for path in paths.values() for q in path.runs])
+        size = np.std(whole, axis=0)
+        self.used = np.flatnonzero(size > _STANDING * size.max(initial=0.0))
+        self.size = size[self.used]
+        self.places = list(dict.fromkeys((log, run) for log, run, *_ in stretches))
+        self.times, rows = [], []
+        for log, run in self.places:
+            path = paths[log]
+            last = path.step * (len(path.runs[run]) - 1)
+            t = np.arange(0.5 * length, max(last - 0.5 * length, 0.5 * length) + 1e-9, path.step)
+            self.times.append(t)
+            rows.append(self._around(path, run, t))
+        self.starts = np.cumsum([0, *(len(t) for t in self.times)])
+        self.rows = np.concatenate(rows)
+        self.squares = np.einsum("ij,ij->i", self.rows, self.rows)
+
+    def _around(self, path: Path, run: int, t: Float[Array, "k"]) -> Float[Array, "k w"]:
+        shifts = self.length * np.linspace(-0.5, 0.5, _INSTANTS)
+        return np.concatenate([path.at(run, t + one)[:, self.used] / self.size for one in shifts], axis=1)
+
+    def nearest(self, log: str, run: int, t: float) -> tuple[tuple[str, int], float] | None:
+        """Run and moment of the same motion before; None where there is none."""
+        k = self.places.index((log, run))
+        t = float(np.clip(t, self.times[k][0], self.times[k][-1]))
+        before = int(np.searchsorted(self.times[k], t - self.length, side="right"))
+        stop = self.starts[k] + before
+        if stop == 0 or not len(self.used):
+            return None
+        own = self._around(self.paths[log], run, np.array([t]))[0]
+        i = int(np.argmin(self.squares[:stop] - 2.0 * (self.rows[:stop] @ own)))
+        place = int(np.searchsorted(self.starts, i, side="right")) - 1
+        low, high = max(i - 1, int(self.starts[place])), min(i + 1, int(self.starts[place + 1]) - 1)
+        off, along = own - self.rows[i], 0.5 * (self.rows[high] - self.rows[low])
+        # Between two moments of the table the motion is taken as straight.
+        shift = np.clip(off @ along / max(float(along @ along), np.finfo(float).tiny), -1.0, 1.0)
+        if np.sqrt(np.mean((off - shift * along) ** 2)) > _ALIKE:
+            return None
+        return self.places[place], float(self.times[place][i - self.starts[place]])
