@@ -16,12 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.experiment.estimator_choice import with_noisy_columns
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
@@ -34,6 +35,7 @@ from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import entry_of
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.model import MODELS, Model, RowSource, model_for
+from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
@@ -87,9 +89,9 @@ class Case:
 
     # What is asked, and the robot.
 
-    def defaults(self, experiment: Experiment) -> Experiment:
+    def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """The experiment with what this case prefers where the user has chosen nothing."""
-        return experiment
+        return with_noisy_columns(experiment, model, mechanism)
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""
@@ -160,8 +162,8 @@ class Case:
         return {}
 
     def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
-        """The equations along a motion; `like`: rows along nearly the same one."""
-        return problem.model.rows(
+        """The equations along a motion; `like`: rows along nearly the same one, whose directions serve."""
+        rows = problem.model.rows(
             problem.mechanism,
             problem.parameters,
             problem.directions,
@@ -169,6 +171,9 @@ class Case:
             load_parameters=problem.load_parameters,
             **problem.row_options,
         )
+        if isinstance(rows, MovingRows) and isinstance(like, MovingRows):
+            rows.align_to(like)
+        return rows
 
     def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
         """The same logs by the inverse model, to be compared with efforts as logged."""
@@ -181,6 +186,15 @@ class Case:
             inverse.rows(problem.mechanism, problem.parameters, rows, motion, load_parameters=chi)
             for motion in motions
         )
+
+    def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
+        """Rows in which no effort acts: 0 = W chi."""
+        return directions.homogeneous
+
+    @property
+    def repeats(self) -> bool:
+        """Whether motions that repeat carry the same model error."""
+        return True
 
     def groups(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
         """Groups of rows, marked where they are no time series."""

@@ -160,7 +160,7 @@ def fit_task(
         symbols: Finds names of dimensions for the groupings; None: numbers only.
     """
     model = model_for(task.mechanism, task.experiment.model, task.experiment.file)
-    task = replace(task, experiment=case_of(model).defaults(task.experiment))
+    task = replace(task, experiment=case_of(model).defaults(task.experiment, model, task.mechanism))
     estimator = estimator_named(task.experiment.estimator, task.experiment.estimator_options)
     check_reduction(task.experiment, estimator.constraint)
     task, settled = settle(task, refit=refit)

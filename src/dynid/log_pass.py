@@ -32,7 +32,6 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
-from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 
@@ -102,13 +101,13 @@ class LogPass:
         known = np.concatenate([self.data.base.c, np.zeros(p)])
         return mapped_blocks(joined, both, known, (*seen, *seen))
 
-    def noise(self, position: Float[Array, "m"] | float | None) -> tuple[Factor, ...]:
-        """Differences [dW dY] that noise of the positions makes in the rows, one factor a group."""
+    def noise(self, position: Float[Array, "m"] | float | None) -> System:
+        """Differences [dW dY] that noise of the positions makes in the rows, with the blocks of these."""
         noisy = self._noisy(position)
         sources = [
             DifferenceRows(source, other) for source, other in zip(self.problem.sources, noisy, strict=True)
         ]
-        return tuple(group.factor(len(self.data.system.parameters)) for group in self._system(sources).groups)
+        return self._system(sources)
 
     def centred(self, position: Float[Array, "m"] | float | None) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""

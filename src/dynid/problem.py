@@ -15,7 +15,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.stream import grouped, run_begins, stream
+from dynid.conditioning.stream import grouped, stream
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
 from dynid.mechanism.friction import owners_of
@@ -25,7 +25,6 @@ from dynid.motion.log import Log
 from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.repeats import Path, path_along
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.model import Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
@@ -192,9 +191,10 @@ def row_groups(
 ) -> tuple[Group, ...]:
     """Stream rows along the logs of a job: its own, or what a second pass makes of them."""
     groups = []
+    felt_nowhere = problem.case.without_effort(problem.directions)
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
-        path = None if problem.model.tabular or problem.model.homogeneous else _path(log, source, rows)
+        path = _path(log, source, rows) if problem.case.repeats else None
         for k, own in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
@@ -203,13 +203,9 @@ def row_groups(
                 factors, times, runs = own.factors, own.times, own.runs
                 inflation = rows.inflation
                 group = Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds)
-                groups.append(replace(group, path=path))
+                group = Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds)
+                groups.append(replace(group, path=path, homogeneous=bool(felt_nowhere[k])))
     return problem.case.groups(tuple(groups))
-
-
-def _path(log: Log, source: PackedRows, rows: RowFilter) -> Path | None:
-    """How the robot moved along the runs of a log."""
-    return path_along(log.q, source.pieces(), source.dt, run_begins(source, rows))
 
 
 def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:

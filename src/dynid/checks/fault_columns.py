@@ -89,8 +89,9 @@ class SuspectRows:
         known = mechanism.joint_of_coordinate
         self._zero_units = [(n, "rad" if known[n].is_angle(n) else "m") for n in self._poses.joints]
         self._shared = len(self._poses.joints) + len(self._poses.motors)
-        # A row of several motors is no effort: its own delay and gain accuse nobody.
-        self._own = [bool(np.count_nonzero(felt) <= 1) for felt in source.directions.effort_map]
+        # A row of several motors is no effort, and a row of none has none: no delay and no gain of its own.
+        self._own = [bool(np.count_nonzero(felt) == 1) for felt in source.directions.effort_map]
+        self._felt = ~source.directions.homogeneous[:, None]
         size = _PER_ROW
         columns, starts, take = [], [0], []
         extra = size + self._shared + 2
@@ -132,7 +133,7 @@ class SuspectRows:
     def untested(self) -> tuple[str, ...]:
         """What these rows cannot be asked about, and why."""
         found = []
-        if not all(self._own):
+        if np.any(np.count_nonzero(self.source.directions.effort_map, axis=1) > 1):
             found.append("delay and friction left over of single motors (a row feels several motors)")
         names = zip(self.source.directions.names, self._speeds, self._own, strict=True)
         blind = [name for name, speed, own in names if own and speed is None]
@@ -182,8 +183,9 @@ class SuspectRows:
         part = slice(at - start, at - start + n)
         slope = _slope(predicted, before, after, self.dt) - poses.drift[:, part]
         tests = np.zeros((len(predicted), _PER_ROW + self._shared + 2, n))
-        tests[:, 0] = tests[:, -2] = -slope
-        tests[:, 1] = tests[:, -1] = predicted
+        tests[:, 0] = tests[:, -2] = -slope * self._felt
+        # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
+        tests[:, 1], tests[:, -1] = predicted * self._felt, predicted
         for row, measured in enumerate(self._speeds):
             if measured is not None:
                 v = dq[part] @ measured

@@ -14,6 +14,7 @@ from dynid.checks.residuals import Tested
 from dynid.checks.tie_test import idle_tie, tie_test
 from dynid.common.notices import Notice
 from dynid.estimator.estimator import estimator_named
+from dynid.experiment.estimator_choice import estimator_words
 from dynid.fit import Fit
 from dynid.linear import base_of
 from dynid.motion.log import Log
@@ -32,6 +33,7 @@ def choices_of(fit: Fit, ties: Mapping[str, str], gate: Mapping[str, str], teste
     """
     return {
         **_flow(fit.problem),
+        **estimator_words(fit.experiment, fit.problem.model, fit.problem.mechanism),
         "uncertainty": fit.parts.spread.words,
         **fit.choices,
         **ties,

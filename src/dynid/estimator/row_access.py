@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
 T = TypeVar("T")
@@ -55,8 +54,8 @@ class SecondPass(Protocol):
             cutoff: Of the low-pass on smoothed coordinates, as a part of the one in use.
         """
 
-    def noise(self, position: Float[Array, "m"] | float | None) -> tuple[Factor, ...]:
-        """Differences [dW dY] that noise of the positions makes in the rows, one factor a group.
+    def noise(self, position: Float[Array, "m"] | float | None) -> System:
+        """Differences [dW dY] that noise of the positions makes in the rows, with the blocks of these.
 
         Args:
             position: Deviation of the measured positions in [rad] or [m]; None: from the log.

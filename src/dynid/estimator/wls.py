@@ -4,6 +4,13 @@ sigma_g^2 = |Y_g - W_g chi|^2 / (n_g - h_g),   h_g = tr(W_g C W_g^T) / sigma_g^2
 
 h_g is the share of the parameters that group g pays for (the h_g add up to p), so groups with
 few rows are not taken for more exact than they are. Iterated until the parameters stand still.
+
+Rows without effort, 0 = W_g chi, would reward chi -> 0: their residual shrinks with chi, and their weight
+grows. Their deviation is therefore taken at the size that the efforts ask for,
+
+sigma_g^2 = |Y_g - s W_g chi|^2 / (n_g - h_g),   s = argmin_s sum_e |Y_e - s W_e chi|^2 / sigma_e^2
+
+over the groups e with efforts. A common factor of chi leaves it as it is.
 """
 
 from __future__ import annotations
@@ -69,7 +76,7 @@ class GroupWeights:
             fit = solver(weighted(factors, weights))
             # Rows over their own deviation have a deviation of one.
             step = step_in_sigma(fit.chi, chi, np.linalg.norm(fit.root, axis=1))
-            weights = 1.0 / np.maximum(_sigmas(factors, weights, fit, shared), smallest)
+            weights = 1.0 / np.maximum(_sigmas(system, factors, weights, fit, shared), smallest)
             chi, iteration = fit.chi, iteration + 1
         status = status_after(step)
         notices = () if status == CONVERGED else (self._not_converged(step),)
@@ -139,11 +146,41 @@ def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
     return merge([Factor(one.R * w, one.n_rows) for one, w in zip(factors, weights, strict=True)])
 
 
+def judged_residuals(
+    system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
+) -> Float[Array, "g"]:
+    """|Y - W chi| of each group; of rows without effort at the size of chi that the efforts ask for."""
+    size = _effort_size(system, factors, weights, chi) if any(g.homogeneous for g in system.groups) else 1.0
+    return np.array(
+        [
+            np.linalg.norm(one.Y - (size if group.homogeneous else 1.0) * (one.W @ chi))
+            for group, one in zip(system.groups, factors, strict=True)
+        ]
+    )
+
+
+def _effort_size(
+    system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
+) -> float:
+    """Factor that brings W chi nearest to the measured efforts; one where there are none."""
+    felt = [
+        (w * (one.W @ chi), w * one.Y)
+        for group, one, w in zip(system.groups, factors, weights, strict=True)
+        if not group.homogeneous
+    ]
+    whole = sum(float(a @ a) for a, _ in felt)
+    return abs(sum(float(a @ y) for a, y in felt)) / whole if whole > 0.0 else 1.0
+
+
 def _sigmas(
-    factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares, shared: Int[Array, "g"]
+    system: System,
+    factors: list[Factor],
+    weights: Float[Array, "g"],
+    fit: LeastSquares,
+    shared: Int[Array, "g"],
 ) -> Float[Array, "g"]:
     """Deviation of each group, pooled over groups that share it, corrected for parameters."""
-    squares = np.array([np.sum((one.Y - one.W @ fit.chi) ** 2) for one in factors])
+    squares = judged_residuals(system, factors, weights, fit.chi) ** 2
     paid = _paid(factors, weights, fit)
     rows = np.array([one.n_rows for one in factors])
     dof = np.bincount(shared, rows - paid)

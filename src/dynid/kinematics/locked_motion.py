@@ -1,6 +1,7 @@
 """Motion that locked cables leave: tangent directions with dl = 0, orthonormal or by free coordinates.
 
 B = N null(J),    J = dl per unit of N                          [CableRobot, eq. 5]
+D = N J^+         least motion per unit of each held velocity    (with B^T B = 1, D^T B = 0)
 orthonormal: B^T B = 1 over the coordinates of joints            (no choice enters)
 free:        B = dq / d zeta_f, free coordinates zeta_f          [CableRobot, eq. 6]
 """
@@ -39,7 +40,12 @@ def locked_motion_of(mechanism: Mechanism) -> LockedMotion:
 
 
 class LockedMotion:
-    """Tangent directions of a mechanism while the cables that have coordinates stand still.
+    """Tangent directions of a mechanism while some velocities are held at zero.
+
+    Args:
+        mechanism: A closed robot.
+        held: Rows that give the held velocities, shape (h, v), independent of each other; default: the
+            cables that have coordinates.
 
     Attributes:
         count: Freedoms left.
@@ -47,16 +53,17 @@ class LockedMotion:
         own: Velocity indices of joints that carry bodies: those of cables and sensors follow from them.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, held: Float[Array, "h v"] | None = None) -> None:
         self.mechanism = mechanism
         self.assembly = assembly_of(mechanism)
         names = mechanism.coordinates
         self.cables = [names.index(cable.name) for cable in driven_cables(mechanism)]
+        self.held = np.eye(len(names))[self.cables] if held is None else held
         seeming = cable_coordinates(mechanism) | virtual_coordinates(mechanism)
         self.own = [i for i, name in enumerate(names) if name not in seeming]
         poses = self.assembly.walk(np.random.default_rng(_SEED), _STATES, reach=_REACH)
         N = self.assembly.tangent(self.assembly.closure.values(poses).A)
-        self._rank = _rank(N[:, self.cables])
+        self._rank = _rank(self.held @ N)
         self.count = self.assembly.dof - self._rank
         if self.count == 0:
             raise InputError(
@@ -69,9 +76,17 @@ class LockedMotion:
 
     def basis(self, N: Float[Array, "n v d"]) -> Float[Array, "n v k"]:
         """Orthonormal directions (over `own`) with dl = 0, from any tangent directions at some poses."""
-        N = N @ np.linalg.inv(np.linalg.qr(N[:, self.own], mode="r"))
-        Vt = np.linalg.svd(N[:, self.cables], full_matrices=True)[2] if self.cables else None
+        N = self._orthonormal(N)
+        Vt = np.linalg.svd(self.held @ N, full_matrices=True)[2] if len(self.held) else None
         return N if Vt is None else np.asarray(N @ np.swapaxes(Vt[:, self._rank :], 1, 2))
+
+    def driven(self, N: Float[Array, "n v d"]) -> Float[Array, "n v h"]:
+        """The least motion (over `own`) per unit of each held velocity, the others of them zero."""
+        N = self._orthonormal(N)
+        return np.asarray(N @ np.linalg.pinv(self.held @ N))
+
+    def _orthonormal(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
+        return np.asarray(N @ np.linalg.inv(np.linalg.qr(N[:, self.own], mode="r")))
 
     def aligned(self, B: Float[Array, "n v k"], reference: Float[Array, "v k"]) -> Float[Array, "n v k"]:
         """The same spaces, each with the basis nearest to one reference: as smooth as the spaces are."""

@@ -25,17 +25,15 @@ from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.motion import Motion
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.kinematics import TreeKinematics
-from dynid.projection.pose_rows import MovingRows
+from dynid.projection.pose_rows import TURNED, MovingRows, turned_notices
 from dynid.projection.projection import Directions
 from dynid.regressor.regressor import tree_matrix
 
 _SEED = 20130501
 _STATES = 120
-_MOST_CANDIDATES = 64
 # A free coordinate that moves less than a tenth of a unit motion multiplies its noise by ten.
 _NEARLY_SINGULAR = 10.0
 _WHOLE = "use the whole pose where the log has it (pose: projected), else measure angles of the platform too"
-_TURNED = 0.3  # cosine of the angle beyond which one reference no longer serves a run
 
 
 def internal_directions(mechanism: Mechanism) -> Directions:
@@ -88,9 +86,10 @@ class InternalRows(MovingRows):
         self._starts, self._references = self._prepare(mechanism)
         self.choices |= {"free motion": self._words(mechanism)}
 
-    def align_to(self, other: InternalRows) -> None:
+    def align_to(self, other: MovingRows) -> None:
         """Take the directions of rows along nearly the same motion: its noise must not turn them."""
-        self._starts, self._references, self._free = other._starts, other._references, other._free
+        if isinstance(other, InternalRows):
+            self._starts, self._references, self._free = other._starts, other._references, other._free
 
     def tangents(
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
@@ -107,22 +106,16 @@ class InternalRows(MovingRows):
         free = self._free_motion
         if isinstance(self.kinematics, TreeKinematics):
             raise TypeError("a robot with cables is closed")
-        anchors, tangents = self.kinematics.anchors, self.kinematics.tangents
+        tangents = self.kinematics.tangents
         bases = free.basis(tangents) if len(tangents) else free.samples
-        starts, references, turned = [], [], []
-        for low, high in self.pieces():
-            inside = np.flatnonzero((anchors >= low) & (anchors < high))[: len(bases)]
-            some = inside[:: max(1, len(inside) // _MOST_CANDIDATES)] if len(inside) else np.arange(1)
-            reference, close = free.reference(bases[some])
-            starts.append(low)
-            references.append(reference)
-            turned += [self.motion.log.t[low]] if close < _TURNED else []
+        runs = self.run_tangents()
+        found = [free.reference(free.basis(N)) for _, N in runs]
+        turned = sum(close < TURNED for _, close in found)
         self.notices = (*self.notices, *self._doubts(mechanism, bases, turned))
-        return starts, references or [free.reference(bases)[0]]
+        references = [reference for reference, _ in found]
+        return [low for low, _ in runs], references or [free.reference(bases)[0]]
 
-    def _doubts(
-        self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: Sequence[float]
-    ) -> list[Notice]:
+    def _doubts(self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: int) -> list[Notice]:
         told = list[Notice]()
         # A pose that is measured as a whole shows any motion.
         measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
@@ -133,11 +126,7 @@ class InternalRows(MovingRows):
         best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))
         remedy = f"nullspace: orthonormal, or free: [{best}]"
         told += [Notice("free-singular", f"rows are per velocity of {one}", remedy) for one in poor]
-        if turned and not self._by_free:
-            text = f"the free motion of log '{self.motion.log.name}' turns by more than 70 degrees"
-            text += f" in {len(turned)} run(s)"
-            told.append(Notice("free-turned", text, "split the log into shorter runs"))
-        return told
+        return [*told, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
 
     def _singular(self, bases: Float[Array, "n v k"], by: Sequence[int], grows: str) -> list[str]:
         """What to say where some coordinates hardly move with the free motion; nothing elsewhere."""

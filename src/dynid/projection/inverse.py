@@ -6,6 +6,9 @@ With motor velocities dq_m = C G u (u independent velocities, C actuators, G cou
 
 so that a row is what one motor feels, and a joint without motor gives an equation whose right
 side is zero. More motors than freedoms: N = G, and the right side is (C G)^T tau.
+
+With loops or cables G is an orthonormal basis of the tangent space, and so is null(C G): rows per unit
+velocity of some coordinates would grow without bound where these hardly move.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.elimination import best_coordinates
+from dynid.kinematics.locked_motion import LockedMotion
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
-from dynid.projection.projection import Directions
+from dynid.projection.projection import Directions, Moving
 
 _SEED = 20150713
 _STILL = 1e-9  # of a unit step along the loops' tangent: rounding
@@ -46,18 +50,19 @@ def inverse_directions(mechanism: Mechanism) -> Directions:
     names = (*(actuator.name for actuator in mechanism.actuators), *passive)
     owners = (*(actuator.name for actuator in mechanism.actuators), *(name.split(" ")[0] for name in passive))
     units = tuple(effort_unit(mechanism, owner) for owner in owners)
-    effort_map = np.concatenate([np.eye(a), np.zeros((len(passive), a))])
-    return Directions(names, units, N, effort_map)
+    return Directions(names, units, N, _own_efforts(a, len(passive)))
 
 
 def _closed_directions(mechanism: Mechanism) -> Directions:
-    """Rows of a closed robot: N = dq/dy, y the motors and, where they are too few, passive joints;
-    with more motors than freedoms y are joints, and the right side is J_a^T tau."""
+    """Rows of a closed robot: N = dq/dy, y the motors; with more motors than freedoms y are joints, and
+    the right side is J_a^T tau; with fewer see `_underactuated`."""
     assembly = assembly_of(mechanism)
     C, dof = mechanism.actuator_map, assembly.dof
     q = assembly.walk(np.random.default_rng(_SEED), 16, reach=0.5)
     basis = assembly.tangent(assembly.closure.values(q).A)
     _check_motors(mechanism, basis)
+    if len(C) < dof:
+        return _underactuated(mechanism)
     names, effort_map = tuple(actuator.name for actuator in mechanism.actuators), np.eye(len(C))
     y = C
     if len(C) > dof:
@@ -72,6 +77,45 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
         return np.asarray(N @ np.linalg.inv(np.einsum("kv,nvd->nkd", y, N)))
 
     return Directions(names, units, None, effort_map, moving)
+
+
+def _underactuated(mechanism: Mechanism) -> Directions:
+    """Rows of a closed robot with fewer motors than freedoms: N = [least motion per motor | free motion].
+
+    The free motion, which no motor feels, has an orthonormal basis. Where it is that of single joints the
+    rows are theirs; else the basis is the one nearest to a reference, and named free1, free2, ...
+    """
+    C = mechanism.actuator_map
+    motion = LockedMotion(mechanism, C)
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    moves = [i for i in motion.own if np.abs(motion.samples[:, i]).max() > _STILL]
+    single = len(moves) == motion.count
+    free = tuple(f"free{k + 1}" for k in range(motion.count))
+    names = (*motors, *((mechanism.coordinates[i] for i in moves) if single else free))
+    mixed = ", ".join(dict.fromkeys(effort_unit(mechanism, mechanism.coordinates[i]) for i in moves))
+    units = tuple(mixed if name in free else effort_unit(mechanism, name) for name in names)
+
+    def toward(reference: Float[Array, "v k"]) -> Moving:
+        def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
+            basis = motion.aligned(motion.basis(N), reference)
+            return np.concatenate([motion.driven(N), basis], axis=2)
+
+        return moving
+
+    def along(N: Float[Array, "n v d"]) -> tuple[Moving, float]:
+        reference, close = motion.reference(motion.basis(N))
+        return toward(reference), close
+
+    if single:
+        reference = np.eye(len(mechanism.coordinates))[:, moves]
+        return Directions(names, units, None, _own_efforts(len(C), len(moves)), toward(reference))
+    whole = toward(motion.reference(motion.samples)[0])
+    return Directions(names, units, None, _own_efforts(len(C), motion.count), whole, along=along)
+
+
+def _own_efforts(motors: int, free: int) -> Float[Array, "k a"]:
+    """A row for each motor, then rows without effort."""
+    return np.concatenate([np.eye(motors), np.zeros((free, motors))])
 
 
 def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:

@@ -8,14 +8,18 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.notices import Notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
-from dynid.projection.kinematics import kinematics_along
+from dynid.projection.kinematics import TreeKinematics, kinematics_along
 from dynid.projection.load import load_along
-from dynid.projection.projection import Directions
+from dynid.projection.projection import Along, Directions
 from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor
+
+_MOST_CANDIDATES = 64  # poses of a run among which the reference of its directions is chosen
+TURNED = 0.3  # cosine of the angle beyond which one reference no longer serves a run
 
 
 class MovingRows:
@@ -38,16 +42,46 @@ class MovingRows:
             raise TypeError("constant directions need TreeRows")
         self.motion = motion
         self.directions = directions
-        self._moving = directions.moving
+        self._moving = [directions.moving]
+        self._starts: list[int] = []
         self.kinematics = kinematics_along(mechanism, motion)
         self.regressor = MovingRegressor(mechanism, parameters, len(directions.names), motion.log.payloads)
         self.layout = self.regressor.layout
         self._load = load_along(mechanism, parameters, motion, load_parameters)
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
+        # What no effort enters is zero, not what rounding leaves of N^T B tau.
+        self._felt = ~directions.homogeneous
         self._reversals = Reversals(mechanism, directions, motion, self.kinematics)
         self.notices = self.kinematics.notices
         self.choices = {**self.kinematics.choices, **self._reversals.choices}
+        if directions.along is not None:
+            self._follow_runs(directions.along)
+
+    def _follow_runs(self, along: Along) -> None:
+        """Directions of each run by a reference of its own."""
+        runs = self.run_tangents()
+        found = [along(N) for _, N in runs]
+        if found:
+            self._starts, self._moving = [start for start, _ in runs], [moving for moving, _ in found]
+        turned = [start for (start, _), (_, close) in zip(runs, found, strict=True) if close < TURNED]
+        self.notices = (*self.notices, *turned_notices(self.motion.log.name, len(turned)))
+
+    def run_tangents(self) -> list[tuple[int, Float[Array, "s v d"]]]:
+        """First sample of each run, and tangent directions at some of its poses."""
+        if isinstance(self.kinematics, TreeKinematics):
+            raise TypeError("a robot without loops has constant directions")
+        anchors, tangents = self.kinematics.anchors, self.kinematics.tangents
+        found = []
+        for low, high in self.pieces() if len(tangents) else ():
+            inside = np.flatnonzero((anchors >= low) & (anchors < high))[: len(tangents)]
+            some = inside[:: max(1, len(inside) // _MOST_CANDIDATES)] if len(inside) else np.arange(1)
+            found.append((low, tangents[some]))
+        return found
+
+    def align_to(self, other: MovingRows) -> None:
+        """Take the references of rows along nearly the same motion: its noise must not turn them."""
+        self._starts, self._moving = other._starts, other._moving
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
@@ -57,7 +91,8 @@ class MovingRows:
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
     ) -> Float[Array, "n v k"]:
         """Directions of the rows at samples of one run, at or after `start`."""
-        return self._moving(N, dq)
+        run = int(np.searchsorted(self._starts, start, side="right")) - 1
+        return self._moving[max(run, 0)](N, dq)
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
@@ -68,7 +103,7 @@ class MovingRows:
         N[fine] = self.tangents(start, states.N[fine], states.dq[fine])
         # A column that the log does not have is NaN: rows that need it are not chosen.
         tau = np.nan_to_num(self.motion.log.tau[start:stop])
-        Y = np.einsum("nvk,nv->nk", N, tau @ self._B)
+        Y = np.einsum("nvk,nv->nk", N, tau @ self._B) * self._felt
         weights = self._reversals.weights(start, stop, measured[1], states.dq) * fine[:, None]
         load = self._load and self._load(start, states.q, states.dq, states.ddq, states.N)
         batch = self.regressor.batch(states.q, states.dq, states.ddq, load)
@@ -77,3 +112,11 @@ class MovingRows:
             packed = np.empty((self.layout.n_entries, part.stop - at))
             self.regressor.fill(batch, at, N[part], Y[part], packed)
             yield start + at, packed, np.ascontiguousarray(weights[part].T)
+
+
+def turned_notices(log: str, runs: int) -> tuple[Notice, ...]:
+    """A warning where the free motion of some runs turns too far for one reference."""
+    if not runs:
+        return ()
+    text = f"the free motion of log '{log}' turns by more than 70 degrees in {runs} run(s)"
+    return (Notice("free-turned", text, "split the log into shorter runs"),)

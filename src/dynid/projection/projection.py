@@ -18,6 +18,9 @@ from dynid.motion.repeats import Path
 from dynid.projection.factor import Factor, merge
 
 Moving = Callable[[Float[Array, "n v d"], Float[Array, "n v"]], Float[Array, "n v k"]]
+# Tangent directions at some poses of a run in; directions that are smooth along this run, and the cosine of
+# the largest angle between their free motion and that of these poses, out.
+Along = Callable[[Float[Array, "n v d"]], tuple[Moving, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class Directions:
         jumps: Whether Coulomb friction jumps in the rows at a reversal; in a power it does not,
             for it is multiplied by the velocity.
         groups: Name of the group that each row belongs to; empty: every row is a group of its own.
+        along: Makes directions for one run, where `moving` must choose a basis of a space that turns.
     """
 
     names: tuple[str, ...]
@@ -44,6 +48,12 @@ class Directions:
     moving: Moving | None = None
     jumps: bool = True
     groups: tuple[str, ...] = ()
+    along: Along | None = None
+
+    @property
+    def homogeneous(self) -> Bool[Array, "k"]:
+        """Whether no effort acts in a row: 0 = W chi."""
+        return np.asarray(~np.any(self.effort_map != 0.0, axis=1))
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -70,6 +80,7 @@ class Group:
         seconds: Length of a block in [s].
         instants: Whether blocks are instants of a table, which have no length.
         path: How the robot moved in this log; None where nobody knows.
+        homogeneous: Whether no effort acts in these rows: 0 = W chi, satisfied by chi = 0 too.
     """
 
     name: str
@@ -83,6 +94,7 @@ class Group:
     seconds: float = 1.0
     instants: bool = False
     path: Path | None = None
+    homogeneous: bool = False
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -166,11 +178,20 @@ def choose_rows(
         None if directions.moving is None else _some(directions.moving, rows),
         directions.jumps,
         tuple(directions.groups[k] for k in rows) if directions.groups else (),
+        None if directions.along is None else _some_along(directions.along, rows),
     )
 
 
 def _some(moving: Moving, rows: Sequence[int]) -> Moving:
     return lambda N, dq: moving(N, dq)[:, :, list(rows)]
+
+
+def _some_along(along: Along, rows: Sequence[int]) -> Along:
+    def some(N: Float[Array, "n v d"]) -> tuple[Moving, float]:
+        moving, close = along(N)
+        return _some(moving, rows), close
+
+    return some
 
 
 def _row_index(names: Sequence[str], effort: int | str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ def print_validation(
         _print_warnings(out, told)
     table = _table("log", "independent", "residual %", "effort %", "worst row")
     for item in validations:
-        worst = max(item.groups, key=lambda group: group.residual_percent, default=None)
+        worst = max(item.groups, key=_percent_off, default=None)
         shown = f"{worst.name} {percent(worst.residual_percent)} %" if worst else "-"
         cells = (percent(item.residual_percent), percent(item.effort_percent), shown)
         table.add_row(*map(_text, (item.log, "yes" if item.independent else "NO", *cells)))
@@ -153,7 +154,7 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
             + ("" if fit.cost_C is None else f", C {number(fit.cost_C, 3)}, sigma_W {number(fit.sigma_W, 3)}")
         )
     )
-    shown = sorted(fit.groups, key=lambda group: -group.residual_percent)[:_WORST_ROWS]
+    shown = sorted(fit.groups, key=_percent_off, reverse=True)[:_WORST_ROWS]
     if len(fit.groups) > _MOST_GROUPS:
         _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)} groups", _group_table(shown))
     else:
@@ -162,10 +163,16 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
         print_validation(estimate.validation, console=out)
 
 
+def _percent_off(group: GroupFit) -> float:
+    """Residual in percent; below all others where there is none."""
+    return group.residual_percent if math.isfinite(group.residual_percent) else -1.0
+
+
 def _group_table(groups: Sequence[GroupFit]) -> Table:
     table = _table("rows of", "rms", "unit", "residual %", "R2", left=("rows of", "unit"))
     for group in groups:
-        cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), f"{group.r2:.5f}")
+        r2 = f"{group.r2:.5f}" if math.isfinite(group.r2) else "-"
+        cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), r2)
         table.add_row(*map(_text, (group.name, *cells)))
     return table
 

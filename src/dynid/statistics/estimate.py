@@ -43,7 +43,10 @@ class ParameterEstimate:
 
 @dataclass(frozen=True)
 class GroupFit:
-    """Fit of one group of rows: rms in `unit`, residual in percent of its own measured norm."""
+    """Fit of one group of rows: rms in `unit`, residual in percent of its own measured norm.
+
+    `residual_percent` and `r2` are NaN where no effort acts in the rows: there is nothing to compare with.
+    """
 
     name: str
     rms: float

@@ -3,7 +3,8 @@
 residual_percent = 100 |Y - W chi| / |Y| with Y as measured (before known values moved to the
 right side). r2 = 1 - |Y - W chi|^2 / |Y - mean(Y)|^2 where the group has a constant column (an
 offset), which is how a triangle can know the mean (of each log its own); elsewhere about zero,
-so that it says the same as residual_percent.
+so that it says the same as residual_percent. Rows without a measured side (0 = W chi) have neither
+figure, only their rms.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def group_fit(groups: Sequence[Group], residuals: Sequence[float], measured: Seq
     return GroupFit(
         name=groups[0].name,
         rms=residual / float(np.sqrt(n_rows)),
-        residual_percent=percent(residual, norm),
-        r2=1.0 - (percent(residual, total) / 100.0) ** 2,
+        residual_percent=percent(residual, norm) if norm > 0 else float("nan"),
+        r2=1.0 - (percent(residual, total) / 100.0) ** 2 if norm > 0 else float("nan"),
         unit=groups[0].unit,
         n_rows=n_rows,
     )

@@ -72,8 +72,10 @@ class Prediction:
                 GroupFit(
                     name=name,
                     rms=float(np.sqrt(left / max(n, 1.0))),
-                    residual_percent=percent(float(np.sqrt(left)), float(np.sqrt(whole))),
-                    r2=1.0 - left / about_mean if about_mean > 0 else 0.0,
+                    residual_percent=percent(float(np.sqrt(left)), float(np.sqrt(whole)))
+                    if whole > 0
+                    else float("nan"),
+                    r2=1.0 - left / about_mean if about_mean > 0 else float("nan"),
                     unit=self.signals.units[rows[0]],
                     n_rows=int(n),
                 )

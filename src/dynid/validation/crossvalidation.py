@@ -75,9 +75,9 @@ class HeldOut:
 
     @property
     def by_effort(self) -> dict[str, float]:
-        """Low-passed, each effort in percent of its own size."""
+        """Low-passed, each effort in percent of its own size; rows without effort have none."""
         sums = zip(self.names, self.residual, self.measured, strict=True)
-        return {name: _percent(left, size) for name, left, size in sums}
+        return {name: _percent(left, size) for name, left, size in sums if size > 0.0}
 
 
 @dataclass(frozen=True, eq=False)

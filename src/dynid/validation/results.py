@@ -114,7 +114,12 @@ def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line
         n_parameters=estimate.fit.n_parameters,
         fit_percent=estimate.fit.residual_percent,
         effort_percent=_pooled(checked),
-        by_effort={group.name: group.residual_percent for one in checked[:1] for group in one.groups},
+        by_effort={
+            group.name: group.residual_percent
+            for one in checked[:1]
+            for group in one.groups
+            if not np.isnan(group.residual_percent)
+        },
         folds=tuple(one.effort_percent for one in checked),
     )
 
@@ -125,11 +130,9 @@ def _pooled(checked: Sequence[Validation]) -> float | None:
     if not groups:
         return None
     residual = sum(group.rms**2 * group.n_rows for group in groups)
-    sizes = (100.0 * group.rms / group.residual_percent for group in groups if group.residual_percent)
-    measured = sum(
-        size**2 * group.n_rows
-        for size, group in zip(sizes, (group for group in groups if group.residual_percent), strict=True)
-    )
+    # Rows without effort have no percentage, and those met exactly show no size.
+    sized = [group for group in groups if group.residual_percent > 0.0]
+    measured = sum((100.0 * group.rms / group.residual_percent) ** 2 * group.n_rows for group in sized)
     return percent(float(np.sqrt(residual)), float(np.sqrt(measured)))
 
 

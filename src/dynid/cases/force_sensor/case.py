@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Bool, Float
 
 from dynid.case import Case
 from dynid.cases.force_sensor.angles import settled_sensor, shown_entries, shown_parts
@@ -22,7 +23,8 @@ from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import Problem
-from dynid.projection.model import RowSource
+from dynid.projection.model import Model, RowSource
+from dynid.projection.projection import Directions
 from dynid.statistics.assemble import EstimateParts
 from dynid.unknown import Unknown
 
@@ -48,6 +50,14 @@ class ForceSensorCase(Case):
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
         """One bias per run, where that is asked for."""
         return with_runs(robot, _runs_of(logs))
+
+    def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
+        """As asked."""
+        return experiment
+
+    def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
+        """Every row has a measured side."""
+        return np.zeros(len(directions.names), dtype=bool)
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
         """The tool, and payloads."""

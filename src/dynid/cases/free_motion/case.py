@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Bool, Float
 
 from dynid.base.system import BaseSystem
 from dynid.case import Case, LogInput, Ready, read_source, row_filters
@@ -33,8 +34,8 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.problem import Problem
-from dynid.projection.internal import InternalRows, is_homogeneous
-from dynid.projection.model import RowSource
+from dynid.projection.internal import is_homogeneous
+from dynid.projection.model import Model, RowSource
 from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
 from dynid.projection.projection import Directions
 from dynid.refinement.joints import Refinement
@@ -57,7 +58,7 @@ class _OnCables(Case):
         """Locked lengths, where `lengths: refine` asks for them."""
         return (CABLE_LENGTHS,)
 
-    def defaults(self, experiment: Experiment) -> Experiment:
+    def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """`gtls` with a bootstrap: the noise is in the columns."""
         return free_motion_defaults(experiment)
 
@@ -96,6 +97,11 @@ class _OnCables(Case):
         return tuple(replace(one, support=_WHOLE) for one in row_filters(plans, experiment))
 
     @property
+    def repeats(self) -> bool:
+        """Free motion is what its noise makes of it."""
+        return False
+
+    @property
     def has_scale(self) -> bool:
         """Parameters of free motion have none."""
         return False
@@ -130,11 +136,12 @@ class FreeMotion(_OnCables):
 
     def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
         """The mass column is the measured side; rows along a like motion keep its directions."""
-        rows = super().rows(problem, motion)
         plain = like.source if isinstance(like, NormalisedRows) else like
-        if isinstance(rows, InternalRows) and isinstance(plain, InternalRows):
-            rows.align_to(plain)
-        return NormalisedRows(rows, self.reference)
+        return NormalisedRows(super().rows(problem, motion, plain), self.reference)
+
+    def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
+        """The reference mass is on the measured side of every row."""
+        return np.zeros(len(directions.names), dtype=bool)
 
     def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
         """No effort was logged: the rows themselves."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Bool, Float
 
 from dynid.case import Case, LogInput, Ready
 from dynid.cases.wrench_table.checks import Checked, table_checks
@@ -26,7 +27,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import entry_of
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.problem import Problem
-from dynid.projection.model import RowSource
+from dynid.projection.model import Model, RowSource
 from dynid.projection.projection import Directions, Group, System
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.assemble import EstimateParts
@@ -34,6 +35,19 @@ from dynid.statistics.assemble import EstimateParts
 
 class WrenchTable(Case):
     """Model `wrench` of tables."""
+
+    def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
+        """As asked."""
+        return experiment
+
+    def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
+        """Every row has a measured side."""
+        return np.zeros(len(directions.names), dtype=bool)
+
+    @property
+    def repeats(self) -> bool:
+        """Instants repeat nothing."""
+        return False
 
     def refuse(self, experiment: Experiment) -> None:
         """What needs recordings in time."""

@@ -1,0 +1,42 @@
+"""The estimator where the experiment names none.
+
+Rows without effort beside rows with efforts (`inverse` with fewer motors than freedoms) have their noise in
+the columns. Least squares draws such an estimate towards zero, so that `gtls` is the default there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen
+from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.model import Model
+
+
+def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
+    """The experiment with `gtls` where rows have no effort; gains have a likelihood of their own."""
+    if not isinstance(experiment.estimator, LeftOpen) or experiment.gains is not None:
+        return experiment
+    if not rows_without_effort(experiment, model, mechanism):
+        return experiment
+    return replace(experiment, estimator=LeftOpen("gtls"))
+
+
+def rows_without_effort(experiment: Experiment, model: Model, mechanism: Mechanism) -> tuple[str, ...]:
+    """Names of the rows in use in which no effort acts, beside others in which efforts do."""
+    directions = model.directions(mechanism)
+    asked = experiment.efforts
+    return tuple(
+        name
+        for k, (name, homogeneous) in enumerate(zip(directions.names, directions.homogeneous, strict=True))
+        if homogeneous and (asked is None or name in asked or k + 1 in asked)
+    )
+
+
+def estimator_words(experiment: Experiment, model: Model, mechanism: Mechanism) -> dict[str, str]:
+    """Why an estimator was chosen, where nobody did and it is not the usual one."""
+    if not isinstance(experiment.estimator, LeftOpen) or experiment.estimator == DEFAULT_ESTIMATOR:
+        return {}
+    rows = ", ".join(rows_without_effort(experiment, model, mechanism))
+    why = f"no effort acts in {rows}, so that noise of the positions would draw least squares towards zero"
+    return {"estimator": f"{experiment.estimator}, chosen: {why}"}
