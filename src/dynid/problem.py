@@ -15,7 +15,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.stream import grouped, stream
+from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
 from dynid.mechanism.friction import owners_of
@@ -25,6 +25,7 @@ from dynid.motion.log import Log
 from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
+from dynid.motion.repeats import Path, path_along
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.model import Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
@@ -206,6 +207,11 @@ def row_groups(
                 group = Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds)
                 groups.append(replace(group, path=path, homogeneous=bool(felt_nowhere[k])))
     return problem.case.groups(tuple(groups))
+
+
+def _path(log: Log, source: PackedRows, rows: RowFilter) -> Path | None:
+    """How the robot moved along the runs of a log."""
+    return path_along(log.q, source.pieces(), source.dt, run_begins(source, rows))
 
 
 def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
