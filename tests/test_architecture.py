@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workspace import dynid
+
 ROOT = Path(__file__).parents[1] / "src" / "dynid"
 # Folders and top-level modules, in the order in which they may import each other.
 ORDER = [
@@ -131,6 +133,8 @@ def test_cases_are_registered_in_one_line_each() -> None:
 @pytest.mark.parametrize("name", ["ur5", "dualv"])
 def test_a_plain_robot_needs_no_special_case(name: str, tmp_path: Path) -> None:
     """With `cases/` and `unknowns/` unimportable, trees and closed robots are identified as ever."""
+    log = tmp_path / "log.csv"
+    assert dynid("simulate", name, "--duration", "2", "--out", str(log)).exit_code == 0
     program = f"""
 import sys
 class Closed:
@@ -139,8 +143,6 @@ class Closed:
             raise ImportError(name)
 sys.meta_path.insert(0, Closed())
 from dynid import identify
-from dynid.cli import main
-main(["simulate", "{name}", "--duration", "2", "--out", "log.csv"], standalone_mode=False)
 estimate = identify("{name}", "log.csv")
 assert len(estimate.parameters) > 20
 """

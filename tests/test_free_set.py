@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
-from dynid.excitation.free_limits import free_limits
-from dynid.excitation.free_set import FreeSet, FreeSetSettings, best_free_set
+from dynid.dynamics.locked import LockedCables
+from dynid.excitation.free_limits import free_limits, reached
+from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releasing
 from dynid.linear import prior_values
@@ -131,3 +132,48 @@ def test_three_eyelets_too() -> None:
     found = best_free_set(releasing, Criterion("condition"), settings, seed=1)
     assert found.use.max() <= 1.0
     assert np.isfinite(found.value)
+
+
+def _with_one_that_diverges(monkeypatch: pytest.MonkeyPatch, bad: np.ndarray) -> None:
+    """Let the motion on the lengths `bad` run away, as another processor's rounding may."""
+    repaired = LockedCables.repaired
+
+    def away(self, q, dq, lengths):
+        q, dq = repaired(self, q, dq, lengths)
+        lost = np.all(lengths == bad, axis=1)
+        return q, np.where(lost[:, None], 1e200, dq)
+
+    monkeypatch.setattr(LockedCables, "repaired", away)
+
+
+def test_a_motion_that_diverges_leaves_the_others_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    releasing = _releasing(load_robot("cable4"))
+    rng = np.random.default_rng(11)
+    releases = releasing.drawn(rng, releasing.rests(rng, 5)[:5])
+    others = np.array([0, 1, 3, 4])
+    alone, use_alone = releasing.over(releases.picked(others), 0.5)
+    judging = Judging(releasing, Criterion("c003"), SMALL)
+    kept_alone = releasing.kept(releases.picked(others), judging.information)
+    _with_one_that_diverges(monkeypatch, releases.lengths[2])
+    motions, use = releasing.over(releases, 0.5)
+    assert motions.diverged.tolist() == [False, False, True, False, False]
+    np.testing.assert_array_equal(motions.q[:, others], alone.q)
+    np.testing.assert_array_equal(motions.tensions[:, others], alone.tensions)
+    np.testing.assert_array_equal(use[others], use_alone)
+    assert use[2] == np.inf
+    kept = releasing.kept(releases, judging.information)
+    assert (kept.tried, kept.diverged, kept_alone.diverged) == (5, 1, 0)
+    np.testing.assert_array_equal(kept.releases.starts, kept_alone.releases.starts)
+    np.testing.assert_array_equal(kept.judged, kept_alone.judged)
+
+
+def test_limits_hold_between_samples() -> None:
+    """A dip of 0.34 N between two samples counts, at twelve samples a period."""
+    t = np.arange(37) / 12.0
+    for frequency in (0.2, 0.5, 1.0):
+        pulls = 30.0 - 10.0 * np.cos(2.0 * np.pi * frequency * (t - t[18] - 0.5 * t[1]))
+        least, most = reached(pulls[:, None])
+        assert least[0] <= 20.0 < pulls.min()
+        # The bend counts by a tenth more than a parabola needs.
+        assert least[0] > 20.0 - 0.1 * (pulls.min() - 20.0)
+        assert most[0] >= pulls.max()

@@ -20,6 +20,7 @@ from dynid.mechanism.load import load_robot
 from dynid.report.rehearsal_file import rehearsal_html, write_rehearsal
 from dynid.simulation import rehearsal
 from dynid.simulation.files import write_simulated
+from dynid.simulation.free_motion import FreeSimulated, simulate_free
 from dynid.simulation.motion import MotionChoice
 from dynid.simulation.rehearsal import RehearsalPlan, Rehearser, rehearse
 from dynid.simulation.sensors import Sensing
@@ -276,5 +277,32 @@ def test_a_motion_is_planned_on_the_way() -> None:
     gains = [before[one.name] / one.sigma for one in planned.parameters if one.name in before]
     assert np.median(gains) > 1.0
     swings = RehearsalPlan(Experiment(robot="cable4"), default_simulation(load_robot("cable4")), "excite")
-    with pytest.raises(InputError, match="swings freely and cannot follow 'excite'"):
+    with pytest.raises(InputError, match="swings freely: no motion is planned on the way"):
         rehearse(swings, 2)
+
+
+@pytest.mark.repeated
+def test_a_log_of_free_motions_is_rehearsed_as_it_was_recorded(tmp_path: Path) -> None:
+    """Two motions of 1.5 s at 80 Hz in the log: the same in the rehearsal, on the same lengths."""
+    from dynid.excitation.free_motion import simulate_free_motions
+    from dynid.robots.truth import Truth, true_values
+    from dynid.simulation.write import write_log
+
+    robot = load_robot("cable4")
+    whole = default_simulation(robot)
+    drawn = simulate_free(robot, replace(whole, duration=1.5, rate=80.0, seed=4))
+    truth = true_values(robot, Truth())[0]
+    lengths, starts = drawn.lengths[:2], drawn.motions.q[0, :2]
+    log = simulate_free_motions(robot, truth, lengths, starts, rate=80.0, duration=1.5)
+    file = tmp_path / "swings.csv"
+    write_log(log, file)
+    experiment = Experiment(robot="cable4", logs=(LogEntry(str(file)),))
+    for plan in (RehearsalPlan(experiment, whole), RehearsalPlan(Experiment("cable4"), whole, str(file))):
+        here = Rehearser(plan)
+        found = here.simulated[0]
+        assert isinstance(found, FreeSimulated)
+        assert "2 free motions of swings.csv" in here.words["log 1"]
+        assert (found.settings.rate, found.length) == pytest.approx((80.0, 1.5))
+        np.testing.assert_allclose(found.lengths, lengths, atol=1e-9)
+        # The pose is that of the log; rates of its first sample come from a filter, here some 1e-3 m/s.
+        np.testing.assert_allclose(found.motions.q[:30, :, :3], drawn.motions.q[:30, :2, :3], atol=2e-3)

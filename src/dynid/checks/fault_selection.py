@@ -20,6 +20,7 @@ from jaxtyping import Float
 
 from dynid.checks.fault_columns import Suspect
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import System
@@ -168,7 +169,7 @@ class _Rows:
         np.add.at(M, labels, white[:, :, None] * white[:, None, :])
         np.add.at(s, labels, white * (rho - z @ size)[:, None])
         inside = np.eye(c) - M
-        moves = np.einsum("nij,nj->ni", np.linalg.pinv(inside), s)
+        moves = np.einsum("nij,nj->ni", pinv(inside), s)
         covariance = (n - 1) / n * moves.T @ moves
         leverage = np.einsum("nii->ni", M)
         dof = float(np.clip(1.0 / np.max(np.sum(leverage**2, axis=0)), 1.0, n - 1.0))

@@ -43,7 +43,7 @@ _OF_SERIES = (
 @click.option("--seed", default=0, show_default=True, type=Whole(min=0))
 @click.option("--after", multiple=True, metavar="RESULT|LOG", help="Data already there; repeatable.")
 @click.option("--noise", metavar="S[,S...]", help="Effort noise, one or per actuator, N m or N.")
-@click.option("--rate", default=500.0, type=NUMBER, show_default=True, metavar="HZ", help="Samples a second.")
+@click.option("--rate", type=NUMBER, metavar="HZ", help="Samples a second [default: as for simulate].")
 @click.option("--repeats", default=1, show_default=True, type=Whole(min=1), help="Periods recorded.")
 @click.option(
     "--margin", default=0.02, type=NUMBER, show_default=True, help="Share of every limit left unused."
@@ -77,7 +77,7 @@ def excite(
     seed: int,
     after: tuple[str, ...],
     noise: str | None,
-    rate: float,
+    rate: float | None,
     repeats: int,
     margin: float,
     payloads: tuple[str, ...],

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Inexact, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import solve
 from dynid.common.errors import NoResultError
 from dynid.dynamics.compiled_forward import Accelerations, compiled_accelerations
 from dynid.dynamics.freedoms import Freedoms, freedoms_of, position_rates
@@ -103,7 +104,7 @@ class ForwardDynamics:
         MN = np.moveaxis(efforts[1:] - efforts[0], 0, 2)
         mass = np.swapaxes(N, 1, 2) @ MN
         left = np.einsum("nvd,nv->nd", N, tau @ self.ports - efforts[0])
-        ddy = np.linalg.solve(mass, left[:, :, None])[:, :, 0]
+        ddy = solve(mass, left[:, :, None])[:, :, 0]
         return Accelerations(drift + np.einsum("nvd,nd->nv", N, ddy), N, mass)
 
     def inertia(self, q: Float[Array, "n q"]) -> tuple[Float[Array, "n v d"], Float[Array, "n d d"]]:
@@ -136,7 +137,7 @@ class ForwardDynamics:
         sides = [self._by_pose(q, dq, found, rest, along), self._by_velocity(q, dq, found)]
         packed = self._regressor.packed(q, dq, found.ddq, np.zeros((len(q), self._n_v)))
         W = self._regressor.layout.dense(packed, len(self.chi))
-        solved = np.linalg.solve(found.mass, np.concatenate([*sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
+        solved = solve(found.mass, np.concatenate([*sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
         m = along.shape[2]
         return Slopes(
             solved[:, :, :d],

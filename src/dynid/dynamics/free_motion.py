@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import eigvals, solve
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
@@ -51,6 +53,11 @@ class FreeMotions:
     def taut(self) -> Bool[Array, "k"]:
         """Motions during which every cable pulls."""
         return np.isinf(self.taut_until)
+
+    @property
+    def diverged(self) -> Bool[Array, "k"]:
+        """Motions whose simulation ran away or could not be followed: some of their samples are NaN."""
+        return np.asarray(~np.isfinite(self.tensions).all(axis=(0, 2)))
 
     def refuse_slack(self) -> None:
         """Raise where a cable goes slack, with the time and the cable."""
@@ -121,13 +128,21 @@ def integrated(
         ddq = dynamics.accelerations(pose, rates, none).ddq
         return np.concatenate([position_rates(robot.robot, pose, rates), ddq], axis=1)
 
-    def repair(state: Array) -> Array:
+    def back(state: Array, lengths: Array) -> Array:
         pose = unit_quaternions(robot.robot, state[:, :n_q])
         return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
 
-    parts = max(1, int(np.ceil(fastest(robot, start[0]) / (rate * phase))))
     first = np.concatenate(start, axis=1)
-    return adams(slope, repair, first, 1.0 / (rate * parts), (n - 1) * parts, parts)
+    found = np.full((n, *first.shape), np.nan)
+    steps = np.ceil(frequencies(robot, start[0]) / (rate * phase))
+    # A motion that runs away overflows on its own; its samples are not finite, and callers drop it.
+    for parts in np.unique(steps[np.isfinite(steps)]).astype(int).tolist():
+        own = np.flatnonzero(steps == parts)  # steps of its own size: no motion depends on the others
+        every = max(1, parts)
+        repair = functools.partial(back, lengths=lengths[own])
+        with np.errstate(all="ignore"):
+            found[:, own] = adams(slope, repair, first[own], 1.0 / (rate * every), (n - 1) * every, every)
+    return found
 
 
 def _starts(
@@ -156,12 +171,12 @@ def _starts(
     return q, np.einsum("nvd,nwd,nw->nv", N, N, rates, optimize=True)
 
 
-def fastest(robot: LockedCables, q: Float[Array, "k q"]) -> float:
-    """About the highest angular frequency of small oscillations near the starts, in [rad/s]."""
+def frequencies(robot: LockedCables, q: Float[Array, "k q"]) -> Float[Array, "k"]:
+    """About the highest angular frequency of small oscillations near each start, in [rad/s]."""
     _, K, _ = robot.still.stiffness(q)
     none = np.zeros((len(q), len(robot.robot.coordinates)))
     mass = robot.still.accelerations(q, none, np.zeros((len(q), len(robot.robot.actuators)))).mass
-    return float(np.sqrt(np.abs(np.linalg.eigvals(np.linalg.solve(mass, K))).max()))
+    return np.asarray(np.sqrt(np.abs(eigvals(solve(mass, K))).max(axis=1)))
 
 
 def _motions(
@@ -185,10 +200,10 @@ def _motions(
     pulls = np.where(lost[:, None], np.nan, np.concatenate(tensions)).reshape(n, k, -1)
     drift = np.abs(E - E[0]).max(axis=0) / np.maximum(T.max(axis=0), 1e-300)
     when, which = _first_slack(t, pulls)
-    q, dq = states[:, :, :n_q], states[:, :, n_q:]
-    return FreeMotions(
-        t, q, dq, np.concatenate(ddq).reshape(n, k, -1), pulls, drift, when, which, robot.cables
-    )
+    gone = lost.reshape(n, k, 1)
+    q, dq = (np.where(gone, np.nan, x) for x in (states[:, :, :n_q], states[:, :, n_q:]))
+    second = np.where(gone, np.nan, np.concatenate(ddq).reshape(n, k, -1))
+    return FreeMotions(t, q, dq, second, pulls, drift, when, which, robot.cables)
 
 
 def _first_slack(

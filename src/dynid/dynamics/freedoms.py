@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Inexact
 
 from dynid.common.arrays import Array
+from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.closure import Closure
@@ -112,7 +113,7 @@ class ClosedFreedoms:
         if len(scalar) < self.dof:
             return best
         plain = best_coordinates(N, scalar)
-        least = [np.linalg.svd(N[:, one], compute_uv=False)[:, -1].min() for one in (plain, best)]
+        least = [singular_values(N[:, one])[:, -1].min() for one in (plain, best)]
         return plain if least[0] > _NEARLY * least[1] else best
 
     def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:

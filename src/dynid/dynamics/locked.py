@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import inv, pinv, solve
 from dynid.common.errors import InputError, nearest
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, OrthonormalFreedoms
@@ -29,6 +30,7 @@ Values = Float[Array, "p"] | Mapping[str, float]
 _SEED = 20220104
 _POSES, _NEAR = 12, 0.1  # poses about the start at which coordinates are chosen, and how far from it
 _MOST_STEP = 0.3
+_POOR = 1e6  # size of an inverse beyond which all coordinates give the reactions
 _CLOSED = 1e-11  # m: lengths met, a little above rounding
 
 
@@ -124,12 +126,12 @@ class LockedCables:
         efforts = self.dynamics.inverse(q, dq, ddq)
         own = np.setdiff1d(np.arange(A.shape[2]), self.freedoms.independent)
         square = np.swapaxes(A[:, :, own], 1, 2)
-        if square.shape[1] == square.shape[2] and np.all(
-            np.linalg.norm(np.linalg.inv(square), axis=(1, 2)) < 1e6
-        ):
-            lam = np.linalg.solve(square, efforts[:, own, None])[:, :, 0]
-        else:
-            lam = np.einsum("ncv,nv->nc", np.linalg.pinv(np.swapaxes(A, 1, 2)), efforts)
+        lam, poor = np.full(A.shape[:2], np.nan), np.ones(len(A), dtype=bool)
+        if square.shape[1] == square.shape[2]:
+            lam = solve(square, efforts[:, own, None])[:, :, 0]
+            poor = ~(np.linalg.norm(inv(square), axis=(1, 2)) < _POOR)
+        if poor.any():
+            lam[poor] = np.einsum("ncv,nv->nc", pinv(np.swapaxes(A[poor], 1, 2)), efforts[poor])
         return np.asarray(-lam[:, self.rows])
 
     def energy(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n"]:

@@ -61,11 +61,14 @@ def _beginning(
     n, s = start.shape
     slopes = np.repeat(slope(start)[None], ORDER, axis=0)
     states = start + h * np.einsum("ij,jns->ins", S, slopes)
+    moving = np.ones(n, dtype=bool)
     for _ in range(_SWEEPS):
         slopes[1:] = slope(states[1:].reshape(-1, s)).reshape(ORDER - 1, n, s)
         before, states = states, start + h * np.einsum("ij,jns->ins", S, slopes)
-        change = np.abs(states - before).max(initial=0.0)
-        if not change > _STANDS * (1.0 + np.abs(states).max(initial=0.0)):
+        states[:, ~moving] = before[:, ~moving]
+        change, size = np.abs(states - before).max(axis=(0, 2)), np.abs(states).max(axis=(0, 2))
+        moving &= change > _STANDS * (1.0 + size)  # each by itself; one that is not finite no more
+        if not moving.any():
             break
     return states, slopes
 

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import cholesky, eigh, inv
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.kinematics.closure import moved
@@ -226,9 +227,9 @@ def _modes(
     K: Float[Array, "n d d"], mass: Float[Array, "n d d"]
 ) -> tuple[Float[Array, "n d"], Float[Array, "n d d"]]:
     """Squares of angular frequencies, ascending, and shapes of unit modal mass."""
-    inverse = np.linalg.inv(np.linalg.cholesky(mass))
+    inverse = inv(cholesky(mass))
     even = inverse @ (0.5 * (K + np.swapaxes(K, 1, 2))) @ np.swapaxes(inverse, 1, 2)
-    mu, own = np.linalg.eigh(even)
+    mu, own = eigh(even)
     return mu, np.swapaxes(inverse, 1, 2) @ own
 
 

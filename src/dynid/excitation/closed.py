@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array
+from dynid.common.batched import qr, singular_values
 from dynid.common.errors import InputError
 from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.measured import measured_motion
@@ -207,7 +208,7 @@ def places(mechanism: Mechanism, names: Sequence[str]) -> Int[Array, "m"]:
 
 def _regressor(mechanism: Mechanism, states: ClosedStates) -> Float[Array, "r p"]:
     W = tree_matrix(mechanism, states.q, states.dq, states.ddq)
-    rows = np.einsum("nvd,nvp->ndp", np.linalg.qr(states.N)[0], W)
+    rows = np.einsum("nvd,nvp->ndp", qr(states.N)[0], W)
     return np.asarray(rows.reshape(-1, rows.shape[-1]))
 
 
@@ -278,10 +279,10 @@ def can_be_done(
     if not np.all(assembly.gaps(q) < _CLOSED):
         return False
     found = assembly.rates(q, series.dq(t), series.ddq(t), picked)
-    dq, ddq, N = found.dq, found.ddq, np.linalg.qr(found.N)[0]
+    dq, ddq, N = found.dq, found.ddq, qr(found.N)[0]
     for used in (picked, sensors_of(robot, robot.measured_positions).velocity):
-        s = np.linalg.svd(N[:, used], compute_uv=False)
-        if np.any(s[:, 0] > _MOST_CONDITION * s[:, -1]):
+        s = singular_values(N[:, used])
+        if not np.all(s[:, 0] <= _MOST_CONDITION * s[:, -1]):
             return False
     scalar = [name for name in robot.coordinates if name in robot.positions]
     at_v, at_q = places(robot, scalar), [robot.positions.index(name) for name in scalar]

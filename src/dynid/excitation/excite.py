@@ -38,6 +38,7 @@ from dynid.excitation.plan import (
     planned_base,
     planned_robot,
 )
+from dynid.excitation.recorder import RATE, default_recorder, recording_words
 from dynid.excitation.series import Series
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -45,7 +46,6 @@ from dynid.robots.truth import Truth, has_demo, true_values
 
 Progress = Callable[[str, float], None]
 _PROMISED = 400  # samples by which sigma is foretold
-_NOISE_SHARE = 0.01
 _RANDOM = 10  # random motions, of which the best stands for what there was before
 
 
@@ -55,6 +55,7 @@ class Excitation:
 
     Attributes:
         settings: What was asked; plan_noise: noise of every actuator as used.
+        rate: Samples a second, in [Hz]; assumed: rate and noise in words, with their source.
         names: Measured joints; q, dq, ddq at `t` are theirs, shape (n, m).
         motion: Of the coordinates moved (a closed robot's: see `ClosedMotion`).
         coefficients: Of the family, one column a coordinate moved.
@@ -86,6 +87,8 @@ class Excitation:
     base_units: tuple[str, ...]
     plan: Plan
     plan_noise: tuple[float, ...]
+    rate: float
+    assumed: str
     notices: tuple[Notice, ...] = ()
 
 
@@ -149,35 +152,48 @@ def plan_inputs(
         remedy = "dynid rehearse tells it for the experiment as it will be identified"
         notices = (*notices, Notice("promised-by-another-model", text, remedy))
     rows = None if known is None else tuple(map(tuple, known.tolist()))
-    return PlanInputs(robot, settings, noise, chi, rows), notices
+    rate, source = _assumed(mechanism, settings, bool(measured_noise))
+    words = recording_words(rate, noise, source)
+    return PlanInputs(robot, replace(settings, rate=rate), noise, rate, words, chi, rows), notices
 
 
 def noise_of(
     mechanism: Mechanism, settings: ExciteSettings, measured: dict[str, float] | None = None
 ) -> tuple[float, ...]:
-    """Effort noise of every actuator: as given, as measured before, one per cent of its limit, or one."""
+    """Effort noise of every actuator: as given, as measured before, as `default_recorder` says, or one."""
     names = [actuator.name for actuator in mechanism.actuators]
-    if settings.noise:
-        given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
-        if len(given) != len(names):
+    if not settings.noise:
+        usual = default_recorder(mechanism).effort_sigma or (1.0,) * len(names)
+        found = zip(names, usual, strict=True)
+        return tuple((measured or {}).get(name) or value for name, value in found)
+    given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
+    if len(given) != len(names):
+        raise InputError(
+            f"{len(settings.noise)} values of noise do not fit {len(names)} actuators",
+            remedy=f"give one, or one each of {', '.join(names)}",
+        )
+    for value in given:
+        if not 0.0 < value < np.inf:
             raise InputError(
-                f"{len(settings.noise)} values of noise do not fit {len(names)} actuators",
-                remedy=f"give one, or one each of {', '.join(names)}",
+                f"noise of {value:g} is no deviation", remedy="give a positive number of N m or N"
             )
-        for value in given:
-            if not 0.0 < value < np.inf:
-                raise InputError(
-                    f"noise of {value:g} is no deviation", remedy="give a positive number of N m or N"
-                )
-        return tuple(given)
-    found = []
-    for name in names:
-        limit = effort_range(mechanism, name)
-        most = None if limit is None else max(abs(x) for x in limit)
-        found.append((measured or {}).get(name) or (_NOISE_SHARE * most if most else None))
-    known = [value for value in found if value is not None]
-    fallback = float(np.median(known)) if known else 1.0
-    return tuple(fallback if value is None else float(value) for value in found)
+    return tuple(given)
+
+
+def _assumed(mechanism: Mechanism, settings: ExciteSettings, measured: bool) -> tuple[float, str]:
+    """Rate of the recording, and where rate and noise come from."""
+    usual = default_recorder(mechanism)
+    source = usual.source if usual.effort_sigma else "nothing known: sigma in proportion to the noise"
+    noise = (
+        "noise as given"
+        if settings.noise
+        else "noise of the earlier data"
+        if measured
+        else f"noise: {source}"
+    )
+    if settings.rate is not None:
+        return settings.rate, f"rate as given, {noise}"
+    return usual.rate, f"rate: {usual.source if usual.rate != RATE else 'usual'}, {noise}"
 
 
 def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
@@ -245,7 +261,7 @@ def _finished(
         text = f"limits that do not act on what this motion moves were not kept: {', '.join(missed)}"
         remedy = "give `tau` of motors, and ranges of joints, motors and bodies"
         notices = (*notices, Notice("limits-unused", text, remedy))
-    rate = inputs.settings.rate
+    rate = inputs.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate
     states = plan.states(z, t)
     if states is None:
@@ -276,6 +292,8 @@ def _finished(
         base_units=plan.base.units,
         plan=plan,
         plan_noise=inputs.noise,
+        rate=inputs.rate,
+        assumed=inputs.assumed,
         notices=notices,
     )
 
@@ -293,7 +311,7 @@ def _promised(plan: Plan, inputs: PlanInputs, z: Float[Array, "v"]) -> Promise:
         states,
         plan.base,
         np.array(inputs.noise),
-        settings.rate * settings.period * settings.repeats / _PROMISED,
+        inputs.rate * settings.period * settings.repeats / _PROMISED,
         model=plan.mechanism.model,
         mounted=settings.payloads,
         known=None if inputs.known is None else np.array(inputs.known),

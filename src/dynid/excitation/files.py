@@ -56,7 +56,7 @@ def write_excitation(found: Excitation, folder: Path) -> None:
 def excitation_files(found: Excitation) -> dict[str, str]:
     """Name -> text."""
     sampled = SampledTrajectory(found.names, found.t, found.q, found.dq, found.ddq)
-    step = max(1, round(found.settings.rate / _ROS_RATE))
+    step = max(1, round(found.rate / _ROS_RATE))
     rows = np.unique(np.append(np.arange(0, len(found.t), step), len(found.t) - 1))
     thinned = SampledTrajectory(found.names, *(x[rows] for x in (found.t, found.q, found.dq, found.ddq)))
     texts = (
@@ -93,6 +93,8 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
             for start in found.starts
         ],
         "settings": plain(asdict(found.settings)),
+        "rate": found.rate,
+        "assumed": found.assumed,
         "noise": dict(zip(_motors(found), found.plan_noise, strict=True)),
         "moved": list(found.moved),
         "limits": [plain(asdict(one)) for one in found.limits],
@@ -157,15 +159,25 @@ def summary(found: Excitation) -> str:
     """What was found, in two sentences."""
     values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
     random = found.starts[found.best].random
-    gain = float(np.median(found.before.sigma / found.after.sigma))
+    gain = _gain(found)
     return (
         f"{found.settings.criterion} {number(found.criterion, 6)}, from {number(random, 6)} of the random"
         f" motion that it began with; {len(values)} of {len(found.starts)} starts keep all limits, from"
-        f" {number(values.min(), 6)} to {number(values.max(), 6)}. Beside the best of ten"
-        f" random motions the median parameter is told {number(gain, 3)} times as sharply, and the condition"
+        f" {number(values.min(), 6)} to {number(values.max(), 6)}. Compared with the best of"
+        f" ten random motions, sigma of the median parameter {gain}, and the condition"
         f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
-        f" {number(found.after.condition_scaled, 3)}."
+        f" {number(found.after.condition_scaled, 3)}. Sigma assumes {found.assumed}."
     )
+
+
+def _gain(found: Excitation) -> str:
+    """How much smaller the median sigma is; random motions may leave parameters undetermined."""
+    before, after = found.before.sigma, found.after.sigma
+    lost = int(np.sum(np.isinf(before) & np.isfinite(after)))
+    both = np.isfinite(before) & np.isfinite(after)
+    gain = float(np.median(before[both] / after[both])) if both.any() else np.nan
+    text = f"is {number(gain, 3)} times smaller" if np.isfinite(gain) else "cannot be compared"
+    return text + (f" ({lost} parameters are determined by this motion only)" if lost else "")
 
 
 def report_page(found: Excitation) -> str:

@@ -21,7 +21,7 @@ from dynid.common.errors import InputError
 from dynid.common.threads import single_threaded_blas
 from dynid.dynamics.statics import reduced_modes
 from dynid.excitation.free_after import recorded_information
-from dynid.excitation.free_limits import free_limits
+from dynid.excitation.free_limits import free_limits, reached
 from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
@@ -67,6 +67,7 @@ class FreeStart:
         value: Of the criterion; first: of the best random set with which it began.
         worst: Largest share of a limit's room that a motion takes; at most 1.
         lengths, rest, starts, by: See `Releases`.
+        tried, diverged: Motions simulated, and those of them dropped because they diverged.
     """
 
     number: int
@@ -77,6 +78,8 @@ class FreeStart:
     rest: list[list[float]]
     starts: list[list[float]]
     by: list[list[float]]
+    tried: int = 0
+    diverged: int = 0
 
     def releases(self) -> Releases:
         """As arrays."""
@@ -172,8 +175,9 @@ class FreeStarter:
                 int(self._streams[number]),
                 known=self.known,
             )
-        releases = (getattr(found.releases, one.name).tolist() for one in fields(Releases))
-        return FreeStart(number, found.value, found.first, float(found.use.max()), *releases)
+        lengths, rest, starts, by = (getattr(found.releases, one.name).tolist() for one in fields(Releases))
+        worst, counts = float(found.use.max()), (found.tried, found.diverged)
+        return FreeStart(number, found.value, found.first, worst, lengths, rest, starts, by, *counts)
 
 
 def excite_free(
@@ -245,11 +249,13 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
         )
     # Rows per unit of free coordinates have noise of their own size; with orthonormal ones sigmas compare.
     even = Judging(releasing, starter.criterion, replace(settings.search, nullspace="orthonormal"))
-    at = np.arange(settings.search.count)
     drawn = judging.random_set(np.random.default_rng(settings.seed))
     told = [starter.names.index(name) for name in starter.told()]
     sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)
-    before, after = (_sigmas(even.information(motions, at).sum(axis=0), told) for motions in sets)
+    before, after = (
+        _sigmas(even.information(motions, np.arange(motions.q.shape[1])).sum(axis=0), told)
+        for motions in sets
+    )
     squares, _ = reduced_modes(releasing.robot, found.releases.rest)
     return FreeExcitation(
         robot=starter.mechanism,
@@ -261,7 +267,7 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
         frequencies=np.sqrt(np.maximum(squares, 0.0)) / (2.0 * np.pi),
         names=starter.shown(),
         gain=before / after,
-        before=_singular(judging.information(sets[0], at).sum(axis=0)),
+        before=_singular(judging.information(sets[0], np.arange(len(drawn))).sum(axis=0)),
         after=_singular(found.information),
         limits=_uses(releasing, found),
     )
@@ -276,24 +282,27 @@ def _singular(G: Float[Array, "p p"]) -> Float[Array, "t"]:
     return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(G)[::-1][:-1], 0.0)))
 
 
+def _range(x: Float[Array, "n k"]) -> tuple[float, float]:
+    """Least and largest value along all motions, between samples too."""
+    least, most = reached(x)
+    return float(least.min()), float(most.max())
+
+
 def _uses(releasing: Releasing, found: FreeSet) -> tuple[LimitUse, ...]:
     """Tensions of every cable and swings about rest over all motions of the set."""
     uses = []
     for i, name in enumerate(releasing.robot.cables):
         low, high = releasing.limits.tension[i].tolist()
-        pulls = found.motions.tensions[:, :, i]
-        least, most = float(pulls.min()), float(pulls.max())
+        least, most = _range(found.motions.tensions[:, :, i])
         room = (least - low) / low if np.isinf(high) else 2.0 * min(least - low, high - most) / (high - low)
         uses.append(LimitUse(name, "tension [N]", low, high, least, most, 100.0 * room))
     positions = releasing.robot.robot.positions
     for at, bound in releasing.limits.swing.items():
-        swing = found.motions.q[:, :, at] - found.releases.rest[:, at]
-        least, most = float(swing.min()), float(swing.max())
+        least, most = _range(found.motions.q[:, :, at] - found.releases.rest[:, at])
         left = 100.0 * (1.0 - max(-least, most) / bound)
         uses.append(LimitUse(positions[at], "swing about rest [m]", -bound, bound, least, most, left))
     for at, (low, high) in releasing.limits.place.items():
-        x = found.motions.q[:, :, at]
-        least, most = float(x.min()), float(x.max())
+        least, most = _range(found.motions.q[:, :, at])
         left = 200.0 * min(least - low, high - most) / (high - low)
         uses.append(LimitUse(positions[at], "place [m]", low, high, least, most, left))
     return tuple(uses)

@@ -15,6 +15,7 @@ from dynid.common.arrays import Array
 from dynid.excitation.files import SCHEMA
 from dynid.excitation.free import FreeExcitation
 from dynid.excitation.free_figures import swing_figure, tension_figure
+from dynid.excitation.free_limits import reached
 from dynid.excitation.optimal.figures import (
     animation_of,
     gain_figure,
@@ -63,10 +64,11 @@ def release_columns(found: FreeExcitation) -> dict[str, Float[Array, "k"]]:
     columns |= {
         f"displace_{coordinates[i]}": x for i, x in zip(found.releasing.free, releases.by.T, strict=True)
     }
+    least, most = reached(motions.tensions)
     columns |= {f"frequency_{i + 1}": x for i, x in enumerate(found.frequencies.T)}
     columns |= {
-        "tension_min": motions.tensions.min(axis=(0, 2)),
-        "tension_max": motions.tensions.max(axis=(0, 2)),
+        "tension_min": least.min(axis=1),
+        "tension_max": most.max(axis=1),
         "limit_use": found.found.use,
     }
     return columns
@@ -122,6 +124,7 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
     """The content of `excitation.json`."""
     spread = found.spread
     own = found.found
+    least, most = reached(own.motions.tensions)
     return {
         "schema": SCHEMA,
         "robot": found.robot.name,
@@ -131,7 +134,16 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
         "seed": found.settings.seed,
         "spread": plain({"best": spread[0], "median": float(np.median(spread)), "worst": spread[-1]}),
         "starts": [
-            plain({"number": one.number, "value": one.value, "random": one.first, "worst": one.worst})
+            plain(
+                {
+                    "number": one.number,
+                    "value": one.value,
+                    "random": one.first,
+                    "worst": one.worst,
+                    "tried": one.tried,
+                    "diverged": one.diverged,
+                }
+            )
             for one in found.starts
         ],
         "settings": plain(asdict(found.settings)),
@@ -144,7 +156,7 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
                     "start": own.releases.starts[k],
                     "displacement": own.releases.by[k],
                     "frequencies": found.frequencies[k],
-                    "tension": [own.motions.tensions[:, k].min(), own.motions.tensions[:, k].max()],
+                    "tension": [least[k].min(), most[k].max()],
                     "energy_drift": own.motions.drift[k],
                 }
             )
@@ -162,13 +174,15 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
 def free_summary(found: FreeExcitation) -> str:
     """What was found, in two sentences."""
     spread, drift = found.spread, float(found.found.motions.drift.max())
+    tried, diverged = (sum(getattr(one, name) for one in found.starts) for name in ("tried", "diverged"))
+    dropped = f" {diverged} of {tried} motions tried diverged and were dropped." if diverged else ""
     return (
         f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions,"
         f" {number(found.starts[found.best].first, 4)} by the best random set of the same start;"
         f" {len(spread)} start(s) reach {number(float(spread[0]), 4)} to {number(float(spread[-1]), 4)}."
-        f" The median parameter is told {number(float(np.median(found.gain)), 3)} times as sharply as by a"
-        f" random set. Every motion was simulated over {number(found.settings.search.whole, 3)} s (energy"
-        f" drift below {number(drift, 2)}) and keeps the limits."
+        f" Sigma of the median parameter is {number(float(np.median(found.gain)), 3)} times smaller than with"
+        f" a random set.{dropped} Every motion was simulated over {number(found.settings.search.whole, 3)} s"
+        f" (energy drift below {number(drift, 2)}) and keeps the limits, between samples too."
     )
 
 

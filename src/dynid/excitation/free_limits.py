@@ -10,8 +10,12 @@ from jaxtyping import Bool, Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import FreeMotions
+from dynid.excitation.optimal.between import peaks
 from dynid.excitation.ranking import symmetric_range
 from dynid.mechanism.mechanism import Mechanism
+
+# A sine of 12 or more samples a period exceeds them by up to 1.05 times what a parabola would.
+_ROUNDER = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +48,29 @@ class FreeLimits:
     ) -> Float[Array, "k"]:
         """Share of the room between rest and each limit that motions take at worst; above 1: violated."""
         low, high = self.tension.T
+        least, most = reached(motions.tensions)
         shares = [
-            ((rest_pulls - motions.tensions.min(axis=0)) / (rest_pulls - low)).max(axis=1),
-            ((motions.tensions.max(axis=0) - rest_pulls) / (high - rest_pulls)).max(axis=1),
+            ((rest_pulls - least) / (rest_pulls - low)).max(axis=1),
+            ((most - rest_pulls) / (high - rest_pulls)).max(axis=1),
         ]
-        for at, most in self.swing.items():
-            shares.append(np.abs(motions.q[:, :, at] - rest[:, at]).max(axis=0) / most)
-        for at, (least, most) in self.place.items():
-            x = motions.q[:, :, at]
-            shares.append((x.max(axis=0) - rest[:, at]) / (most - rest[:, at]))
-            shares.append((rest[:, at] - x.min(axis=0)) / (rest[:, at] - least))
+        for at, bound in self.swing.items():
+            down, up = reached(motions.q[:, :, at] - rest[:, at])
+            shares.append(np.maximum(-down, up) / bound)
+        for at, (first, last) in self.place.items():
+            down, up = reached(motions.q[:, :, at])
+            shares.append((up - rest[:, at]) / (last - rest[:, at]))
+            shares.append((rest[:, at] - down) / (rest[:, at] - first))
         return np.asarray(np.nan_to_num(np.max(shares, axis=0), nan=np.inf, posinf=np.inf))
+
+
+def reached(x: Float[Array, "n *k"]) -> tuple[Float[Array, "*k"], Float[Array, "*k"]]:
+    """Least and largest values of signals at even times, between their samples too."""
+    rows, smooth = x.reshape(len(x), -1).T, np.zeros(len(x), dtype=bool)
+    found = []
+    for signed in (-rows, rows):
+        top = signed.max(axis=1)
+        found.append((top + _ROUNDER * (peaks(signed, smooth) - top)).reshape(x.shape[1:]))
+    return -found[0], found[1]
 
 
 def free_limits(mechanism: Mechanism, cables: tuple[str, ...]) -> FreeLimits:

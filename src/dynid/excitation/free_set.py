@@ -10,15 +10,16 @@ far: the criterion has as many local minima as there are sets [CableRobot, secti
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.releases import Releases, Releasing
+from dynid.excitation.releases import Kept, Releases, Releasing
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
 
@@ -66,6 +67,7 @@ class FreeSet:
         value: Of the criterion.
         first: Of the best of the random sets from which the search began.
         use: Largest share of any limit's room that each motion takes, shape (k,).
+        tried: Motions simulated in the search; diverged: those dropped because they diverged.
     """
 
     releases: Releases
@@ -74,6 +76,8 @@ class FreeSet:
     value: float
     first: float
     use: Float[Array, "k"]
+    tried: int = 0
+    diverged: int = 0
 
 
 def best_free_set(
@@ -92,17 +96,19 @@ def best_free_set(
     rng = np.random.default_rng(seed)
     judge = Judging(releasing, criterion, settings, known)
     tell = progress or (lambda stage, share: None)
-    releases, grams = judge.library(rng, tell)
-    chosen, first = judge.exchanged_best(rng, grams)
-    current, own = releases.picked(chosen), grams[chosen]
+    library = judge.library(rng, tell)
+    chosen, first = judge.exchanged_best(rng, library.judged)
+    current, own = library.releases.picked(chosen), library.judged[chosen]
+    tried, diverged = library.tried, library.diverged
     for turn in range(settings.rounds):
         tell("perturbed exchange", 0.6 + 0.3 * turn / settings.rounds)
-        near, more = judge.perturbed(rng, current, settings.rounds - turn)
-        pool, added = current.joined(near), np.concatenate([own, more])
+        near = judge.perturbed(rng, current, settings.rounds - turn)
+        tried, diverged = tried + near.tried, diverged + near.diverged
+        pool, added = current.joined(near.releases), np.concatenate([own, near.judged])
         picked, _ = judge.exchanged(added, np.arange(settings.count))
         current, own = pool.picked(picked), added[picked]
     tell("simulating the chosen motions", 0.9)
-    return judge.proved(current, first)
+    return replace(judge.proved(current, first), tried=tried, diverged=diverged)
 
 
 class Judging:
@@ -146,11 +152,17 @@ class Judging:
         """What is made small, for many sums at once."""
         return self.criterion.costs(self._seen.T @ (grams + self._known) @ self._seen)
 
-    def library(self, rng: np.random.Generator, tell: Progress) -> tuple[Releases, Float[Array, "k p p"]]:
+    def library(self, rng: np.random.Generator, tell: Progress) -> Kept:
         """Feasible motions with their information."""
         rests = self.releasing.rests(rng, self.settings.library)
         tell("library of feasible motions", 0.3)
-        return self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+        found = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+        if not len(found.releases):
+            raise NoResultError(
+                f"none of {found.tried} random free motions keeps the limits ({found.diverged} diverged);"
+                " widen `limits:`, or check the mass in `prior:`"
+            )
+        return found
 
     def exchanged_best(
         self, rng: np.random.Generator, grams: Float[Array, "k p p"]
@@ -181,9 +193,7 @@ class Judging:
                     chosen[i], value, improved = best, float(values[best]), True
         return chosen, value
 
-    def perturbed(
-        self, rng: np.random.Generator, current: Releases, left: int
-    ) -> tuple[Releases, Float[Array, "k p p"]]:
+    def perturbed(self, rng: np.random.Generator, current: Releases, left: int) -> Kept:
         """Feasible motions near those of a set, the nearer the fewer rounds are left."""
         size = left / self.settings.rounds
         rest, by = (np.repeat(x, _NEIGHBOURS, axis=0) for x in (current.rest, current.by))
@@ -199,7 +209,7 @@ class Judging:
         """A random feasible set of the same size, against which a gain is told."""
         count = self.settings.count
         rests = self.releasing.rests(rng, 2 * count)
-        kept, _ = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+        kept = self.releasing.kept(self.releasing.drawn(rng, rests), self.information).releases
         return kept.picked(np.arange(count) % len(kept))
 
     def proved(self, releases: Releases, first: float) -> FreeSet:

@@ -52,7 +52,8 @@ class ExciteSettings:
         period: Length of the motion, in [s].
         starts: Random motions that are improved; hops: how often each is shaken and improved again.
         noise: Deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
-        rate: Samples a second of the recording, in [Hz]; repeats: periods recorded.
+        rate: Samples a second of the recording, in [Hz]; None: see `virtual.recorder`.
+        repeats: Periods recorded.
         margin: Share of every limit that stays unused.
         payloads: Mounted on the robot. ties: of the robot file, applied.
         along: Body whose pose the series moves, on a closed robot; empty: independent joints.
@@ -68,7 +69,7 @@ class ExciteSettings:
     hops: int = 6
     seed: int = 0
     noise: tuple[float, ...] = ()
-    rate: float = 500.0
+    rate: float | None = None
     repeats: int = 1
     margin: float = 0.02
     payloads: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class ExciteSettings:
             raise InputError(
                 f"a margin of {self.margin:g} leaves no motion", remedy="give 0 or more, below 0.5"
             )
-        if not 0.0 < self.rate < np.inf:
+        if self.rate is not None and not 0.0 < self.rate < np.inf:
             raise InputError(f"a rate of {self.rate:g} Hz records nothing", remedy="give a positive rate")
 
 
@@ -98,13 +99,16 @@ class PlanInputs:
 
     Attributes:
         robot: Built-in name or path.
-        noise: Per actuator. chi: prior of all standard parameters; None: efforts are not foretold.
+        noise: Per actuator; rate: samples a second, in [Hz]; assumed: both in words.
+        chi: Prior of all standard parameters; None: efforts are not predicted.
         known: Information of data already recorded, row by row; None: none.
     """
 
     robot: str
     settings: ExciteSettings
     noise: tuple[float, ...]
+    rate: float
+    assumed: str
     chi: tuple[float, ...] | None = None
     known: tuple[tuple[float, ...], ...] | None = None
 
@@ -187,7 +191,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     known = None if inputs.known is None else np.array(inputs.known)
     common: dict[str, Any] = {
         "scale": scale,
-        "weight": settings.rate * settings.period * settings.repeats / samples,
+        "weight": inputs.rate * settings.period * settings.repeats / samples,
         "known": known,
         "mounted": settings.payloads,
     }

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import inv, svd
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.closed import places
 from dynid.excitation.ranking import speed_bound, symmetric_range
@@ -80,7 +81,7 @@ def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
     twists = np.stack(columns, axis=2)  # (n, 6, d)
     chosen: list[int] = []
     while len(chosen) < assembly.dof:
-        still = np.swapaxes(np.linalg.svd(twists[:, chosen])[2][:, len(chosen) :], 1, 2)
+        still = np.swapaxes(svd(twists[:, chosen])[2][:, len(chosen) :], 1, 2)
         moves = np.linalg.norm(twists @ still, axis=(0, 2))
         best = int(np.argmax(moves))
         if moves[best] < _MOVES:
@@ -105,7 +106,7 @@ def _speeds(robot: Mechanism, names: tuple[str, ...]) -> list[tuple[float, float
     assembly = assembly_of(robot)
     q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
     N = assembly.tangent(assembly.closure.values(q).A)
-    N = N @ np.linalg.inv(N[:, places(robot, names)])
+    N = N @ inv(N[:, places(robot, names)])
     ratio: Float[Array, "v d"] = np.median(np.abs(N), axis=0)
     found = []
     for i in range(len(names)):

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import eigvalsh, pinv
 from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
@@ -70,6 +71,23 @@ class Releases:
         """These, then others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Releases(*(np.concatenate(pair) for pair in pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Releases whose motions keep the limits.
+
+    Attributes:
+        releases: These.
+        judged: What a judge says of their motions, shape (k, p, p).
+        tried: Releases from which they come.
+        diverged: How many of those were dropped because their motion diverged.
+    """
+
+    releases: Releases
+    judged: Float[Array, "k p p"]
+    tried: int
+    diverged: int
 
 
 class Releasing:
@@ -154,7 +172,7 @@ class Releasing:
         A = np.delete(self.robot.assembly.closure.values(q).A, self._cables, axis=1)
         if not A.shape[1]:
             return step
-        return np.asarray(step - np.einsum("nvc,ncw,nw->nv", np.linalg.pinv(A), A, step, optimize=True))
+        return np.asarray(step - np.einsum("nvc,ncw,nw->nv", pinv(A), A, step, optimize=True))
 
     def nearby(
         self, rng: np.random.Generator, rest: Float[Array, "k q"], size: float
@@ -169,7 +187,7 @@ class Releasing:
         for _ in range(_NEWTON_STEPS):
             efforts, K, by_length = still.stiffness(q, self._cables)
             along = np.concatenate([still.freedoms.tangent(q), still.responses(q, self._cables)], axis=2)
-            y = np.linalg.pinv(np.concatenate([K, by_length], axis=2)) @ efforts[:, :, None]
+            y = pinv(np.concatenate([K, by_length], axis=2)) @ efforts[:, :, None]
             step = -(along @ y)[:, :, 0]
             size = np.linalg.norm(step, axis=1, keepdims=True)
             q = moved(self.robot.robot, q, step * np.minimum(1.0, _LARGEST_STEP / np.maximum(size, 1e-300)))
@@ -184,7 +202,7 @@ class Releasing:
         weight = np.abs(self.robot.dynamics.inverse(q, still, still)).max(axis=1, initial=1e-300)
         rests = np.abs(efforts).max(axis=1, initial=0.0) < _AT_REST * weight
         symmetric = 0.5 * (K + np.swapaxes(K, 1, 2))
-        stable = np.linalg.eigvalsh(symmetric).min(axis=1, initial=np.inf) > 0.0
+        stable = eigvalsh(symmetric).min(axis=1, initial=np.inf) > 0.0
         allowed = self.limits.allows(q, self.robot.tensions(q, still, still), spare)
         return np.asarray(rests & stable & allowed)
 
@@ -204,32 +222,41 @@ class Releasing:
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return self.displaced(rest, rng.uniform(0.3, 1.0, size=(len(rest), 1)) * direction * self.swings)
 
-    def kept(self, releases: Releases, judge: Judge) -> tuple[Releases, Float[Array, "k p p"]]:
+    def kept(self, releases: Releases, judge: Judge) -> Kept:
         """The releases whose motions keep the limits, and what a judge says of these motions.
 
-        The others are drawn towards rest as far as they need it; those that do not keep the limits
-        after a few attempts are left out.
+        Motions that diverge are dropped. The others are drawn towards rest as far as they need it;
+        those that do not keep the limits after a few attempts are left out.
         """
-        releases = self._screened(releases)
+        tried = len(releases)
+        releases, diverged = self._screened(releases)
         kept, judged = releases.picked(np.zeros(0, dtype=int)), []
         for _ in range(_REPAIRS):
             motions, use = self.over(releases, self.duration, _COARSE)
-            fine = use <= 1.0
+            fine, lost = use <= 1.0, motions.diverged
             kept = kept.joined(releases.picked(fine))
             judged.append(judge(motions, np.flatnonzero(fine)))
-            if fine.all():
+            diverged += int(lost.sum())
+            again = ~(fine | lost)
+            if not again.any():
                 break
-            releases = self.smaller(releases.picked(~fine), use[~fine])
-        return kept, np.concatenate(judged)
+            releases = self.smaller(releases.picked(again), use[again])
+        return Kept(kept, np.concatenate(judged), tried, diverged)
 
-    def _screened(self, releases: Releases) -> Releases:
-        """Releases that keep the limits for the first swings: that costs little and spares most repairs."""
+    def _screened(self, releases: Releases) -> tuple[Releases, int]:
+        """Releases that keep the limits for the first swings, and how many diverged.
+
+        That costs little and spares most repairs.
+        """
+        diverged = 0
         for _ in range(_SCREENINGS):
-            use = self.over(releases, _FIRST_SWINGS * self.duration, _COARSE)[1]
+            motions, use = self.over(releases, _FIRST_SWINGS * self.duration, _COARSE)
+            whole = ~motions.diverged
+            releases, use, diverged = releases.picked(whole), use[whole], diverged + int((~whole).sum())
             if np.all(use <= 1.0):
                 break
             releases = self.smaller(releases, use)
-        return releases
+        return releases, diverged
 
     def smaller(self, releases: Releases, use: Float[Array, "k"]) -> Releases:
         """The same releases, those that use more than all of a limit's room drawn towards rest."""

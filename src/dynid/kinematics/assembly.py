@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.elimination import best_coordinates, eliminate
@@ -308,7 +309,7 @@ class Assembly:
         drift = -parts.step(self.closure.bias(q, dq))
         wanted = second - drift[:, sensors.velocity]
         ddq = drift + np.einsum("nvd,nd->nv", N, least_squares(N, wanted, sensors))
-        s = np.linalg.svd(N[:, sensors.velocity], compute_uv=False)
+        s = singular_values(N[:, sensors.velocity])
         few = sensors.count < N.shape[2]
         condition = np.full(len(q), np.inf) if few else 1.0 / np.maximum(s[:, -1], 1e-300)
         return Rates(dq, ddq, N, condition)
@@ -337,7 +338,7 @@ class Assembly:
         """Largest rank of A among closed poses."""
         if self.closure.count == 0:
             return 0
-        s = np.linalg.svd(self.closure.values(q).A, compute_uv=False)
+        s = singular_values(self.closure.values(q).A)
         return int((s > _RANK_RTOL * s[:, :1]).sum(axis=1).max())
 
     def _independent_equations(self, q: Float[Array, "n q"]) -> Int[Array, "r"]:

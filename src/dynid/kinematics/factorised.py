@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv, qr, solve_or_nearest, svd
 from dynid.kinematics.sensors import Sensors
 
 
@@ -32,7 +33,7 @@ class Split:
     def step(self, f: Float[Array, "n c"]) -> Float[Array, "n v"]:
         """The smallest step with A step = f."""
         if self.inner is not None:
-            weights = _solve(self.inner, f[:, self.kept])
+            weights = solve_or_nearest(self.inner, f[:, self.kept])
         else:
             weights = np.einsum("ncr,nc->nr", np.asarray(self.left), f)
         return np.asarray(np.einsum("nvr,nr->nv", self.outer, weights))
@@ -47,9 +48,9 @@ def split(A: Float[Array, "n c v"], kept: Int[Array, "k"], rank: int) -> Split:
         rank: Of A at generic poses.
     """
     if len(kept) == rank:
-        Q, R = np.linalg.qr(np.swapaxes(A[:, kept], 1, 2), mode="complete")
+        Q, R = qr(np.swapaxes(A[:, kept], 1, 2), complete=True)
         return Split(Q[:, :, rank:], kept, Q[:, :, :rank], np.swapaxes(R[:, :rank], 1, 2), None)
-    U, s, Vt = np.linalg.svd(A, full_matrices=True)
+    U, s, Vt = svd(A)
     inverse = 1.0 / np.maximum(s[:, :rank], 1e-300)
     V = np.swapaxes(Vt, 1, 2)
     return Split(V[:, :, rank:], kept, V[:, :, :rank] * inverse[:, None], None, U[:, :, :rank])
@@ -59,14 +60,6 @@ def least_squares(N: Float[Array, "n v d"], y: Float[Array, "n m"], sensors: Sen
     """X with (N x) nearest to y at the measured coordinates, for every sample."""
     M = N[:, sensors.velocity]
     if M.shape[1] == M.shape[2]:
-        return _solve(M, y)
+        return solve_or_nearest(M, y)
     M = M * sensors.weight[:, None]
-    return np.asarray(np.einsum("ndm,nm->nd", np.linalg.pinv(M), y * sensors.weight))
-
-
-def _solve(M: Float[Array, "n d d"], y: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """X with M x = y; one singular sample must not stop the others."""
-    try:
-        return np.asarray(np.linalg.solve(M, y[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        return np.asarray(np.einsum("nij,nj->ni", np.linalg.pinv(M), y))
+    return np.asarray(np.einsum("ndm,nm->nd", pinv(M), y * sensors.weight))

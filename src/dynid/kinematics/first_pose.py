@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import solve
 from dynid.common.errors import InputError
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.units import coordinate_units
@@ -115,7 +116,7 @@ def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Fl
         # Redundant equations leave pivots of rounding size: the floor must stand above them.
         floor = _FLOOR * np.trace(gram, axis1=1, axis2=2)
         gram += (size + floor)[:, None, None] * np.eye(closure.count)
-        step = -(At @ np.linalg.solve(gram, values.f[:, :, None]))[:, :, 0]
+        step = -(At @ solve(gram, values.f[:, :, None]))[:, :, 0]
         length = np.linalg.norm(step, axis=1, keepdims=True)
         q = moved(mechanism, q, units * step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
         if np.max(length, initial=0.0) < 1e-15:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import inv, pinv, qr, singular_values, svd
 from dynid.common.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.elimination import best_coordinates
@@ -77,36 +78,36 @@ class LockedMotion:
     def basis(self, N: Float[Array, "n v d"]) -> Float[Array, "n v k"]:
         """Orthonormal directions (over `own`) with dl = 0, from any tangent directions at some poses."""
         N = self._orthonormal(N)
-        Vt = np.linalg.svd(self.held @ N, full_matrices=True)[2] if len(self.held) else None
+        Vt = svd(self.held @ N)[2] if len(self.held) else None
         return N if Vt is None else np.asarray(N @ np.swapaxes(Vt[:, self._rank :], 1, 2))
 
     def driven(self, N: Float[Array, "n v d"]) -> Float[Array, "n v h"]:
         """The least motion (over `own`) per unit of each held velocity, the others of them zero."""
         N = self._orthonormal(N)
-        return np.asarray(N @ np.linalg.pinv(self.held @ N))
+        return np.asarray(N @ pinv(self.held @ N))
 
     def _orthonormal(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
-        return np.asarray(N @ np.linalg.inv(np.linalg.qr(N[:, self.own], mode="r")))
+        return np.asarray(N @ inv(qr(N[:, self.own])[1]))
 
     def aligned(self, B: Float[Array, "n v k"], reference: Float[Array, "v k"]) -> Float[Array, "n v k"]:
         """The same spaces, each with the basis nearest to one reference: as smooth as the spaces are."""
-        left, _, right = np.linalg.svd(np.swapaxes(B[:, self.own], 1, 2) @ reference[self.own])
+        left, _, right = svd(np.swapaxes(B[:, self.own], 1, 2) @ reference[self.own])
         return np.asarray(B @ (left @ right))
 
     def reference(self, B: Float[Array, "n v k"]) -> tuple[Float[Array, "v k"], float]:
         """Of some bases the one least far from all others, and the cosine of its largest angle to them."""
         own = B[:, self.own]
-        closeness = np.linalg.svd(np.einsum("avk,bvl->abkl", own, own), compute_uv=False)[..., -1]
+        closeness = singular_values(np.einsum("avk,bvl->abkl", own, own))[..., -1]
         best = int(np.argmax(closeness.min(axis=1)))
         return B[best], float(closeness[best].min())
 
     def along(self, B: Float[Array, "n v k"], free: Sequence[int]) -> Float[Array, "n v k"]:
         """Directions per unit velocity of the free coordinates."""
-        return np.asarray(B @ np.linalg.inv(B[:, list(free)]))
+        return np.asarray(B @ inv(B[:, list(free)]))
 
     def conditions(self, B: Float[Array, "n v k"], free: Sequence[int]) -> Float[Array, "n"]:
         """How badly free coordinates describe the motion: 1 over the least they move for a unit motion."""
-        s = np.linalg.svd(B[:, list(free)], compute_uv=False)
+        s = singular_values(B[:, list(free)])
         return np.asarray(1.0 / np.maximum(s[:, -1], 1e-300))
 
     def free_indices(self, free: Sequence[str] | str, B: Float[Array, "n v k"]) -> list[int]:
@@ -157,5 +158,5 @@ def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
 def _rank(J: Float[Array, "n c d"]) -> int:
     if 0 in J.shape:
         return 0
-    s = np.linalg.svd(J, compute_uv=False)
-    return int((s > _RANK_RTOL * s.max()).sum(axis=1).max())
+    s = singular_values(J)
+    return int((s > _RANK_RTOL * np.nanmax(s)).sum(axis=1).max())

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import svd
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors
@@ -61,7 +62,7 @@ def nearest_pose(
         damping = np.clip(np.where(better, damping * 0.2, damping * 5.0), 1e-15, 1e3)
         if np.all(np.abs(miss).max(axis=1) < 1e-13):
             break
-    size = np.abs(miss).max(axis=1)
+    size = np.nan_to_num(np.abs(miss).max(axis=1), nan=np.inf)
     good = np.flatnonzero(size < _CLOSED)
     if not len(good):
         return np.asarray(q[int(np.argmin(size))])
@@ -78,7 +79,7 @@ def _step(
 ) -> Float[Array, "n q"]:
     """One damped step of every start, then back onto the closure."""
     M = N[:, sensors.velocity]
-    U, s, Vt = np.linalg.svd(M, full_matrices=False)
+    U, s, Vt = svd(M, full_matrices=False)
     gain = s / (s**2 + damping[:, None])
     x = np.einsum("nkd,nk,nmk,nm->nd", Vt, gain, U, miss, optimize=True)
     step = np.einsum("nvd,nd->nv", N, x)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv, singular_values, svd
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
@@ -47,7 +48,7 @@ def redundancy(mechanism: Mechanism) -> int:
 
 def least_norm(J: Float[Array, "n a d"], rows: Float[Array, "n d *k"]) -> Float[Array, "n a *k"]:
     """Efforts of least norm with J^T tau = rows: normal to every tension."""
-    inverse = np.linalg.pinv(np.swapaxes(J, 1, 2))
+    inverse = pinv(np.swapaxes(J, 1, 2))
     return np.asarray(np.einsum("nad,nd...->na...", inverse, rows))
 
 
@@ -68,7 +69,7 @@ def tension_directions(
     """
     J = motor_jacobian(mechanism, N)
     rank = _rank(J) if before is None else J.shape[1] - before.shape[1]
-    Z = np.linalg.svd(J, full_matrices=True)[0][:, :, rank:]
+    Z = svd(J)[0][:, :, rank:]
     if not len(Z) or not Z.shape[2]:
         return np.asarray(Z)
     return carried_along(Z, _fixed(Z[0]) if before is None else before)
@@ -80,9 +81,13 @@ def carried_along(Z: Float[Array, "n a z"], before: Float[Array, "a z"]) -> Floa
     Z_k R_k with R_k = polar(Z_k^T Z_(k-1)) R_(k-1): one direction keeps its sign, several turn as
     little as they can.
     """
-    earlier = np.concatenate([before[None], Z[:-1]])
-    left, _, right = np.linalg.svd(np.swapaxes(Z, 1, 2) @ earlier)
-    return np.asarray(Z @ _running_product(left @ right))
+    fine = np.asarray(np.isfinite(Z).all(axis=(1, 2)))
+    # A sample without directions is skipped: the next one follows the last that has some.
+    last = np.maximum.accumulate(np.where(fine, np.arange(1, len(Z) + 1), 0))
+    earlier = np.concatenate([before[None], Z])[np.concatenate([[0], last[:-1]])]
+    left, _, right = svd(np.swapaxes(Z, 1, 2) @ earlier)
+    turns = np.where(fine[:, None, None], left @ right, np.eye(Z.shape[2]))
+    return np.asarray(Z @ _running_product(turns))
 
 
 def _running_product(Q: Float[Array, "n z z"]) -> Float[Array, "n z z"]:
@@ -98,8 +103,8 @@ def _rank(J: Float[Array, "n a d"]) -> int:
     """Largest rank of a batch: a singular sample does not count."""
     if 0 in J.shape:
         return 0
-    s = np.linalg.svd(J, compute_uv=False)
-    return int((s > _NULL_RTOL * s.max()).sum(axis=1).max())
+    s = singular_values(J)
+    return int((s > _NULL_RTOL * np.nanmax(s)).sum(axis=1).max())
 
 
 def _fixed(Z: Float[Array, "a z"]) -> Float[Array, "a z"]:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import solve
 
 POINTS = 7
 _FEWER = 5
@@ -72,7 +73,7 @@ def _fitted(
     away = t[near] - t[:, None]
     scale = np.abs(away).max(axis=1)
     powers = (away / scale[:, None])[:, :, None] ** np.arange(points)
-    coefficients = np.linalg.solve(powers, x[near])
+    coefficients = solve(powers, x[near])
     return coefficients[:, 1] / scale[:, None], 2.0 * coefficients[:, 2] / scale[:, None] ** 2
 
 

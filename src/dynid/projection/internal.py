@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv
 from dynid.common.notices import Notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
@@ -182,5 +183,5 @@ def locked_rates(
     u = rng.normal(size=(2, len(q), motion.count))
     dq = np.einsum("nvk,nk->nv", B, u[0])
     gamma = np.concatenate([closure.bias(q, dq), np.zeros((len(q), len(motion.cables)))], axis=1)
-    drift = -np.einsum("nvc,nc->nv", np.linalg.pinv(np.concatenate([A, still], axis=1)), gamma)
+    drift = -np.einsum("nvc,nc->nv", pinv(np.concatenate([A, still], axis=1)), gamma)
     return dq, drift + 3.0 * np.einsum("nvk,nk->nv", B, u[1]), B

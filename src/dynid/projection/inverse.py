@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import inv, singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
@@ -74,7 +75,7 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
     units = tuple(effort_unit(mechanism, name) for name in names)
 
     def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
-        return np.asarray(N @ np.linalg.inv(np.einsum("kv,nvd->nkd", y, N)))
+        return np.asarray(N @ inv(np.einsum("kv,nvd->nkd", y, N)))
 
     return Directions(names, units, None, effort_map, moving)
 
@@ -130,7 +131,7 @@ def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
             place="actuators",
             remedy="put the motor on a joint that moves, or check the loops",
         )
-    rank = max((int(np.linalg.matrix_rank(one, tol=_STILL)) for one in speeds), default=0)
+    rank = int((singular_values(speeds) > _STILL).sum(axis=1).max(initial=0))
     if len(names) <= speeds.shape[2] and rank < len(names):
         raise InputError(
             f"the motors {', '.join(names)} move only {rank} of the robot's {speeds.shape[2]} freedoms:"

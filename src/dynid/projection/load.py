@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv
 from dynid.kinematics.tension import motor_jacobian, redundancy
 from dynid.mechanism.friction import owners_of, source_loads
 from dynid.mechanism.mechanism import Mechanism
@@ -72,7 +73,7 @@ class LoadModel:
             Shape (n, v + a), in [N m] or [N].
         """
         JT = np.swapaxes(motor_jacobian(self._mechanism, N), -1, -2)
-        up = np.linalg.pinv(JT)
+        up = pinv(JT)
         rows = np.einsum("...vd,...v->...d", N, self._joint_efforts(q, dq, ddq))
         found = np.einsum("...ad,...d->...a", up, rows)
         if tau is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv
 from dynid.kinematics.sensors import Sensors
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.masks import near_reversal
@@ -102,7 +103,7 @@ def rebuilt_noise(N: Float[Array, "s v d"], sensors: Sensors, noise: Sequence[fl
         # |omega| = 2 |du|, and three of the four entries' directions turn.
         sigma[j : j + 3] = 2.0 * np.sqrt(np.mean(np.square(noise[c : c + 4])))
     seen = N[:, sensors.velocity] * sensors.weight[:, None]
-    J = N @ np.linalg.pinv(seen) * (sensors.weight * sigma)
+    J = N @ pinv(seen) * (sensors.weight * sigma)
     return np.asarray(np.sqrt(np.mean(np.sum(J**2, axis=2), axis=0)))
 
 

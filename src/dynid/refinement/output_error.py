@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import qr, solve
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import Freedoms
 from dynid.dynamics.integrate import Runs, integrate
@@ -269,13 +270,13 @@ class _Eliminated:
     def start(self, change: Float[Array, "b"]) -> Float[Array, "n s"]:
         """The change of the starting states that belongs to a change of the parameters."""
         left = self.given[:, :, -1] - self.given[:, :, :-1] @ change
-        return np.asarray(np.linalg.solve(self.R, np.einsum("nrs,nr->ns", self.Q, left)[:, :, None])[:, :, 0])
+        return np.asarray(solve(self.R, np.einsum("nrs,nr->ns", self.Q, left)[:, :, None])[:, :, 0])
 
 
 def _eliminated(
     r: Float[Array, "n r"], by_start: Float[Array, "n r s"], by_parameter: Float[Array, "n r b"]
 ) -> _Eliminated:
-    Q, R = np.linalg.qr(by_start)
+    Q, R = qr(by_start)
     rows = np.concatenate([by_parameter, r[:, :, None]], axis=2)
     return _Eliminated(rows - Q @ (np.swapaxes(Q, 1, 2) @ rows), Q, R, rows)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TITLES = ("parameter", "unit", "truth", "sigma", "%", "rms", "ratio", "bias", "in 95 %")
 _MOST = 60
+_ASSUMED = ("rate", "length", "effort noise", "encoder steps", "pose noise")
 
 
 def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | None = None) -> None:
@@ -21,6 +22,8 @@ def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | 
     out = console or standard_console()
     print_warnings(out, found.warnings)
     out.print(verbatim(f"{found.robot}, {found.model}, {found.estimator}: {found.words}", "bold"))
+    plan = ", ".join(f"{name} {found.plan[name]}" for name in _ASSUMED if name in found.plan)
+    out.print(verbatim(f"assumed: {plan}"))
     for reason in dict.fromkeys(found.failed):
         out.print(verbatim(f"{found.failed.count(reason)} runs failed: {reason}", "yellow"))
     table = plain_table(*TITLES, left=TITLES[:2])

@@ -21,7 +21,8 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.robot_file.scope import Scope
 
 if TYPE_CHECKING:
-    from dynid.simulation.free_demo import FreeDemo
+    from dynid.robots.demo_file import Demo
+    from dynid.robots.free_demo_file import FreeDemo
 
 SCHEMA = "dynid.truth/1"
 
@@ -134,10 +135,19 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
 def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
     """The experiment of a built-in robot that swings on locked cables; None for any other."""
     from dynid.robots.demo_file import demo_file
-    from dynid.simulation.free_demo import read_free_demo
+    from dynid.robots.free_demo_file import read_free_demo
 
     name = mechanism.name
     return read_free_demo(demo_file(name), load_robot(name)) if has_demo(mechanism) else None
+
+
+def built_in_demo(mechanism: Mechanism) -> Demo | None:
+    """The experiment of a built-in robot whose motors move it; None for any other."""
+    from dynid.robots.demo_file import demo_file, read_demo
+
+    if not has_demo(mechanism) or built_in_free(mechanism) is not None:
+        return None
+    return read_demo(demo_file(mechanism.name), load_robot(mechanism.name))
 
 
 def has_demo(mechanism: Mechanism) -> bool:

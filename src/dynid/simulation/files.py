@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.errors import InputError
+from dynid.excitation.recorder import recording_words
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import real_path, write_file
@@ -87,6 +88,7 @@ def described(simulated: Simulated) -> dict[str, str]:
         "engine": settings.engine,
         "motion": settings.motion.file or f"random ({settings.motion.kind})",
         "log": f"{len(course.t)} samples, {course.t[-1]:g} s at {settings.rate:g} Hz",
+        "recording": recording_words(settings.rate, settings.sensing.effort_sigma),
         "largest efforts": ", ".join(number(float(size), 3) for size in sizes),
     }
     if settings.payloads or settings.changes:

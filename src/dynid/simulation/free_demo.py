@@ -7,69 +7,18 @@ free:    motions, validation (how many of each), rate [Hz], duration [s] of each
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 
-from dynid.common.entry import root_entry
 from dynid.common.errors import NoResultError
-from dynid.common.strict_yaml import read_yaml
 from dynid.excitation.free_limits import free_limits
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.excitation.releases import Releases, Releasing
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.robot_file.scope import Scope
 from dynid.motion.log import Log
-from dynid.robots.demo_file import positive, truth_of
+from dynid.robots.free_demo_file import FreeDemo
 
-_KEYS = ("motions", "validation", "rate", "duration", "position_sigma", "angle_sigma", "seed")
 _ROUNDS = 6  # of drawing smaller swings where the limits are not kept
-
-
-@dataclass(frozen=True)
-class FreeDemo:
-    """The built-in experiment of a robot on locked cables.
-
-    Attributes:
-        truth: Every standard parameter by name, SI.
-        motions, validation: Free motions to identify from, and to predict, each about a rest of its own.
-        rate: Samples a second, in [Hz].
-        duration: Of each motion, in [s].
-        position_sigma, angle_sigma: Deviations of the measured pose's noise, in [m] and [rad].
-        seed: Of releases and noise.
-    """
-
-    truth: Mapping[str, float]
-    motions: int
-    validation: int
-    rate: float
-    duration: float
-    position_sigma: float
-    angle_sigma: float
-    seed: int
-
-
-def read_free_demo(file: Path, mechanism: Mechanism) -> FreeDemo | None:
-    """The experiment of a robot on locked cables; None where the file is one of another kind."""
-    root = root_entry(read_yaml(file))
-    if "free" not in root.mapping():
-        return None
-    fields = root.fields(("truth", "free"), required=("truth", "free"))
-    scope = Scope()
-    free = fields["free"].fields(_KEYS, required=_KEYS)
-    return FreeDemo(
-        truth=truth_of(fields["truth"], scope, mechanism),
-        motions=free["motions"].count(),
-        validation=free["validation"].count(),
-        rate=positive(free["rate"], scope),
-        duration=positive(free["duration"], scope),
-        position_sigma=positive(free["position_sigma"], scope),
-        angle_sigma=positive(free["angle_sigma"], scope),
-        seed=free["seed"].count(0),
-    )
 
 
 def free_logs(mechanism: Mechanism, demo: FreeDemo, seed: int) -> tuple[Log, Log]:

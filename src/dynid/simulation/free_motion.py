@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from dynid.cases.free_motion.defaults import free_motion_defaults
+from dynid.cases.free_motion.runs import run_lengths, start_state
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
@@ -17,12 +19,15 @@ from dynid.common.threads import single_threaded_blas
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
 from dynid.excitation.free_motion import measured_log
+from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.problem import as_log, prepare
 from dynid.report.json_file import plain
+from dynid.robots.free_demo_file import FreeDemo
 from dynid.robots.truth import SCHEMA, built_in_free, true_values
 from dynid.simulation.files import write_both
-from dynid.simulation.free_demo import FreeDemo, random_releases
+from dynid.simulation.free_demo import random_releases
 from dynid.simulation.simulation import Seed, Simulation
 from dynid.simulation.write import write_log
 
@@ -94,8 +99,63 @@ class FreeSimulated:
         }
 
 
-def simulate_free(mechanism: Mechanism, settings: Simulation) -> FreeSimulated:
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Free motions as a log recorded them: what they began with.
+
+    Attributes:
+        lengths: Locked in each motion, shape (k, c), in [m].
+        starts, velocities: States of the locked robot at the first samples, shapes (k, n_q) and (k, v), SI.
+        rate: In [Hz]; duration: of the shortest motion, in [s].
+    """
+
+    lengths: Float[Array, "k c"]
+    starts: Float[Array, "k q"]
+    velocities: Float[Array, "k v"]
+    rate: float
+    duration: float
+
+
+def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -> Released:
+    """Lengths and starting states of the free motions of a log.
+
+    Args:
+        mechanism: The robot with its cables.
+        entry: The log.
+        experiment: How its columns are read and filtered.
+    """
+    asked = free_motion_defaults(replace(experiment, logs=(entry,), validate=(), model="internal"))
+    problem = prepare(mechanism, [as_log(entry, mechanism, asked)], asked)
+    log, motion = problem.logs[0], problem.sources[0].motion
+    robot = LockedCables(mechanism, {})
+    lengths = [run_lengths(robot, log, a, b) for a, b in log.segments]
+    found = [
+        start_state(problem.mechanism, motion, robot, a, own)
+        for (a, _), own in zip(log.segments, lengths, strict=True)
+    ]
+    pairs = [(own, state) for own, state in zip(lengths, found, strict=True) if state is not None]
+    if not pairs:
+        raise InputError(
+            "no motion begins at a pose on its cable lengths",
+            file=entry.file,
+            remedy="check the lengths' zero and unit, and the cables' points",
+        )
+    shortest = min(b - a for a, b in log.segments)
+    return Released(
+        np.array([own for own, _ in pairs]),
+        np.concatenate([state[0] for _, state in pairs]),
+        np.concatenate([state[1] for _, state in pairs]),
+        1.0 / log.dt,
+        (shortest - 1) * log.dt,
+    )
+
+
+def simulate_free(
+    mechanism: Mechanism, settings: Simulation, released: Released | None = None
+) -> FreeSimulated:
     """Free motions with the rate, length, truth, payloads and seed of the settings.
+
+    Those of a log where `released` gives them, else from random releases.
 
     Noise of the pose is that of a built-in experiment, else `position_sigma` of the sensing, for metres and
     radians alike.
@@ -111,7 +171,7 @@ def simulate_free(mechanism: Mechanism, settings: Simulation) -> FreeSimulated:
     sigma = float(np.max(settings.sensing.position_sigma))
     demo = FreeDemo(
         truth=values,
-        motions=own.motions if own else _MOTIONS,
+        motions=len(released.starts) if released else own.motions if own else _MOTIONS,
         validation=0,
         rate=settings.rate,
         duration=settings.duration or _LENGTH,
@@ -120,11 +180,12 @@ def simulate_free(mechanism: Mechanism, settings: Simulation) -> FreeSimulated:
         seed=settings.seed,
     )
     with single_threaded_blas():
-        releases = random_releases(mechanism, demo, settings.seed, settings.payloads)
+        releases = released or random_releases(mechanism, demo, settings.seed, settings.payloads)
         robot = LockedCables(mechanism, values, settings.payloads)
-        motions = free_motions(robot, values, releases.lengths, releases.starts, demo.duration, demo.rate)
+        lengths, rates = releases.lengths, released.velocities if released else None
+        motions = free_motions(robot, values, lengths, releases.starts, demo.duration, demo.rate, rates)
         motions.refuse_slack()
-    return FreeSimulated(mechanism, settings, demo, robot, motions, releases.lengths, told)
+    return FreeSimulated(mechanism, settings, demo, robot, motions, lengths, told)
 
 
 def write_free(found: FreeSimulated, path: Path) -> tuple[Path, Path]:

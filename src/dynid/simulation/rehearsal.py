@@ -26,7 +26,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.problem import Progress, as_asked
-from dynid.simulation.free_motion import FreeSimulated, simulate_free
+from dynid.simulation.free_motion import FreeSimulated, released_as, simulate_free
 from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, log_motion
 from dynid.simulation.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
@@ -97,20 +97,33 @@ class Rehearser:
     def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
         """The course of one log, simulated once: only noise differs between runs."""
         if swings_freely(self.true_robot):
-            if self.plan.motion not in (None, RANDOM):
-                raise InputError(
-                    f"robot '{self.true_robot.name}' swings freely and cannot follow '{self.plan.motion}'",
-                    remedy="leave --motion out: it is let go from random displacements",
-                )
-            self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
-            mounted = tuple(entry.payloads) or self.plan.simulation.payloads
-            free = replace(self.plan.simulation, seed=seed, payloads=mounted)
-            return simulate_free(self.true_robot, free)
+            return self._free(k, entry, seed)
         _refuse_silence(self.plan.simulation)
         motion, settings, words = self._motion(entry, seed)
         settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
         self.words[f"log {k + 1}"] = words
         return simulate(self.true_robot, settings, motion)
+
+    def _free(self, k: int, entry: LogEntry, seed: int) -> FreeSimulated:
+        """Free motions as a log recorded them, or from random releases."""
+        if self.plan.motion == EXCITE:
+            raise InputError(
+                f"robot '{self.true_robot.name}' swings freely: no motion is planned on the way",
+                remedy="run dynid excite first and give its motions.csv by --motion",
+            )
+        mounted = tuple(entry.payloads) or self.plan.simulation.payloads
+        free = replace(self.plan.simulation, seed=seed, payloads=mounted)
+        asked = self.plan.motion
+        source = asked or (entry.file if Path(entry.file).exists() else RANDOM)
+        if source == RANDOM:
+            self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
+            return simulate_free(self.true_robot, free)
+        given = entry if asked is None else LogEntry(source)
+        experiment = self.plan.experiment if asked is None else replace(self.plan.experiment, columns={})
+        released = released_as(self.robot, given, experiment)
+        self.words[f"log {k + 1}"] = f"{len(released.starts)} free motions of {Path(source).name}"
+        free = replace(free, rate=released.rate, duration=released.duration)
+        return simulate_free(self.true_robot, free, released)
 
     def _motion(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         settings, asked = self.plan.simulation, self.plan.motion
@@ -149,6 +162,7 @@ class Rehearser:
             hops=_HOPS,
             seed=seed,
             rate=settings.rate,
+            noise=_noise(settings, len(self.true_robot.actuators)),
             payloads=tuple(entry.payloads) or settings.payloads,
             ties=tuple(tie.name for tie in self.plan.experiment.ties),
         )
@@ -224,9 +238,14 @@ def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
         **here.words,
         "rate": ", ".join(dict.fromkeys(f"{one.settings.rate:g} Hz" for one in here.simulated)),
         "length": ", ".join(dict.fromkeys(f"{one.length:g} s" for one in here.simulated)),
-        **({} if swings_freely(here.robot) else {"effort noise": _range(sensing.effort_sigma)}),
-        **({} if swings_freely(here.robot) else {"encoder steps": _range(sensing.resolution)}),
     }
+    swings = [one for one in here.simulated if isinstance(one, FreeSimulated)]
+    if swings:
+        demo = swings[0].demo
+        words["pose noise"] = f"{demo.position_sigma:.3g} m, {demo.angle_sigma:.3g} rad"
+    else:
+        words["effort noise"] = _range(sensing.effort_sigma)
+        words["encoder steps"] = _range(sensing.resolution)
     notices = tuple(dict.fromkeys(notice for one in here.simulated for notice in one.notices))
     return {
         "robot": here.robot.name,
@@ -236,6 +255,12 @@ def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
         "plan": words,
         "warnings": notices,
     }
+
+
+def _noise(settings: Simulation, motors: int) -> tuple[float, ...]:
+    """Effort noise of the simulated sensors as a search wants it; empty where some motor has none."""
+    sigma = np.broadcast_to(np.asarray(settings.sensing.effort_sigma, dtype=float), (motors,))
+    return tuple(sigma.tolist()) if np.all(sigma > 0.0) else ()
 
 
 def _range(values: Any) -> str:

@@ -21,6 +21,7 @@ from dynid.common.notices import Notice
 from dynid.common.threads import single_threaded_blas
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
+from dynid.excitation.recorder import RATE
 from dynid.excitation.series import Trajectory
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -59,7 +60,7 @@ class Simulation:
     """
 
     engine: str = "inverse"
-    rate: float = 1000.0
+    rate: float = RATE
     duration: float | None = None
     seed: int = 0
     motion: MotionChoice = field(default_factory=MotionChoice)

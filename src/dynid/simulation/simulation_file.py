@@ -14,9 +14,10 @@ from dynid.common.arrays import Array
 from dynid.common.entry import Entry, placed, root_entry
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.excitation.friction import FrictionLaw
+from dynid.excitation.recorder import default_recorder
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.robots.truth import Truth, built_in_free, has_demo
+from dynid.robots.truth import Truth, built_in_demo, built_in_free
 from dynid.simulation.motion import KINDS, MotionChoice
 from dynid.simulation.plant.settings import CONTROLLERS, FEEDBACKS, ControllerSettings, PlantSettings
 from dynid.simulation.sensors import STAMPS, Sensing
@@ -55,24 +56,22 @@ def read_simulation(file: PathLike, mechanism: Mechanism) -> Simulation:
 
 
 def default_simulation(mechanism: Mechanism) -> Simulation:
-    """A built-in robot's own experiment, else a random motion at 1 kHz without noise."""
-    if not has_demo(mechanism):
-        return Simulation()
-    free = built_in_free(mechanism)
+    """A built-in robot's own experiment, else a random motion; rate and noise of `default_recorder`."""
+    recorder = default_recorder(mechanism)
+    sensing = Sensing(resolution=recorder.resolution)
+    if recorder.effort_sigma:
+        sensing = replace(sensing, effort_sigma=np.array(recorder.effort_sigma))
+    usual = Simulation(rate=recorder.rate, sensing=sensing)
+    free, demo = built_in_free(mechanism), built_in_demo(mechanism)
     if free is not None:
-        return Simulation(rate=free.rate, duration=free.duration)
-    from dynid.mechanism.load import load_robot
-    from dynid.robots.demo_file import demo_file, read_demo
-
-    robot = load_robot(mechanism.name)
-    demo = read_demo(demo_file(robot.name), robot)
-    same = robot.measured_positions == mechanism.measured_positions
-    return Simulation(
-        rate=demo.rate,
+        return replace(usual, duration=free.duration)
+    if demo is None:
+        return usual
+    return replace(
+        usual,
         duration=demo.periods / demo.frequency,
         motion=MotionChoice(harmonics=demo.harmonics, frequency=demo.frequency, draws=demo.draws),
         plant=PlantSettings(step=STEPS["dynid"], tension=demo.tension),
-        sensing=Sensing(resolution=demo.encoder if same else 0.0, effort_sigma=demo.torque_sigma),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import eigvalsh, solve
 from dynid.statistics.clusters import Clusters
 
 # Eigenvalues of the drawn leverages below this: the draw has lost a direction.
@@ -33,10 +34,10 @@ def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tupl
     counts = _counts(clusters, width, draws, np.random.default_rng(seed))
     M = (counts @ clusters.M.reshape(len(clusters), -1)).reshape(draws, p, p)
     s = counts @ clusters.s
-    fitted = np.linalg.eigvalsh(M)[:, 0] > _LOST
+    fitted = eigvalsh(M)[:, 0] > _LOST
     if np.sum(fitted) < 2:
         return np.zeros((p, p)), int(np.sum(fitted))
-    z = np.linalg.solve(M[fitted], s[fitted][:, :, None])[:, :, 0]
+    z = solve(M[fitted], s[fitted][:, :, None])[:, :, 0]
     z -= z.mean(axis=0)
     spread = z.T @ z / (len(z) - 1)
     return np.asarray(clusters.root @ spread @ clusters.root.T), int(np.sum(fitted))

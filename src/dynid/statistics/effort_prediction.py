@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv
 from dynid.common.errors import InputError
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
 from dynid.mechanism.friction import DRY, load_map, source_index, speed_map
@@ -150,7 +151,7 @@ class _EffortRows:
         Dry friction counts as 0 where its owner stands.
         """
         J = motor_jacobian(self._mechanism, states.N)
-        N = np.concatenate([states.N @ np.linalg.pinv(J), states.dq[:, :, None]], axis=2)
+        N = np.concatenate([states.N @ pinv(J), states.dq[:, :, None]], axis=2)
         batch = self._regressor.batch(states.q, states.dq, states.ddq)
         for first in range(0, len(N), _TILE):
             part = slice(first, min(first + _TILE, len(N)))

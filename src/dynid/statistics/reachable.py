@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.mechanism import Mechanism
@@ -71,8 +72,8 @@ def _refuse_singular(
     N = states.N if last is None else np.concatenate([last.N, states.N])
     first = start if last is None else start - 1
     J = motor_jacobian(mechanism, N)
-    s = np.linalg.svd(J, compute_uv=False)
-    bad = np.flatnonzero(s[:, -1] * _SINGULAR < s[:, 0])
+    s = singular_values(J)
+    bad = np.flatnonzero(~(s[:, -1] * _SINGULAR >= s[:, 0]))
     if len(bad):
         text = (
             f"singular: condition number {s[bad[0], 0] / max(s[bad[0], -1], 1e-300):.2g} of the motors' hold"

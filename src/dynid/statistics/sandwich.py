@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import cholesky, eigh, inv
 from dynid.statistics.clusters import Clusters
 
 # 1 - leverage below this: without the cluster the direction is lost, and rounding is all that is left.
@@ -93,15 +94,13 @@ def _left_out(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "k
     """(I - M_c)^-1, and the parameters for which that does not exist (a pseudo-inverse stands in)."""
     p = len(clusters.root)
     identity = np.eye(clusters.M.shape[1])
-    try:
-        np.linalg.cholesky((1.0 - _LOST) * identity - clusters.M)
-    except np.linalg.LinAlgError:
+    if not np.isfinite(cholesky((1.0 - _LOST) * identity - clusters.M)).all():
         return _pseudo_inverse(clusters)
-    return np.linalg.inv(identity - clusters.M), np.zeros(p, dtype=bool)
+    return inv(identity - clusters.M), np.zeros(p, dtype=bool)
 
 
 def _pseudo_inverse(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "k"]]:
-    leverage, V = np.linalg.eigh(clusters.M)
+    leverage, V = eigh(clusters.M)
     left = 1.0 - leverage
     lost = left <= _LOST
     inverse = np.where(lost, 0.0, 1.0 / np.where(lost, 1.0, left))

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.batched import pinv
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
@@ -36,7 +37,7 @@ def motor_directions(mechanism: Mechanism) -> Directions:
     names = tuple(actuator.name for actuator in mechanism.actuators)
 
     def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v a"]:
-        return np.asarray(N @ np.linalg.pinv(motor_jacobian(mechanism, N)))
+        return np.asarray(N @ pinv(motor_jacobian(mechanism, N)))
 
     units = tuple(effort_unit(mechanism, name) for name in names)
     return Directions(names, units, None, np.ones((len(names), len(names))), moving, jumps=False)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeWindows
 from dynid.common.arrays import Array
-from dynid.dynamics.free_motion import fastest
+from dynid.dynamics.free_motion import frequencies
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.refine_settings import RefineSettings
 from dynid.kinematics.sensors import Sensors, sensors_of
@@ -93,7 +93,7 @@ def stretch(
 
 def samples_a_step(robot: LockedCables, dt: float) -> int:
     """How many samples a step of the integration may take."""
-    return max(1, int(_PHASE / (fastest(robot, robot.assembly.start[None]) * dt)))
+    return max(1, int(_PHASE / (float(frequencies(robot, robot.assembly.start[None])[0]) * dt)))
 
 
 def joined(windows: Sequence[FreeWindows]) -> FreeWindows:

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Complex, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import inv, pinv
 from dynid.excitation.closed import independent_joints, places
 from dynid.excitation.optimal.paths import Followed, Moved, RobotStates
 from dynid.kinematics.assembly import assembly_of
@@ -143,7 +144,7 @@ class ClosedPath:
 
     def _tangent(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
         """The basis in which the coordinates moved are the freedoms."""
-        return np.asarray(N @ np.linalg.inv(N[:, self._at]))
+        return np.asarray(N @ inv(N[:, self._at]))
 
     def _directions(self, N: Float[Array, "n v d"]) -> Float[Array, "n v a"]:
         """Rows of the motors: D = N (J'J)^-1 J' Sigma^1/2, J = Sigma^1/2 C N; D'W chi are the efforts.
@@ -151,7 +152,7 @@ class ClosedPath:
         Of all efforts that move the robot so, those of least norm when each is divided by its noise.
         """
         J = (self.mechanism.actuator_map * self.sigma[:, None]) @ N
-        K = np.linalg.inv(np.swapaxes(J, 1, 2) @ J)
+        K = inv(np.swapaxes(J, 1, 2) @ J)
         return np.asarray(N @ K @ np.swapaxes(J, 1, 2) * self.sigma)
 
     def _directions_back(
@@ -162,7 +163,7 @@ class ClosedPath:
         D_bar = D_bar * self.sigma
         J = C @ N
         Jt, Nt = np.swapaxes(J, 1, 2), np.swapaxes(N, 1, 2)
-        K = np.linalg.inv(Jt @ J)
+        K = inv(Jt @ J)
         J_bar = np.swapaxes(D_bar, 1, 2) @ N @ K
         M_bar = -K @ (Nt @ D_bar @ J) @ K
         J_bar = J_bar + J @ (M_bar + np.swapaxes(M_bar, 1, 2))
@@ -186,12 +187,13 @@ def along(mechanism: Mechanism, q: Float[Array, "n q"], rate: Float[Array, "n v"
 
 def _left_inverse(A: Float[Array, "n c x"]) -> Float[Array, "n x c"]:
     """Inverse of the dependent columns; the pseudo-inverse where equations are redundant."""
-    if A.shape[1] == A.shape[2]:
-        try:
-            return np.asarray(np.linalg.inv(A))
-        except np.linalg.LinAlgError:
-            pass
-    return np.asarray(np.linalg.pinv(A))
+    if A.shape[1] != A.shape[2]:
+        return pinv(A)
+    found = inv(A)
+    singular = ~np.isfinite(found).all(axis=(1, 2))
+    if singular.any():
+        found[singular] = pinv(A[singular])
+    return found
 
 
 def _solved(inverse: Float[Array, "n x c"], side: Float[Array, "n c"]) -> Float[Array, "n x"]:

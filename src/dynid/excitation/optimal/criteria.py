@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import eigvalsh
 from dynid.common.errors import InputError, nearest
 
 CRITERIA = ("logdet", "condition", "emin", "c003", "sigma")
@@ -102,7 +103,7 @@ class Criterion:
         """Values of many matrices at once, the smaller the better."""
         if self.name == "sigma":
             return np.array([self.value(one) for one in G])
-        values = np.linalg.eigvalsh(G)
+        values = eigvalsh(G)
         seen = values[:, 0] > _SMALLEST * values[:, -1]
         values = np.where(seen[:, None], values, np.nan)
         if self.name == "logdet":

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.common.arrays import Array
+from dynid.common.batched import eigh
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.model import MODELS
@@ -22,6 +23,8 @@ from dynid.regressor.regressor import tree_matrix
 # Model of a robot -> the one whose sigma is foretold. Windows of `energy` average rows of `power`; how long
 # they are is chosen from the spectrum of a log, which nobody has yet.
 PROMISED_BY = {"inverse": "inverse", "power": "power", "energy": "power"}
+_SMALLEST = 1e-12  # of the largest singular value: below it a direction is not seen
+_HIDDEN = 1e-6  # share of a parameter in directions that are not seen, beyond which it is unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,7 @@ class Promise:
     """What a motion tells.
 
     Attributes:
-        sigma: Deviation of every base parameter, shape (b,), SI; infinite where nothing is told.
+        sigma: Deviation of every base parameter, shape (b,), SI; infinite where it is not determined.
         singular: Singular values of the weighted rows, unit columns, largest first, shape (b,).
         condition: Of the weighted rows as they are; condition_scaled: with unit columns.
     """
@@ -75,14 +78,9 @@ def promise(
     size = np.where(norms > 0.0, norms, 1.0)
     singular = np.linalg.svd(stacked / size, compute_uv=False)
     whole = np.linalg.svd(stacked, compute_uv=False)
-    spread = weight * np.einsum("nkb,nkl,nlc->bc", rows, V, rows)
+    root = None if known is None else _root(known / np.outer(size, size))
     return Promise(
-        _sigmas(
-            stacked / size,
-            spread / np.outer(size, size),
-            None if known is None else known / np.outer(size, size),
-        )
-        / size,
+        _sigmas(stacked / size, _roots(V), root) / size,
         singular,
         float(whole[0] / whole[-1]) if whole[-1] > 0.0 else np.inf,
         float(singular[0] / singular[-1]) if singular[-1] > 0.0 else np.inf,
@@ -90,21 +88,38 @@ def promise(
 
 
 def _sigmas(
-    W: Float[Array, "r b"], spread: Float[Array, "b b"], known: Float[Array, "b b"] | None
+    W: Float[Array, "r b"], noise: Float[Array, "n k k"], known: Float[Array, "x b"] | None
 ) -> Float[Array, "b"]:
-    """Deviations from the rows' triangle; data already known count as further rows without surprise."""
-    R = np.linalg.qr(W, mode="r")
-    if known is not None:
-        values, vectors = np.linalg.eigh(known)
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        R = np.linalg.qr(np.vstack([R, root]), mode="r")
-        spread = spread + known
-    s = np.linalg.svd(R, compute_uv=False)
-    if not s[-1] > 1e-12 * s[0]:
-        return np.full(W.shape[1], np.inf)
-    bread = np.linalg.inv(R)
-    bread = bread @ bread.T
-    return np.asarray(np.sqrt(np.maximum(np.diag(bread @ spread @ bread), 0.0)))
+    """Deviations of least squares; infinite for parameters that the rows do not determine.
+
+    With W = U s V^T and noise covariance L L^T of the rows, C = (V s^-1) U^T L L^T U (V s^-1)^T. The
+    variances are sums of squares of (V s^-1) (U^T L): nothing is subtracted, so none can come out as zero.
+
+    Args:
+        W: Rows with unit columns, those of one sample behind each other.
+        noise: Roots L of the covariance of each sample's rows.
+        known: Further rows of unit noise, for data already recorded.
+    """
+    n, k, _ = noise.shape
+    rows = W if known is None else np.vstack([W, known])
+    U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    seen = s > _SMALLEST * s[0]
+    own = np.einsum("nkb,nkl->nlb", U[: n * k].reshape(n, k, -1), noise).reshape(n * k, -1)
+    spread = np.linalg.qr(np.vstack([own, U[n * k :]])[:, seen], mode="r")
+    sigma = np.linalg.norm(spread @ (Vt[seen] / s[seen, None]), axis=0)
+    hidden = np.abs(Vt[~seen]).max(axis=0, initial=0.0) > _HIDDEN
+    return np.where(hidden, np.inf, sigma)
+
+
+def _roots(V: Float[Array, "n k k"]) -> Float[Array, "n k k"]:
+    """L with L L^T = V for each sample; V may be singular."""
+    values, vectors = eigh(V)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+
+def _root(G: Float[Array, "b b"]) -> Float[Array, "b b"]:
+    """Rows whose sum of squares is G."""
+    return np.asarray(np.swapaxes(_roots(G[None])[0], 0, 1))
 
 
 def _directions(path: Path, states: RobotStates, model: str) -> Float[Array, "n v k"]:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import cholesky, eigvalsh, inv
 from dynid.excitation.closed import places
 from dynid.excitation.optimal.box import RATES
 from dynid.excitation.optimal.closed_path import ClosedPath
@@ -140,12 +141,12 @@ class Singularity:
     def _values(self, N: Float[Array, "n v d"]) -> Float[Array, "s n"]:
         # Singular values of C U Q with N / U = Q R: eigenvalues of R^-T (C N)' (C N) R^-1.
         scaled = N / self._units[:, None]
-        L = np.linalg.cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
-        back = np.swapaxes(np.linalg.inv(L), 1, 2)
+        L = cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
+        back = np.swapaxes(inv(L), 1, 2)
         rows = []
         for _, C in self._seen:
             seen = C @ N @ back
-            squares = np.linalg.eigvalsh(np.swapaxes(seen, 1, 2) @ seen)
+            squares = eigvalsh(np.swapaxes(seen, 1, 2) @ seen)
             ratio = squares[:, -1] / np.maximum(squares[:, 0], 1e-15 * squares[:, -1])
             rows.append(0.5 * np.log(ratio) / self._most - 1.0)
         return np.array(rows)

@@ -19,6 +19,7 @@ from dynid.excitation.optimal.soft import SoftLimits
 _DRAWS = 12
 _SMALLER = 0.75
 _REPAIRS = 6
+_REGROWTH = 60  # steps of the descent from a motion that was made smaller
 _STEP = 0.08  # share by which limits are narrowed at a time, at most
 _KEPT = 1e-9  # share of a limit: rounding
 
@@ -126,6 +127,20 @@ class Starter:
             size *= 0.93
             point = self.problem.evaluate(self.problem.blocks.towards_rest(point.z, 0.93))
             worst, _ = self.excess(point.z) if point.tape is not None else (np.inf, "")
+        return self._regrown(point) if size < 1.0 and worst <= _KEPT else point
+
+    def _regrown(self, point: Point) -> Point:
+        """A motion that had to be made smaller, improved again from there with narrower limits.
+
+        Where the loops tear or turn singular between samples, the way from the large motion leads from one
+        tear to the next; from a small one it seldom does.
+        """
+        if self.problem.soft is None:
+            return point
+        for spare in (_STEP, 2.0 * _STEP):
+            found = descend(self.problem.narrowed(spare), point.z, iterations=_REGROWTH).point
+            if found.value < point.value and self.excess(found.z)[0] <= _KEPT:
+                return found
         return point
 
     def excess(self, z: Float[Array, "v"]) -> tuple[float, str]:

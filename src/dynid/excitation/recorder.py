@@ -1,0 +1,75 @@
+"""What is assumed of a recording where nobody says it: rate, effort noise and encoder steps of a robot.
+
+`excite` (promised sigma), `simulate` and `rehearse` (what comes of it) all read it here, so that a promise
+and its outcome differ by nothing but chance and the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.excitation.efforts import effort_range
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.report.numbers import number
+from dynid.robots.truth import built_in_demo, built_in_free
+
+RATE = 1000.0  # Hz, of robots without an experiment of their own
+_SHARE = 0.01  # of the effort limit: noise of a usual torque signal
+
+
+@dataclass(frozen=True, eq=False)
+class Recorder:
+    """Rate and sensors of a robot.
+
+    Attributes:
+        rate: Samples a second, in [Hz].
+        effort_sigma: Deviation of each effort's noise, shape (a,), in [N m] or [N]; empty: nothing is known.
+        resolution: Encoder step of the measured positions, in [rad] or [m]; 0: none.
+        source: Where these come from, in words.
+    """
+
+    rate: float
+    effort_sigma: tuple[float, ...]
+    resolution: float | Float[Array, "m"]
+    source: str
+
+
+def default_recorder(mechanism: Mechanism) -> Recorder:
+    """Of the built-in experiment where there is one; else 1 kHz and one per cent of the effort limits.
+
+    Actuators without a limit count as the median of the others.
+    """
+    free = built_in_free(mechanism)
+    own = f"built-in experiment of '{mechanism.name}'"
+    if free is not None:
+        return Recorder(free.rate, (), 0.0, own)
+    demo = built_in_demo(mechanism)
+    if demo is not None:
+        same = load_robot(mechanism.name).measured_positions == mechanism.measured_positions
+        return Recorder(demo.rate, tuple(demo.torque_sigma.tolist()), demo.encoder if same else 0.0, own)
+    limits = [effort_range(mechanism, one.name) for one in mechanism.actuators]
+    known = [_SHARE * max(abs(x) for x in one) for one in limits if one is not None]
+    known = [value for value in known if 0.0 < value < np.inf]
+    if not known:
+        return Recorder(RATE, (), 0.0, "no effort limits")
+    middle = float(np.median(known))
+    sizes = [middle if one is None else _SHARE * max(abs(x) for x in one) for one in limits]
+    sigma = tuple(size if 0.0 < size < np.inf else middle for size in sizes)
+    return Recorder(RATE, sigma, 0.0, f"{100 * _SHARE:g} % of the effort limits")
+
+
+def recording_words(
+    rate: float, effort_sigma: float | Float[Array, "a"] | tuple[float, ...], source: str = ""
+) -> str:
+    """Rate and effort noise of a recording in one line."""
+    sizes = np.atleast_1d(np.asarray(effort_sigma, dtype=float))
+    noise = "no effort noise"
+    if sizes.any():
+        low, high = number(float(sizes.min()), 3), number(float(sizes.max()), 3)
+        noise = "effort noise " + (low if low == high else f"{low} to {high}")
+    return f"{rate:g} Hz, {noise}" + (f" ({source})" if source else "")

@@ -1,0 +1,125 @@
+"""A NaN or singular matrix in a batch gives NaN; the others give what they give without it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.common import batched
+
+ROOT = Path(__file__).parents[1] / "src" / "dynid"
+# Folders whose arrays have samples in front: every factorisation there survives a bad one.
+SAMPLED = ("kinematics", "dynamics", "projection", "excitation", "design", "motion")
+RAW = {"solve", "inv", "pinv", "svd", "qr", "eigh", "eigvalsh", "eigvals", "eig", "cholesky"}
+RAW |= {"matrix_rank"}
+# Functions there that factorise one matrix, not a batch, and whose failure is no sample's.
+SINGLE = {
+    "excitation/after.py:_information",
+    "excitation/free.py:_sigmas",
+    "excitation/free.py:_singular",
+    "excitation/free_set.py:__init__",
+    "excitation/optimal/criteria.py:_log_determinant",
+    "excitation/optimal/criteria.py:_named",
+    "excitation/optimal/criteria.py:smooth",
+    "excitation/optimal/criteria.py:smooth_value",
+    "excitation/optimal/criteria.py:value",
+    "excitation/optimal/families.py:_complement",
+    "excitation/optimal/predicted.py:_sigmas",
+    "excitation/optimal/predicted.py:promise",
+    "excitation/ranking.py:scaled_condition",
+    "simulation/prescribed.py:inverse_efforts",
+    "kinematics/assembly.py:unmeasured",
+    "kinematics/coordinates.py:_expand",
+    "kinematics/tension.py:_fixed",
+    "motion/disturb.py:disturbed",
+    "motion/disturb.py:seen_by_markers",
+    "projection/inverse.py:_passive",
+    "projection/inverse.py:inverse_directions",
+    "projection/wrench_noise.py:_reason",
+}
+
+WORK: dict[str, Callable[[Any], Any]] = {
+    "solve": lambda M: batched.solve(M, np.ones((len(M), 3, 2))),
+    "solve_or_nearest": lambda M: batched.solve_or_nearest(M, np.ones((len(M), 3))),
+    "inv": batched.inv,
+    "pinv": batched.pinv,
+    "svd": batched.svd,
+    "svd thin": lambda M: batched.svd(M[:, :, :2], full_matrices=False),
+    "singular_values": batched.singular_values,
+    "qr": batched.qr,
+    "qr complete": lambda M: batched.qr(M[:, :, :2], complete=True),
+    "eigh": batched.eigh,
+    "eigvalsh": batched.eigvalsh,
+    "eigvals": batched.eigvals,
+    "cholesky": batched.cholesky,
+}
+NEEDS_REGULAR = {"solve", "inv", "cholesky"}
+
+
+def several(found: Any) -> tuple[np.ndarray, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def matrices() -> np.ndarray:
+    M = np.random.default_rng(5).normal(size=(9, 3, 3))
+    return M @ np.swapaxes(M, 1, 2) + np.eye(3)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_bad_matrices_give_nan_and_leave_the_others_as_they_are(name: str) -> None:
+    M = matrices()
+    bad = M.copy()
+    bad[1, 0, 0], bad[4], bad[8, 1, 1] = np.nan, 0.0, np.inf
+    lost = [1, 4, 8] if name in NEEDS_REGULAR else [1, 8]
+    others = [0, 2, 3, 5, 6, 7]
+    for found, alone in zip(several(WORK[name](bad)), several(WORK[name](M[others])), strict=True):
+        np.testing.assert_array_equal(found[others], alone)
+        assert np.isnan(found[lost]).all()
+        assert np.isfinite(found[np.setdiff1d(np.arange(9), lost)]).all()
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_batch_of_bad_matrices_alone_and_an_empty_one(name: str) -> None:
+    shapes = [one.shape[1:] for one in several(WORK[name](matrices()))]
+    for found, shape in zip(several(WORK[name](np.full((2, 3, 3), np.nan))), shapes, strict=True):
+        assert found.shape == (2, *shape)
+        assert np.isnan(found).all()
+    assert [one.shape for one in several(WORK[name](np.zeros((0, 3, 3))))] == [(0, *one) for one in shapes]
+
+
+def test_leading_axes_stay() -> None:
+    M = matrices().reshape(3, 3, 3, 3)
+    np.testing.assert_array_equal(batched.inv(M), np.linalg.inv(M))
+    np.testing.assert_array_equal(batched.inv(M[0, 0]), np.linalg.inv(M[0, 0]))
+
+
+def test_batches_of_samples_go_through_the_safe_functions() -> None:
+    found = []
+    for folder in SAMPLED:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            place = file.relative_to(ROOT).as_posix()
+            if not place.endswith("kernels.py"):  # compiled loops over single matrices
+                found += [f"{place}:{name}" for name in raw_calls(file)]
+    new = sorted(set(found) - SINGLE)
+    assert not new, f"use dynid.common.batched, or list a function of single matrices in SINGLE: {new}"
+
+
+def raw_calls(file: Path) -> list[str]:
+    """Functions of a file that call np.linalg's factorisations themselves."""
+    found = []
+    for owner in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(owner, ast.FunctionDef):
+            continue
+        for node in ast.walk(owner):
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in RAW
+                and ast.unparse(node.value) == "np.linalg"
+            ):
+                found.append(owner.name)
+    return found
