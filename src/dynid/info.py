@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dynid.base.base import BaseSet, base_set
 from dynid.base.grouping import Symbols
+from dynid.base.rounding import allowing_rounding, rounding_of
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.case import case_of
@@ -119,13 +121,15 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
     """Degrees of freedom, and what the closures say of over-constraint."""
     if not robot.is_closed:
         return len(coordinate_map(robot).independent), ()
-    found = assembly_of(robot).mobility
+    assembly = assembly_of(robot)
+    found = assembly.mobility
     if not found.n_redundant:
-        return found.dof, ()
+        return found.dof, assembly.notices
     # Sensors are no closures.
     own = found.n_equations - len(DIRECTIONS) * len(robot.poses) - len(robot.swivels)
     text = f"{found.n_redundant} of {own} closure equations are implied by the others"
-    return found.dof, (Notice("over-constrained", text + " (normal for planar loops and parallelograms)"),)
+    constrained = Notice("over-constrained", text + " (normal for planar loops and parallelograms)")
+    return found.dof, (*assembly.notices, constrained)
 
 
 def _rows(robot: Mechanism, model: Model, rows: Sequence[str] | None = None) -> Directions | None:
@@ -196,14 +200,20 @@ def structural_base(
     known = known_columns(mechanism, parameters)
     groups = tie_groups(mechanism, parameters, ties)
     order = considered_order(mechanism, parameters)
+    rounding = rounding_of(mechanism.geometry.values())
     found: list[BaseSet] = []
     for stretch in _STRETCHES:
         factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
-        found.append(base_set(parameters, factor, order, known, ties=groups))
+        again = partial(base_set, parameters, factor, order, known, ties=groups)
+        found.append(allowing_rounding(again(), rounding, again))
         if found[-1].rank.gap >= _CLEAR_GAP:
             return found[-1]
     # None is clear: the clearest one is returned, with its own notice when it is undecided.
-    return max(found, key=lambda base: base.rank.gap)
+    return max(found, key=lambda base: (_is_decided(base), base.rank.gap))
+
+
+def _is_decided(base: BaseSet) -> bool:
+    return all(notice.code != "rank-undecided" for notice in base.notices)
 
 
 def known_columns(mechanism: Mechanism, parameters: Sequence[Parameter]) -> dict[int, float]:

@@ -29,6 +29,7 @@ from dynid.motion.repeats import Path, path_along
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.model import Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
+from dynid.projection.turns import nearest_turns
 from dynid.regressor.layout import ABSENT
 
 Progress = Callable[[str, float], None]
@@ -166,6 +167,7 @@ def join(
     case: Case,
 ) -> Problem:
     """A problem whose every choice has been made."""
+    logs = [nearest_turns(robot, log) for log in logs] if case.is_series else logs
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
     filters, options = case.filters(plans, experiment), case.row_options(experiment)
     problem = Problem(robot, model, parameters, directions, tuple(plans), (), filters, None, options, case)

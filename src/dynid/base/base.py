@@ -93,6 +93,7 @@ def base_set(
     *,
     ties: Sequence[Sequence[int]] = (),
     rtol: float = STRUCTURAL_RTOL,
+    rounding: float = 0.0,
 ) -> BaseSet:
     """Structural base set from the factor of random feasible states.
 
@@ -103,6 +104,7 @@ def base_set(
         known: Standard index -> value; these columns take no part.
         ties: Groups of standard indices that are one parameter (see `tied_columns`).
         rtol: Residual below which a column is dependent, relative to its norm.
+        rounding: And below which it is dependent relative to the largest norm of all columns.
     """
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
@@ -111,7 +113,14 @@ def base_set(
         raise InputError("the structural factor has values that are not finite")
     ty = tying(parameters, ties, known or {})
     column = {i: k for k, i in enumerate(ty.first)}
-    rank = independent_columns(W @ ty.T, [column[i] for i in order if i in column], rtol=rtol)
+    tied = W @ ty.T
+    floor = np.full(tied.shape[1], rounding * np.linalg.norm(tied, axis=0).max(initial=0.0))
+    rank = independent_columns(
+        tied,
+        [column[i] for i in order if i in column],
+        rtol=rtol,
+        floor=floor if rounding > 0.0 else None,
+    )
     return _assemble(tuple(parameters), ty, rank)
 
 

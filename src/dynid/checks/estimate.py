@@ -10,6 +10,7 @@ from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.steps import position_steps
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
@@ -47,7 +48,10 @@ def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
 
 def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
     """What makes the logs of a fit doubtful before anything is computed."""
-    return (*_repeated(logs), *(notice for log in logs for notice in _degrees(log, mechanism)))
+    return (
+        *_repeated(logs),
+        *(notice for log in logs for notice in (*_degrees(log, mechanism), *position_steps(log))),
+    )
 
 
 def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:

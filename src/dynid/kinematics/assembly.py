@@ -16,11 +16,13 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.factorised import Split, least_squares, split
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose
 from dynid.kinematics.sensors import Sensors, sensors_of
+from dynid.kinematics.singular_start import singular_start, straightest
 from dynid.kinematics.tracking import Tracker
 from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism
@@ -29,6 +31,9 @@ _RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
+_BESIDE = (0.2, 0.5, 1.0)  # rad or m: how far from a singular start pose others are tried
+_WALKED = 0.03  # of the start pose's distance to singular poses: what a walk keeps
+_CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
 _LOST = 1e-9  # of |A| |dq|: more than this left by the fixed pivots is done again by QR
 Measured = Sensors | Int[Array, "m"]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
@@ -82,10 +87,12 @@ class Assembly:
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
+        self.notices = self._leave_singular_start()
         states = self.walk(np.random.default_rng(_SEED), _STATES)
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
-        self.samples = states  # closed poses about the start pose, at which plans are made
+        regular = self._regular(states)
+        self.samples = states[regular] if regular.any() else states  # at which plans are made
         self._trackers: dict[tuple[float, ...], Tracker | None] = {}
         self.mobility = Mobility(self.closure.tree.n_v - self.rank, self.closure.count, self.rank)
         if self.mobility.dof == 0:
@@ -253,7 +260,7 @@ class Assembly:
         for k in range(1, steps + 1):
             part = sensors.between(origin, wanted, k / steps)
             q = self.close(q, part, sensors, iterations=2 if k < steps else 12)
-        return q
+        return sensors.wound(q, origin, wanted)
 
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
         """Largest closure residual of each pose, in [m] or [rad]."""
@@ -264,15 +271,17 @@ class Assembly:
     ) -> Float[Array, "n q"]:
         """Feasible poses by random steps along tangent directions from the start pose.
 
-        Every pose is closed to rounding; steps that do not close again are taken back.
+        Every pose is closed to rounding; steps that do not close again, or end near a singular pose, are
+        taken back: there rounding grows until it looks like motion, and branches meet.
         """
         q = np.repeat(self.start[None], n, axis=0)
+        least = _WALKED * self.margin(self.start[None])[0]
         for _ in range(steps):
             N = self.tangent(self.closure.values(q).A)
             size = reach / steps * 3.0
             stride = np.einsum("nvd,nd->nv", N, rng.normal(size=(n, N.shape[2])) * size)
             tried = self.close(moved(self.mechanism, q, stride))
-            fine = self.gaps(tried) < CLOSED
+            fine = (self.gaps(tried) < CLOSED) & (self.margin(tried) > least)
             q = np.where(fine[:, None], tried, q)
         return q
 
@@ -333,6 +342,29 @@ class Assembly:
         )
         fine = np.abs(self.closure.values(tried).f).max(axis=1, initial=0.0) < CLOSED
         return tried[fine] if fine.any() else q[None]
+
+    def _leave_singular_start(self) -> tuple[Notice, ...]:
+        """Begin at a regular pose nearby where branches meet at the start pose, and say so."""
+        if self.closure.count == 0 or self._regular(self.start[None])[0]:
+            return ()
+        near = np.concatenate([self._near(self.start, size) for size in _BESIDE])
+        near = near[self._regular(near)]
+        if not len(near):
+            return ()
+        there = self._rank(self.start[None])
+        self.start = straightest(self.closure, self.start, near, self.margin(near))
+        return (singular_start(self.closure, self.start, there, self.rank),)
+
+    def _regular(self, q: Float[Array, "n q"]) -> Bool[Array, "n"]:
+        """Whether A has its full rank at poses, and clearly so."""
+        return np.asarray(self.margin(q) > _CLEAR)
+
+    def margin(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
+        """Smallest singular value of A that counts, over the largest: zero at singular poses."""
+        if self.rank == 0:
+            return np.ones(len(q))
+        s = np.linalg.svd(self.closure.values(q).A * self.units, compute_uv=False)
+        return np.asarray(s[:, self.rank - 1] / np.maximum(s[:, 0], 1e-300))
 
     def _rank(self, q: Float[Array, "n q"]) -> int:
         """Largest rank of A among closed poses."""

@@ -11,7 +11,10 @@ from jaxtyping import Float, Int
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.kinematics.tree import quaternion_rates
+from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
+
+_HINGES = (JointKind.REVOLUTE, JointKind.UNIVERSAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +27,8 @@ class Sensors:
         column: Column of the wanted positions, shape (m,).
         weight: Relative trust where there are more than freedoms, shape (m,).
         quaternions: First position, first wanted column and first coordinate of each, shape (k, 3).
+        turning: Position and wanted column of each coordinate that a whole turn leaves where it is,
+            shape (k, 2); None: none.
     """
 
     velocity: Int[Array, "m"]
@@ -31,6 +36,7 @@ class Sensors:
     column: Int[Array, "m"]
     weight: Float[Array, "m"]
     quaternions: Int[Array, "k 3"]
+    turning: Int[Array, "t 2"] | None = None
 
     @property
     def count(self) -> int:
@@ -64,14 +70,35 @@ class Sensors:
     def between(
         self, origin: Float[Array, "w"], wanted: Float[Array, "n w"], part: float
     ) -> Float[Array, "n w"]:
-        """Positions on the straight way from `origin` to `wanted`; quaternions the shorter way round."""
+        """Positions on the straight way from `origin` to `wanted`, without the whole turns between them.
+
+        Quaternions go the shorter way round; an angle keeps its direction, as its range may be limited.
+        """
         aim = np.array(wanted)
+        if self.turning is not None:
+            columns = self.turning[:, 1]
+            aim[:, columns] -= self._turns(origin, wanted)
         for _, c, _ in self.quaternions.tolist():
             aim[:, c : c + 4] *= np.where(aim[:, c : c + 4] @ origin[c : c + 4] < 0.0, -1.0, 1.0)[:, None]
         way = origin + part * (aim - origin)
         for _, c, _ in self.quaternions.tolist():
             way[:, c : c + 4] /= np.linalg.norm(way[:, c : c + 4], axis=1, keepdims=True)
         return np.asarray(way)
+
+    def wound(
+        self, q: Float[Array, "n q"], origin: Float[Array, "w"], wanted: Float[Array, "n w"]
+    ) -> Float[Array, "n q"]:
+        """Poses at the end of a way, with the whole turns that it left out."""
+        if self.turning is None or not len(self.turning):
+            return q
+        q[:, self.turning[:, 0]] += self._turns(origin, wanted)
+        return q
+
+    def _turns(self, origin: Float[Array, "w"], wanted: Float[Array, "n w"]) -> Float[Array, "n t"]:
+        """Whole turns between two positions, in [rad]."""
+        columns = np.zeros(0, dtype=np.int64) if self.turning is None else self.turning[:, 1]
+        turn = 2.0 * np.pi
+        return np.asarray(turn * np.trunc((wanted[:, columns] - origin[columns]) / turn))
 
     def read(self, q: Float[Array, "n q"]) -> Float[Array, "n w"]:
         """Measured positions of poses: what `wanted` would be."""
@@ -115,7 +142,27 @@ def sensors_of(
             found += [(first + k, position + k, column + k, trust[column]) for k in range(3)]
     at_v, at_q, column_of = (np.array([one[k] for one in found], dtype=np.int64) for k in range(3))
     weight = np.array([one[3] for one in found], dtype=float)
-    return Sensors(at_v, at_q, column_of, weight, np.array(quaternions, dtype=np.int64).reshape(-1, 3))
+    free = set(turning_positions(mechanism))
+    turned = [(position, column) for _, position, column, _ in found if position in free]
+    return Sensors(
+        at_v,
+        at_q,
+        column_of,
+        weight,
+        np.array(quaternions, dtype=np.int64).reshape(-1, 3),
+        np.array(turned, dtype=np.int64).reshape(-1, 2),
+    )
+
+
+def turning_positions(mechanism: Mechanism) -> list[int]:
+    """Positions that a whole turn leaves where they are: angles of hinges in no coupling."""
+    bound = {name for one in mechanism.couplings for name in (one.joint, *one.of)}
+    bound |= {swivel.name for swivel in mechanism.swivels}
+    return [
+        i
+        for i, name in enumerate(mechanism.positions)
+        if mechanism.joint_of_position[name].kind in _HINGES and name not in bound
+    ]
 
 
 def _check_whole(mechanism: Mechanism, turning: Sequence[str], given: Sequence[str]) -> None:

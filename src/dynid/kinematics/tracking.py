@@ -14,13 +14,14 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.elimination import Elimination
-from dynid.kinematics.sensors import Sensors
+from dynid.kinematics.sensors import Sensors, turning_positions
 from dynid.kinematics.tile import LANES
 
 _HOMOTOPY = 24
 _PATIENCE = 10  # Newton steps a sample at most; more than one or two only after a jump
 _LEAST_STRETCH = 8
 _SAME = 1e-6
+_TURN = 2.0 * np.pi
 
 
 class Tracker:
@@ -32,6 +33,9 @@ class Tracker:
         self._plan = plan.tables
         self._sensors = sensors.tables(len(plan.independent))
         self._freedoms = len(plan.independent)
+        measured = set(sensors.position.tolist())
+        turning = turning_positions(closure.mechanism)
+        self._hinges = np.array([i for i in turning if i not in measured], dtype=np.int64)
 
     def follow(
         self, origin: Float[Array, "q"], wanted: Float[Array, "n w"]
@@ -53,7 +57,7 @@ class Tracker:
             self._march(path, _HOMOTOPY * np.arange(LANES), count, begin, last, fine, keep_last=True)
             width = min(LANES, len(wanted) - at)
             q[at : at + width], done[at : at + width] = last[:width], fine[:width]
-        return q, done
+        return self.sensors.wound(q, start, wanted), done
 
     def track(
         self, origin: Float[Array, "q"], wanted: Float[Array, "n w"], threads: int = 1
@@ -80,7 +84,19 @@ class Tracker:
         else:
             run(groups[0])
         self._join(wanted, first, length, q, done)
+        self._unwind(first, q, done)
         return q, done
+
+    def _unwind(self, first: Int[Array, "s"], q: Float[Array, "n q"], done: Bool[Array, "n"]) -> None:
+        """Remove whole turns by which joints that are not measured differ between stretches."""
+        at = first[1:]
+        hinges = self._hinges
+        apart = np.round((q[at][:, hinges] - q[at - 1][:, hinges]) / _TURN)
+        apart[~(done[at] & done[at - 1])] = 0.0
+        if not apart.any():
+            return
+        for a, b, turns in zip(at, [*at[1:], len(q)], np.cumsum(apart, axis=0), strict=True):
+            q[a:b, hinges] -= _TURN * turns
 
     def march(
         self, begin: Float[Array, "b q"], first: Int[Array, "b"], wanted: Float[Array, "n w"]
@@ -203,8 +219,11 @@ class Tracker:
 
 
 def same_pose(closure: Closure, a: Float[Array, "n q"], b: Float[Array, "n q"]) -> Bool[Array, "n"]:
-    """Whether poses agree; a quaternion and its negative are one attitude."""
+    """Whether poses agree; whole turns of hinges do not matter, nor the sign of a quaternion."""
     difference = np.abs(a - b)
+    hinges = turning_positions(closure.mechanism)
+    difference[:, hinges] -= _TURN * np.round(difference[:, hinges] / _TURN)
+    difference = np.abs(difference)
     tree = closure.tree
     for start in tree.q_start[tree.kind == 3].tolist():
         part = slice(start, start + 4)

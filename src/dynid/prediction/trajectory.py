@@ -29,6 +29,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import LogEntry
 from dynid.prediction.posed import QUATERNION, pose_angles, posed_robot
+from dynid.projection.turns import nearest_turns
 
 _SPOILED = ("not-finite", "short-segments", "time-missing", "gap")
 _MOST_OFF = 0.2  # of the rates' own size: rates that do not belong to the positions
@@ -83,7 +84,7 @@ def desired_motion(
     if isinstance(source, PoseTrajectory):
         mechanism, source = _of_pose(source, mechanism)
     _refuse_spoiled(source)
-    log = replace(_with_rates(source), payloads=tuple(payloads) or source.payloads)
+    log = replace(_with_rates(nearest_turns(mechanism, source)), payloads=tuple(payloads) or source.payloads)
     return mechanism, Motion(log, MotionPlan.as_it_is(log))
 
 

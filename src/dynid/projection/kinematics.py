@@ -17,15 +17,22 @@ from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
+from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
+from dynid.motion.spectrum import spectrum
+from dynid.projection.misfit import Misfit, beyond
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 # Condition number of what the measured coordinates see of the motion: beyond it encoder noise of 1e-5
-# rad or m moves unmeasured joints by more than 1e-2.
-SINGULAR = 1e3
+# rad or m moves unmeasured joints by more than 1e-2. With noise sigma the limit is lower: at a distance x
+# from a dead point the measured coordinate is about x^2 / 2 from its extreme, and the condition number is
+# 1 / x; where x^2 / 2 < 5 sigma both branches fit. Ordinary robots stay below `_POOR` at all poses, and
+# below `_REGULAR` at most of them.
+SINGULAR, _POOR, _REGULAR = 1e3, 150.0, 50.0
 # rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
 MISFIT = 0.02
+_SIGMAS = 5.0  # a sensor whose own deviation is larger may miss by so many of them
 
 Measured = tuple[Float[Array, "n w"], Float[Array, "n w"], Float[Array, "n w"]]
 _KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, TreeKinematics | ClosedKinematics]] = WeakKeyDictionary()
@@ -39,6 +46,7 @@ class States:
         q, dq, ddq: Positions (n, n_q), velocities and accelerations (n, v).
         N: A basis of the tangent space, shape (n, v, d).
         fine: Whether the pose is assembled and regular, shape (n,).
+        condition: See `Rates`, shape (n,); None for a tree.
     """
 
     q: Float[Array, "n q"]
@@ -46,6 +54,7 @@ class States:
     ddq: Float[Array, "n v"]
     N: Float[Array, "n v d"]
     fine: Bool[Array, "n"]
+    condition: Float[Array, "n"] | None = None
 
 
 class TreeKinematics:
@@ -72,12 +81,15 @@ class ClosedKinematics:
 
     Attributes:
         speeds: Absolute velocities of all coordinates at some samples of the log, shape (k, v).
+        noise: Deviation of each measured coordinate, shape (m,), in [rad] or [m].
+        singular, ambiguous: Condition numbers beyond which a pose is left out, and beyond which the branch
+            behind it is in doubt.
         anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
 
     def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
-        from dynid.projection.survey import notices_of, survey, words_of
+        from dynid.projection.survey import survey
 
         self.assembly: Assembly = assembly_of(mechanism)
         self.sensors: Sensors = sensors_of(
@@ -87,15 +99,29 @@ class ClosedKinematics:
         self._labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
         self._units = {name: position_unit(mechanism, (name,)) for name in self._labels}
         self._has_origins = bool(motion.log.origins)
+        self.noise = _noise(mechanism, motion.log, self.sensors)
+        left = 1.0 if motion.plan.cutoff is None else min(1.0, 2.0 * motion.plan.cutoff * motion.log.dt)
+        blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
+        two_branches = 1.0 / np.sqrt(10.0 * max(blur, 1e-300))
+        self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
+        self.most_missed = np.maximum(MISFIT, _SIGMAS * self.noise)
         found = survey(self, motion)
-        self.notices = notices_of(found, motion.log.name)
-        redundant = self.sensors.count > self.assembly.dof
-        self.choices = {"closure": words_of(found, self._labels, redundant)}
+        self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
+        self.choices = {"closure": found.words()}
         self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
         self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 2 + len(self._labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *found.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
+
+    @property
+    def redundant(self) -> bool:
+        """Whether more is measured than the freedoms need, so that sensors can contradict each other."""
+        return self.sensors.count > self.assembly.dof
+
+    def misfit(self) -> Misfit:
+        """To be filled with what the sensors miss."""
+        return Misfit(self.sensors, self._labels, self._units, self.noise)
 
     def unit(self, name: str) -> str:
         """Of a measured coordinate: rad or m; loops leave open what may be either."""
@@ -119,8 +145,10 @@ class ClosedKinematics:
             near = pose[int(np.argmax(done))] if self._has_origins and done.any() else None
             pose[missed] = self.assembly.follow(measured[0][missed], self.sensors, origin=near)
         rates = self.assembly.rates(pose, *self.sensors.rates(*measured), self.sensors)
-        fine = (self.assembly.gaps(pose) < OPEN) & (rates.condition < SINGULAR)
-        return States(pose, rates.dq, rates.ddq, rates.N, fine)
+        fine = (self.assembly.gaps(pose) < OPEN) & (rates.condition < self.singular)
+        if self.redundant:
+            fine &= ~beyond(self.sensors.miss(pose, measured[0]), self.most_missed)
+        return States(pose, rates.dq, rates.ddq, rates.N, fine, rates.condition)
 
     def residuals(self, t: Float[Array, "n"]) -> dict[str, Float[Array, "n"]]:
         """What the loops leave open near some times, in [m] or [rad], and what redundant sensors miss."""
@@ -130,7 +158,7 @@ class ClosedKinematics:
         at = np.clip(np.searchsorted(times, t), 0, len(times) - 1)
         near = np.where(np.isfinite(t)[:, None], self._shown[at], np.nan)
         found = {"closure_residual": near[:, 1]}
-        if self.sensors.count > self.assembly.dof:
+        if self.redundant:
             found |= {f"misfit_{name}": near[:, 2 + i] for i, name in enumerate(self._labels)}
         return found
 
@@ -145,17 +173,18 @@ class ClosedKinematics:
         """What stays open at unrelated measured positions, in [m] or [rad], and where.
 
         More measured coordinates than freedoms are met in least squares; what is left beyond
-        `MISFIT` counts as open.
+        what is allowed (`MISFIT`) counts as open.
         """
         pose = self.assembly.follow(wanted, self.sensors, origin=origin)
         open_by = np.abs(self.assembly.closure.values(pose).f)
         missed = np.abs(self.sensors.miss(pose, wanted))
-        both = np.concatenate([open_by, np.where(missed > MISFIT, missed, 0.0)], axis=1)
+        both = np.concatenate([open_by, np.where(missed > self.most_missed, missed, 0.0)], axis=1)
         labels = [*self.assembly.closure.names, *self._labels]
         worst = np.argmax(both, axis=1)
         return both[np.arange(len(wanted)), worst], [labels[i] for i in worst]
 
 
+_LEAST_SAMPLES = 64  # of a piece that tells its noise
 _REPAIRED = 256  # poses of a block worth a slower second try; more of them are not a matter of luck
 
 
@@ -175,6 +204,14 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
     if tracker is not None:
         return tracker
     free = assembly.unmeasured(sensors)
+    if not free:
+        raise InputError(
+            f"no fixed choice of equations gives the pose of robot '{mechanism.name}' from"
+            f" {', '.join(mechanism.coordinates[i] for i in sensors.velocity)}: poses near the start pose are"
+            " singular",
+            file=mechanism.file,
+            remedy="give a regular pose, away from where links are stretched out, under `start:`",
+        )
     what = (
         f"{sensors.count} measured coordinates cannot tell the pose of a robot with {assembly.dof} degrees of"
         " freedom"
@@ -186,6 +223,22 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
         file=mechanism.file,
         remedy=f"measure {free[0]} too, and list it under `measured:`",
     )
+
+
+def _noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"]:
+    """Deviation of each measured coordinate, in [rad] or [m]: as described, else from the log's spectrum."""
+    start, stop = max(log.segments, key=lambda one: one[1] - one[0], default=(0, 0))
+    seen = np.zeros(log.q.shape[1])
+    if stop - start >= _LEAST_SAMPLES:
+        seen = spectrum(longest(log, log.q), log.dt).sigma
+    given = mechanism.measured_sigma
+    known = [given.get(name, own) for name, own in zip(log.position_names, seen.tolist(), strict=True)]
+    noise = np.array(known, dtype=float)[sensors.column]
+    for _, c, j in sensors.quaternions.tolist():
+        # Entries are half angles.
+        whole = 2.0 * float(np.sqrt(np.sum(seen[c : c + 4] ** 2) / 3.0))
+        noise[j : j + 3] = given.get(log.position_names[c], whole)
+    return noise
 
 
 def _weights(mechanism: Mechanism, positions: tuple[str, ...]) -> list[float] | None:

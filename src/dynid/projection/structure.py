@@ -21,6 +21,7 @@ from dynid.regressor.regressor import tree_matrix
 _SEED = 20130501
 # Rows per column: twice would do for rank; more lifts the weakest columns out of the noise.
 _ROWS_PER_COLUMN = 4
+_ROUNDING = 1e-14  # of the largest entry, at poses far from singular ones
 
 
 def structural_factor(
@@ -77,6 +78,9 @@ def _closed_factor(
         dq, ddq, N = assembly.random_rates(q, rng)
         W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=_random_loads(mechanism, n, seed))
         rows = np.einsum("nvd,nvp->ndp", N, W).reshape(-1, len(parameters))
+        # Near singular poses rounding of velocities grows: a column of that size is zero by design.
+        size = np.abs(rows).max(axis=0)
+        rows[:, size < _ROUNDING / assembly.margin(q).min() * size.max()] = 0.0
         factors.append(factor_rows(rows, np.zeros(len(rows))))
     return merge(factors)
 

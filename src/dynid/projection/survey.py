@@ -13,7 +13,10 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
+from dynid.motion.log import Log
 from dynid.motion.motion import Motion
+from dynid.motion.steps import position_steps
+from dynid.projection.misfit import Misfit, beyond
 
 if TYPE_CHECKING:
     from dynid.projection.kinematics import ClosedKinematics, States
@@ -26,6 +29,9 @@ _MOST_LOST = 0.01
 _SHOWN = 3000
 # rad or m between neighbouring samples, beyond what their velocities explain.
 _JUMP = 0.05
+_APART = 0.02  # s: singular samples nearer to each other belong to one dead point
+_UNUSUAL = 10.0  # of the usual condition number: a dead point is no matter of a poor choice of sensors
+_REMEDY = "check joint zeros, units and signs, the loops' frames, and `start:`"
 
 
 @dataclass(eq=False)
@@ -39,8 +45,10 @@ class Survey:
         open_at, singular_at, jumped_at: Times of poses that do not close, of singular ones, and of
             those that lie on another branch than the one before, in [s].
         largest: Of the closure residuals of poses that close, in [m] or [rad].
-        misfit: Sum of squares of what the measured coordinates miss, shape (m,).
-        worst: Largest miss, in [rad] or [m], and its time in [s].
+        missed_at: Times of poses that close, but not where redundant sensors are, in [s].
+        misfit: What redundant sensors miss; None where there are none. `lost` the same of the poses missed.
+        dead_at: Times of dead points: singular poses of the measured joints, and passages through one.
+        loose: Worst condition number met, and the coordinate that moves there while the measured ones stand.
         shown: Times, closure residuals and misses of some samples, a row each, to look at.
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
         tangents: Tangent directions at the anchors, each shape (n, v, d).
@@ -53,17 +61,66 @@ class Survey:
     singular_at: list[float] = field(default_factory=list)
     jumped_at: list[float] = field(default_factory=list)
     largest: float = 0.0
-    misfit: float | Float[Array, "m"] = 0.0
-    worst: tuple[float, float] = (0.0, 0.0)
+    missed_at: list[float] = field(default_factory=list)
+    misfit: Misfit | None = None
+    lost: Misfit | None = None
+    dead_at: list[float] = field(default_factory=list)
+    loose: tuple[float, str] = (0.0, "")
     shown: list[Float[Array, "k m2"]] = field(default_factory=list)
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
+
+    def notices(self, log: str) -> tuple[Notice, ...]:
+        """What was left out, and what to doubt."""
+        found = [] if self.misfit is None else list(self.misfit.notices(log))
+        left_out = [*self.open_at, *self.missed_at]
+        if left_out:
+            text = f"{self._counted(left_out)} of log '{log}' do not close and are left out"
+            found.append(Notice("not-assembled", text, "look at the largest motions of the log"))
+        if self.singular_at:
+            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and left out"
+            remedy = "keep the motion away from poses at which the measured joints do not move the robot"
+            found.append(Notice("singular-poses", text, remedy))
+        if self.dead_at:
+            found.append(self._dead_points(log))
+        if self.jumped_at:
+            found.append(self._jumped(log))
+        return tuple(found)
+
+    def _dead_points(self, log: str) -> Notice:
+        text = (
+            f"log '{log}' meets {len(self.dead_at)} dead points of the measured joints, the first at t ="
+            f" {self.dead_at[0]:.4g} s: '{self.loose[1]}' moves there while they stand still. Behind each of"
+            " them two branches fit the log alike, and the one followed may be the wrong one"
+        )
+        remedy = f"measure '{self.loose[1]}' too, or use only pieces of the log between dead points"
+        return Notice("dead-points", text, remedy)
+
+    def _jumped(self, log: str) -> Notice:
+        text = f"log '{log}' changes its assembly mode {len(self.jumped_at)} times, first at t = "
+        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses lie on different branches"
+        remedy = "check `start:`, split the log there, or measure one joint more"
+        if self.dead_at:
+            text += ", as noise decides the branch at dead points of the measured joints"
+            remedy = f"measure '{self.loose[1]}' too"
+        return Notice("assembly-jump", text, remedy)
+
+    def _counted(self, times: list[float]) -> str:
+        share = 100.0 * len(times) / max(self.samples, 1)
+        return f"{len(times)} poses ({share:.2g} %, the first at t = {min(times):.4g} s)"
+
+    def words(self) -> str:
+        """How well the loops close along a log, for the report."""
+        text = f"loops closed to {self.largest:.1g} m or rad at {self.samples} poses"
+        return text if self.misfit is None else f"{text}; {self.misfit.words()}"
 
 
 def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
     """Follow the robot through every usable piece of a log, from the start pose and on one branch."""
     _refuse_open(kinematics, motion)
     found = Survey()
+    if kinematics.redundant:
+        found.misfit, found.lost = kinematics.misfit(), kinematics.misfit()
     for low, high in motion.usable():
         origin = kinematics.origin(motion.log, low)
         # One sample of overlap, so that a jump between blocks is seen.
@@ -75,6 +132,7 @@ def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
             origin = _judge(found, kinematics, motion, first, measured[0], states, origin)
     if not found.anchors:
         found.anchors, found.poses = [0], [kinematics.assembly.start]
+    _refuse_missed(found, motion)
     return found
 
 
@@ -95,17 +153,14 @@ def _judge(
     closed = gaps < OPEN
     found.samples += len(t)
     found.open_at += t[~closed].tolist()
-    found.singular_at += t[closed & ~states.fine].tolist()
+    _judge_sensors(found, kinematics, t, closed, wanted, states)
+    _judge_dead_points(found, kinematics, t, closed, states)
     found.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
     found.largest = max(found.largest, float(gaps[closed].max(initial=0.0)))
     every = max(1, len(motion.log.t) // _SHOWN)
     part = slice((-first) % every, None, every)
     gone = kinematics.sensors.miss(states.q[part], wanted[part])
     found.shown.append(np.column_stack([t[part], gaps[part], gone]))
-    miss = np.abs(kinematics.sensors.miss(states.q[closed], wanted[closed]))
-    found.misfit = found.misfit + np.sum(miss**2, axis=0)
-    if miss.size and miss.max() > found.worst[0]:
-        found.worst = (float(miss.max()), float(t[closed][np.argmax(miss.max(axis=1))]))
     at = np.flatnonzero(closed)
     if not len(at):
         return origin
@@ -115,6 +170,65 @@ def _judge(
     found.tangents.append(states.N[kept])
     found.speeds.append(np.abs(states.dq[at[::_THINNED]]))
     return np.asarray(states.q[at[-1]])
+
+
+def _judge_sensors(
+    found: Survey,
+    kinematics: ClosedKinematics,
+    t: Float[Array, "n"],
+    closed: Bool[Array, "n"],
+    wanted: Float[Array, "n w"],
+    states: States,
+) -> None:
+    """What redundant sensors miss of the poses that close."""
+    if found.misfit is None or found.lost is None:
+        return
+    miss = kinematics.sensors.miss(states.q, wanted)
+    lost = closed & beyond(miss, kinematics.most_missed)
+    kept = closed & ~lost
+    found.misfit.add(t[kept], miss[kept], states.N[kept], _THINNED)
+    found.lost.add(t[lost], miss[lost], states.N[lost])
+    found.missed_at += t[lost].tolist()
+
+
+def _judge_dead_points(
+    found: Survey,
+    kinematics: ClosedKinematics,
+    t: Float[Array, "n"],
+    closed: Bool[Array, "n"],
+    states: States,
+) -> None:
+    """Singular poses, and passages through one between two samples; those close together are one."""
+    condition = np.zeros(len(t)) if states.condition is None else states.condition
+    singular = closed & ~(condition < kinematics.singular)
+    found.singular_at += t[singular].tolist()
+    M = states.N[:, kinematics.sensors.velocity]
+    passed = np.append(_passages(M, states.N) & closed[1:] & closed[:-1], False)
+    for i in np.flatnonzero(singular | passed).tolist():
+        if not found.dead_at or t[i] - found.dead_at[-1] > _APART:
+            found.dead_at.append(float(t[i]))
+        if condition[i] > found.loose[0]:
+            found.loose = (float(condition[i]), _loosest(kinematics, M[i], states.N[i]))
+
+
+def _passages(M: Float[Array, "n m d"], N: Float[Array, "n v d"]) -> Bool[Array, "k"]:
+    """Whether det M changes its sign after each sample; the basis N may change its orientation too."""
+    if M.shape[1] != M.shape[2]:
+        return np.zeros(len(M) - 1, dtype=bool)
+    side = np.linalg.slogdet(M)[0]
+    turned = np.linalg.slogdet(np.swapaxes(N[1:], 1, 2) @ N[:-1])[0]
+    return np.asarray(side[1:] * turned * side[:-1] < 0.0)
+
+
+def _loosest(kinematics: ClosedKinematics, M: Float[Array, "m d"], N: Float[Array, "v d"]) -> str:
+    """The coordinate that moves most while the measured ones hardly move."""
+    if not np.isfinite(M).all():
+        return kinematics.assembly.mechanism.coordinates[0]
+    robot = kinematics.assembly.mechanism
+    moves = np.abs(N @ np.linalg.svd(M)[2][-1])
+    # A motor has room for an encoder: it is named if it moves nearly as much.
+    driven = np.abs(robot.actuator_map).max(axis=0, initial=0.0) > 0.0
+    return robot.coordinates[int(np.argmax(np.where(driven, 3.0, 1.0) * moves))]
 
 
 def _jumps(assembly: Assembly, dt: float, states: States) -> Bool[Array, "m"]:
@@ -143,49 +257,47 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
     at = np.concatenate([one[0] for one in found]) if found else np.zeros(0, dtype=int)
     gaps = np.concatenate([one[1] for one in found]) if found else np.zeros(0)
     names = [name for one in found for name in one[2]]
-    lost = ~(gaps < OPEN)
-    if lost.any() and lost.mean() > _MOST_LOST:
-        first = int(np.flatnonzero(lost)[0])
-        raise InputError(
-            f"the measured joints do not close the loops: at sample {at[first]} (t ="
-            f" {log.t[at[first]]:.4g} s) '{names[first]}' is off by {gaps[first]:.3g}"
-            f" {kinematics.unit(names[first])}",
-            file=log.file,
-            remedy="check joint zeros, units and signs, the loops' frames, and `start:`",
-        )
+    lost = np.flatnonzero(~(gaps < OPEN))
+    if not len(lost) or len(lost) <= _MOST_LOST * len(gaps):
+        return
+    first = int(lost[0])
+    text = (
+        f"the measured joints do not close the loops: at sample {at[first]} (t = {log.t[at[first]]:.4g} s)"
+        f" '{names[first]}' is off by {gaps[first]:.3g} {kinematics.unit(names[first])}, and"
+        f" {100 * len(lost) / len(gaps):.2g} % of the samples are off"
+    )
+    cause = _cause(kinematics, motion, at[lost]) if names[first] in log.position_names else ""
+    raise InputError(f"{text}{cause}", file=log.file, remedy=_REMEDY)
 
 
-def notices_of(found: Survey, log: str) -> tuple[Notice, ...]:
-    """What was left out, and what to doubt."""
-    told = []
-    if found.open_at:
-        text = f"{_counted(found.open_at, found)} of log '{log}' do not close and are left out"
-        told.append(Notice("not-assembled", text, "look at the largest motions of the log"))
-    if found.singular_at:
-        text = f"{_counted(found.singular_at, found)} of log '{log}' are singular and left out"
-        remedy = "keep the motion away from poses at which the measured joints do not move the robot"
-        told.append(Notice("singular-poses", text, remedy))
-    if found.jumped_at:
-        text = f"log '{log}' changes its assembly mode {len(found.jumped_at)} times, first at t = "
-        text += f"{found.jumped_at[0]:.4g} s: neighbouring poses lie on different branches"
-        remedy = "check `start:`, split the log there, or measure one joint more"
-        told.append(Notice("assembly-jump", text, remedy))
-    return tuple(told)
+def _cause(kinematics: ClosedKinematics, motion: Motion, at: Int[Array, "p"]) -> str:
+    """What may put redundant sensors off at some samples, as far as the samples that close say."""
+    log = motion.log
+    pose = kinematics.assembly.follow(
+        log.q[at], kinematics.sensors, origin=kinematics.origin(log, int(at[0]))
+    )
+    N = kinematics.assembly.tangent(kinematics.assembly.closure.values(pose).A)
+    misfit = kinematics.misfit()
+    misfit.add(log.t[at], kinematics.sensors.miss(pose, log.q[at]), N)
+    return f". {_stepped(log) or misfit.cause()}"
 
 
-def _counted(times: list[float], found: Survey) -> str:
-    share = 100.0 * len(times) / max(found.samples, 1)
-    return f"{len(times)} poses ({share:.2g} %, the first at t = {times[0]:.4g} s)"
+def _stepped(log: Log) -> str:
+    """Steps of encoders, in words; empty where there are none."""
+    return "; ".join(f"Likely cause: {notice.text}" for notice in position_steps(log))
 
 
-def words_of(found: Survey, names: tuple[str, ...], redundant: bool) -> str:
-    """How well the loops close along a log, for the report."""
-    text = f"loops closed to {found.largest:.1g} m or rad at {found.samples} poses"
-    if not redundant:
-        return text
-    rms = np.sqrt(np.asarray(found.misfit) / max(found.samples - len(found.open_at), 1))
-    worst = int(np.argmax(rms))
-    return (
-        f"{text}; more joints measured than freedoms: they miss the closed pose by"
-        f" {rms[worst]:.2g} rms ({names[worst]}), {found.worst[0]:.2g} at most (t = {found.worst[1]:.4g} s)"
+def _refuse_missed(found: Survey, motion: Motion) -> None:
+    """Refuse a log in which redundant sensors contradict the loops by far."""
+    lost = found.lost
+    if lost is None or lost.count <= _MOST_LOST * found.samples:
+        return
+    size, sensor, when = lost.worst
+    name = lost.names[sensor]
+    raise InputError(
+        f"the measured joints do not close the loops: '{name}' is off by up to {size:.3g} {lost.units[name]}"
+        f" (t = {when:.4g} s), and {100 * lost.count / found.samples:.2g} % of the samples are off, the first"
+        f" at t = {found.missed_at[0]:.4g} s. {_stepped(motion.log) or lost.cause()}",
+        file=motion.log.file,
+        remedy=_REMEDY,
     )

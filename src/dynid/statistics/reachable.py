@@ -40,6 +40,8 @@ def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int
             last = _final(states)
             yield start, states
     for notice in kinematics.notices:
+        if notice.code in ("loop-misfit", "singular-start"):
+            continue
         raise InputError(notice.text, file=motion.log.file, remedy=notice.remedy)
 
 

@@ -99,8 +99,9 @@ def predict_held_out(
         refuse_unloaded(problem.loads, problem.mechanism.payloads, log.payloads, f"log '{log.name}'")
     plans = held_out_plans(problem, held_out, experiment)
     used = {log.sha256 for log in problem.logs if log.sha256}
-    found, shown = predict(problem.on(held_out, plans, experiment), chi, used | unloaded_logs(experiment))
-    fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held_out]
+    held = problem.on(held_out, plans, experiment)
+    found, shown = predict(held, chi, used | unloaded_logs(experiment))
+    fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held.logs]
     return tuple(
         replace(v, independent=v.independent and f) for v, f in zip(found, fresh, strict=True)
     ), shown
@@ -131,7 +132,8 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
         groups = tuple(group for group in _groups(problem, logged, efforts.directions) if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
         off = float("nan") if free else logged.percent
-        found.append(Validation(log.name, independent, filtered.percent, off, groups, log.notices, runs))
+        notices = (*log.notices, *source.notices)
+        found.append(Validation(log.name, independent, filtered.percent, off, groups, notices, runs))
         shown.append(_with_tension(problem, source, rows, chi, filtered.signals))
     return tuple(found), tuple(shown)
 

@@ -1,0 +1,65 @@
+"""Rank of a description whose numbers are rounded.
+
+Six digits of a dimension make parallel axes and equal lengths differ by 5e-7. Columns that are dependent
+by design then leave a residual of some times that, far above rounding of the computer (1e-12) and far
+below what geometry leaves (1e-3). Such columns count as dependent, and a notice says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from dynid.base.base import BaseSet
+from dynid.base.rank import DECIDED_GAP
+from dynid.common.notices import Notice
+
+# Numbers with fewer digits are meant as they are (0.31025 m), numbers with more are exact.
+_DIGITS = range(6, 10)
+# Residual over rounding: a chain of bodies adds up the roundings of its dimensions.
+_GROWTH = 100.0
+
+
+def rounding_of(values: Iterable[float]) -> float:
+    """Half of the last digit of the numbers that look rounded, the largest of them; 0 if none does.
+
+    Args:
+        values: Dimensions of a description, in [m].
+    """
+    return max((_half_digit(value) for value in values), default=0.0)
+
+
+def _half_digit(value: float) -> float:
+    if value == 0.0 or not math.isfinite(value):
+        return 0.0
+    digits = next((k for k in range(1, 16) if float(f"{value:.{k - 1}e}") == value), 16)
+    if digits not in _DIGITS:
+        return 0.0
+    return float(0.5 * 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1))
+
+
+def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseSet]) -> BaseSet:
+    """The base set with columns dropped that are independent only by the rounding of the description.
+
+    Args:
+        base: Decided as if every number were exact.
+        rounding: Of the description's dimensions, in [m].
+        again: The base set for another `rounding`, see `base_set`.
+    """
+    if rounding == 0.0:
+        return base
+    found = again(rounding=_GROWTH * rounding)
+    if found.rank.rank == base.rank.rank:
+        return base
+    text = (
+        f"the dimensions of the description are rounded to {rounding:.0e} m, and"
+        f" {base.rank.rank - found.rank.rank} columns of the structural regressor are independent by no more"
+        " than that"
+    )
+    remedy = "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`"
+    if found.rank.gap < DECIDED_GAP:
+        text += f": the number of base parameters is undecided between {found.rank.rank} and {base.rank.rank}"
+        return replace(base, notices=(*base.notices, Notice("rank-undecided", text, remedy)))
+    text += f". They count as dependent: {found.rank.rank} base parameters, not {base.rank.rank}"
+    return replace(found, notices=(*found.notices, Notice("rounded-geometry", text, remedy)))

@@ -1,0 +1,47 @@
+"""Steps of an encoder: a count that is lost or a zero that is set anew while the log runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from dynid.common.notices import Notice
+from dynid.motion.log import Log
+
+# Of what the increments of the signal usually change by from sample to sample (99 % of them): the
+# sharpest corner of a smooth motion stays below 10.
+_UNUSUAL = 30.0
+_LEAST = 0.01  # of the range of the signal
+_FEWEST = 32  # samples
+
+
+def position_steps(log: Log) -> tuple[Notice, ...]:
+    """Joints whose position jumps between two samples and then goes on as before."""
+    found = [one for i in range(log.q.shape[1]) for one in _steps(log, i)]
+    if not found:
+        return ()
+    shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in found[:4])
+    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+    text = f"positions of log '{log.name}' jump between two samples and go on from there: {shown}{more}"
+    remedy = "look for lost counts or a zero that was set during the log; split the log there"
+    return (Notice("position-step", text, remedy),)
+
+
+def _steps(log: Log, column: int) -> Iterable[tuple[str, float, float]]:
+    """Name, size [rad] or [m] and time [s] of each step of one coordinate.
+
+    An increment of a smooth motion is close to the mean of the two beside it.
+    """
+    for a, b in log.segments:
+        if b - a < _FEWEST:
+            continue
+        q = np.asarray(log.q[a:b, column], dtype=float)
+        moved = np.diff(q)
+        excess = moved[1:-1] - 0.5 * (moved[2:] + moved[:-2])
+        usual = _UNUSUAL * float(np.quantile(np.abs(excess), 0.99))
+        # The neighbours of a step show half of it, with the other sign.
+        least = max(usual, _LEAST * float(np.ptp(q)), 1e-9)
+        for i in np.flatnonzero(np.abs(excess) > least).tolist():
+            if np.abs(excess[i]) >= np.abs(excess[max(0, i - 1) : i + 2]).max():
+                yield log.position_names[column], float(excess[i]), float(log.t[a + i + 2])

@@ -1,0 +1,119 @@
+"""More sensors than freedoms: by how much they contradict the loops, and which zero would explain it.
+
+At each sample the closed pose is nearest to all sensors in least squares. What is left, weighted, is
+
+    r = P (y - y_closed),      P = I - Q Q^T,      Q an orthonormal basis of W N_measured
+
+A zero of sensor j that is off by c leaves r = P e_j w_j c. As P is a projector, the c of least squares
+over many samples, and the share of |r|^2 that it explains, are
+
+    c_j = sum r_j / (w_j sum P_jj),        share_j = (sum r_j)^2 / (sum P_jj sum |r|^2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.kinematics.sensors import Sensors
+
+_NOISE = 5.0  # deviations of the noise; the misfit is an rms over a log, which noise alone keeps below one
+# rad or m: what dimensions written with four digits leave. Less changes no parameter noticeably.
+_ROUNDED = 1e-4
+_EXPLAINS, _ALIKE = 0.8, 0.05  # share of the misfit's squares that names a zero; shares that differ less tie
+
+
+@dataclass(eq=False)
+class Misfit:
+    """What the sensors of one robot miss of the closed pose along a log.
+
+    Attributes:
+        sensors: What is measured; `names` and `units` of each, in the same order.
+        noise: Deviation of each, in [rad] or [m].
+        squares: Sum of squared misses, shape (m,), over `count` samples.
+        worst: Largest miss, its sensor, and its time in [s].
+    """
+
+    sensors: Sensors
+    names: Sequence[str]
+    units: Mapping[str, str]
+    noise: Float[Array, "m"]
+    count: int = 0
+    squares: Float[Array, "m"] = field(init=False)
+    worst: tuple[float, int, float] = (0.0, 0, 0.0)
+    _sums: Float[Array, "m"] = field(init=False)
+    _gains: Float[Array, "m"] = field(init=False)
+    _total: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.squares, self._sums, self._gains = (np.zeros(self.sensors.count) for _ in range(3))
+
+    def add(
+        self, t: Float[Array, "n"], miss: Float[Array, "n m"], N: Float[Array, "n v d"], every: int = 1
+    ) -> None:
+        """Count samples: times, what the sensors miss, and tangent directions at the closed poses."""
+        self.count += len(t)
+        self.squares += np.sum(miss**2, axis=0)
+        size = np.abs(miss)
+        if size.size and size.max() > self.worst[0]:
+            row, sensor = np.unravel_index(int(np.argmax(size)), size.shape)
+            self.worst = (float(size[row, sensor]), int(sensor), float(t[row]))
+        M = N[::every, self.sensors.velocity] * self.sensors.weight[:, None]
+        usable = np.isfinite(M).all(axis=(1, 2))
+        Q = np.linalg.qr(M[usable])[0]
+        r = miss[::every][usable] * self.sensors.weight
+        self._sums += r.sum(axis=0)
+        self._gains += np.sum(1.0 - np.sum(Q**2, axis=2), axis=0)
+        self._total += float(np.sum(r**2))
+
+    @property
+    def rms(self) -> Float[Array, "m"]:
+        """Of each sensor over the samples counted, in [rad] or [m]."""
+        return np.asarray(np.sqrt(self.squares / max(self.count, 1)))
+
+    def words(self) -> str:
+        """How well the sensors agree, for the report."""
+        rms = self.rms
+        name, worst = self.names[int(np.argmax(rms))], self.worst
+        return (
+            "more joints measured than freedoms: they miss the closed pose by"
+            f" {rms.max():.2g} rms ({name}), {worst[0]:.2g} at most (t = {worst[2]:.4g} s)"
+        )
+
+    def notices(self, log: str) -> tuple[Notice, ...]:
+        """A warning where the sensors disagree by more than their noise."""
+        rms = self.rms
+        excess = rms / np.maximum(_NOISE * self.noise, _ROUNDED)
+        i = int(np.argmax(excess))
+        if excess[i] <= 1.0:
+            return ()
+        unit, (worst, sensor, when) = self.units[self.names[i]], self.worst
+        beside = f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else ""
+        text = (
+            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' misses the closed"
+            f" pose by {rms[i]:.2g} {unit} rms{beside}; at most '{self.names[sensor]}' by {worst:.2g}"
+            f" at t = {when:.4g} s. {self.cause()}"
+        )
+        return (Notice("loop-misfit", text, "check this zero, gear ratios and the dimensions of the loops"),)
+
+    def cause(self) -> str:
+        """The joint zero that explains the misfit, where one does."""
+        gains = np.where(self._gains > 1e-9 * max(self.count, 1), self._gains, np.inf)
+        share = self._sums**2 / (gains * max(self._total, np.finfo(float).tiny))
+        offset = self._sums / (gains * self.sensors.weight)
+        best = float(share.max(initial=0.0))
+        if not _EXPLAINS < best < 1.0 / _EXPLAINS:  # more than all: too far off for a linear answer
+            return "No single joint zero explains it: check gear ratios, dimensions, and several zeros"
+        alike = [int(i) for i in np.argsort(-share) if share[i] > best - _ALIKE]
+        zeros = [f"'{self.names[i]}' (off by {offset[i]:+.3g} {self.units[self.names[i]]})" for i in alike]
+        return f"Likely cause: the zero of {' or '.join(zeros)}, which explains {100 * best:.0f} % of it"
+
+
+def beyond(miss: Float[Array, "n m"], most: Float[Array, "m"]) -> Bool[Array, "n"]:
+    """Samples at which some sensor misses the closed pose by more than is allowed."""
+    return np.asarray((np.abs(miss) > most).any(axis=1))

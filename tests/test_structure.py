@@ -1,0 +1,175 @@
+"""Mobility and counts of base parameters: change points, over-constraint, and rounded dimensions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid.info
+from dynid.base.rounding import rounding_of
+from dynid.info import describe
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.logs import log_from_arrays
+from dynid.motion.motion import Motion
+from dynid.motion.plan import plan_motions
+from dynid.motion.settings import FilterSettings, MaskSettings
+from dynid.projection.kinematics import kinematics_along
+
+PARALLELOGRAM = """
+name: parallelogram
+gravity: [0, -9.81, 0]
+joints:
+  - {name: left, kind: revolute, parent: base, child: left_arm}
+  - {name: knee, kind: revolute, parent: left_arm, child: coupler, xyz: [0.3, 0, 0]}
+  - {name: right, kind: revolute, parent: base, child: right_arm, xyz: [0.5, 0, 0]}
+loops:
+  - {name: pin, kind: revolute, a: {body: coupler, xyz: [0.5, 0, 0]}, b: {body: right_arm, xyz: [0.3, 0, 0]}}
+measured: [left]
+actuators: [left]
+drive: {left: [Fv, Fs]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_symbols(monkeypatch) -> None:
+    """Symbols in groupings take most of the time, and nothing here reads them."""
+    monkeypatch.setattr(dynid.info, "grouping_symbols", lambda *_, **__: {})
+
+
+def robot_of(tmp_path: Path, text: str) -> Mechanism:
+    file = tmp_path / "robot.yaml"
+    file.write_text(text)
+    return load_robot(file)
+
+
+def vector(x, digits: int | None) -> str:
+    return "[" + ", ".join(repr(float(c)) if digits is None else f"{c:.{digits}f}" for c in x) + "]"
+
+
+def sarrus(digits: int | None = None, yaw: float = 0.0, start: float | None = 0.9) -> str:
+    """Two legs of three parallel hinges, at right angles: the platform moves up and down."""
+    R = np.array([[np.cos(yaw), -np.sin(yaw), 0], [np.sin(yaw), np.cos(yaw), 0], [0, 0, 1]])
+
+    def v(*x: float) -> str:
+        return vector(R @ np.array(x), digits)
+
+    at = (
+        ""
+        if start is None
+        else f"start: {{a1: {-start}, a2: {2 * start}, a3: {-start}, b1: {start}, b2: {-2 * start}}}"
+    )
+    return f"""
+name: sarrus
+gravity: [0, 0, -9.81]
+joints:
+  - {{name: a1, kind: revolute, parent: base, child: a_lower, axis: {v(1, 0, 0)}, xyz: {v(0, -0.2, 0)}}}
+  - {{name: a2, kind: revolute, parent: a_lower, child: a_upper, axis: {v(1, 0, 0)}, xyz: {v(0, -0.3, 0)}}}
+  - {{name: a3, kind: revolute, parent: a_upper, child: platform, axis: {v(1, 0, 0)}, xyz: {v(0, 0.3, 0)}}}
+  - {{name: b1, kind: revolute, parent: base, child: b_lower, axis: {v(0, 1, 0)}, xyz: {v(-0.2, 0, 0)}}}
+  - {{name: b2, kind: revolute, parent: b_lower, child: b_upper, axis: {v(0, 1, 0)}, xyz: {v(-0.3, 0, 0)}}}
+loops:
+  - name: b3
+    kind: revolute
+    axis: {v(0, 1, 0)}
+    a: {{body: b_upper, xyz: {v(0.3, 0, 0)}}}
+    b: {{body: platform, xyz: {v(-0.2, 0.2, 0)}}}
+measured: [a1]
+actuators: [a1]
+drive: {{"*": [Fv, Fs, Off]}}
+{at}
+"""
+
+
+def six_rus(digits: int | None) -> str:
+    """Six legs of motor, universal joint and ball joint; the first carries the platform in the tree."""
+    joints, loops, motors = [], [], [f"motor{i}" for i in range(1, 7)]
+    legs = zip(
+        np.radians([-20, 20, 100, 140, 220, 260]), np.radians([-40, 40, 80, 160, 200, 280]), strict=True
+    )
+    for i, (a, b) in enumerate(legs, 1):
+        e, across = np.array([np.cos(a), np.sin(a), 0]), np.array([-np.sin(a), np.cos(a), 0])
+        P, top = 0.15 * np.array([np.cos(b), np.sin(b), 0]), vector([0, 0, 0.5], digits)
+        axis, xyz = vector(across, digits), vector(0.35 * e, digits)
+        joints.append(
+            f"{{name: motor{i}, kind: revolute, parent: base, child: crank{i}, axis: {axis}, xyz: {xyz}}}"
+        )
+        axes, xyz = f"[{axis}, {vector(e, digits)}]", vector(0.2 * e, digits)
+        joints.append(
+            f"{{name: u{i}, kind: universal, parent: crank{i}, child: rod{i}, axes: {axes}, xyz: {xyz}}}"
+        )
+        if i == 1:
+            body = f"body: {{xyz: {vector(-P, digits)}}}"
+            joints.append(f"{{name: s1, kind: spherical, parent: rod1, child: platform, xyz: {top}, {body}}}")
+        else:
+            ends = f"a: {{body: rod{i}, xyz: {top}}}, b: {{body: platform, xyz: {vector(P, digits)}}}"
+            loops.append(f"{{name: s{i}, kind: point, {ends}}}")
+    lines = ["name: rus6", "gravity: [0, 0, -9.81]", "joints:", *(f"  - {one}" for one in joints), "loops:"]
+    lines += [*(f"  - {one}" for one in loops), f"measured: [{', '.join(motors)}]"]
+    return "\n".join([*lines, f"actuators: [{', '.join(motors)}]", 'drive: {"motor*": [Fv, Fs, Off]}', ""])
+
+
+def codes(notices) -> list[str]:
+    return [notice.code for notice in notices]
+
+
+def test_a_parallelogram_without_a_start_pose_is_a_parallelogram(tmp_path) -> None:
+    robot = robot_of(tmp_path, PARALLELOGRAM)
+    assembly = assembly_of(robot)
+    assert assembly.mobility.dof == 1
+    assert assembly.start[0] == pytest.approx(-assembly.start[1], abs=1e-12)  # not the crossed branch
+    assert codes(assembly.notices) == ["singular-start"]
+    found = describe(robot)
+    # Inertia and two moments about the hinge, two terms of friction: all arms turn alike.
+    assert found.n_base == 5
+    assert "singular-start" in codes(found.notices)
+    given = robot_of(tmp_path, PARALLELOGRAM + "start: {left: 1.0, knee: -1.0, right: 1.0}\n")
+    assert describe(given).n_base == 5
+    assert assembly_of(given).notices == ()
+
+
+def test_a_log_of_a_parallelogram_without_a_start_pose_is_followed(tmp_path) -> None:
+    robot = robot_of(tmp_path, PARALLELOGRAM)
+    t = np.arange(0.0, 1.0, 2e-3)
+    log = log_from_arrays(robot, t, 0.9 + 0.5 * np.sin(6.0 * t)[:, None], np.zeros((len(t), 1)))
+    motion = Motion(log, plan_motions([log], robot, FilterSettings(), MaskSettings())[0])
+    kinematics = kinematics_along(robot, motion)
+    assert codes(kinematics.notices) == ["singular-start"]
+    low, high = motion.usable()[0]
+    states = kinematics.states(low, motion.states(low, high))
+    np.testing.assert_allclose(states.q[:, 2], states.q[:, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("start", [0.9, 0.3, None])
+def test_a_sarrus_linkage_has_eight_base_parameters_from_any_start(tmp_path, start: float | None) -> None:
+    robot = robot_of(tmp_path, sarrus(start=start))
+    found = describe(robot)
+    # Five of the bodies that one angle moves, and three terms of friction.
+    assert (found.dof, found.n_base) == (1, 8)
+    assert ("singular-start" in codes(found.notices)) == (start is None)
+
+
+def test_six_digits_count_as_many_base_parameters_as_full_precision(tmp_path) -> None:
+    exact, rounded = (describe(robot_of(tmp_path, sarrus(digits, yaw=0.4))) for digits in (None, 6))
+    assert (exact.n_base, rounded.n_base) == (8, 8)
+    assert "rounded-geometry" not in codes(exact.notices)
+    text = next(notice.text for notice in rounded.notices if notice.code == "rounded-geometry")
+    assert "rounded to 5e-07 m" in text
+    assert "8 base parameters, not" in text
+
+
+@pytest.mark.parametrize("digits", [None, 6])
+def test_a_hexapod_of_six_rus_legs(tmp_path, digits: int | None) -> None:
+    found = describe(robot_of(tmp_path, six_rus(digits)))
+    # Ten of the platform, eleven of each leg, three terms of friction of each motor.
+    assert (found.dof, found.n_base) == (6, 94)
+
+
+def test_rounding_is_read_from_the_digits_of_dimensions() -> None:
+    assert rounding_of([0.3, 0.31025, 0.0]) == 0.0  # meant as written
+    assert rounding_of([0.1 * np.cos(0.4), np.sqrt(2.0)]) == 0.0  # full precision
+    assert rounding_of([0.3, 0.116826, -0.276318]) == pytest.approx(5e-7)
+    assert rounding_of([1.23456]) == pytest.approx(5e-6)
