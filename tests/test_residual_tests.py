@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 
 from dynid.checks.fault_columns import ALL, Suspect, SuspectRows
-from dynid.checks.residual_tests import _filter_correlation, _portmanteau, bursts, outlying_runs
+from dynid.checks.residual_tests import (
+    _filter_correlation,
+    _portmanteau,
+    burst_blocks,
+    bursts,
+    outlying_runs,
+)
 from dynid.checks.residuals import _gain, residual_checks
 from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment
@@ -180,13 +186,13 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     told = list(outlying_runs(system, chi))
     assert [one.code for one in told] == ["outlying-run"]
     assert "run2: joint_1" in told[0].text
-    burst = list(bursts(system, chi, {f"run{i}": [100.0] for i in range(4)}))
+    burst = list(bursts(burst_blocks(system, chi), {f"run{i}": [100.0] for i in range(4)}))
     assert [one.code for one in burst] == ["burst"]
     # Block 20 of one second each, in a run that begins at 100 s.
     assert "run1 at t = 120.00 s" in burst[0].text
     quiet = System(parameters(2), tuple(groups[:1] + groups[3:]))
     assert not list(outlying_runs(quiet, chi))
-    assert not list(bursts(quiet, chi, {}))
+    assert not burst_blocks(quiet, chi)
     assert "hand on the platform" in next(outlying_runs(system, chi, free=True)).remedy
 
 
@@ -202,7 +208,7 @@ def test_rounding_of_a_perfect_simulation_accuses_no_run() -> None:
         groups.append(group(W, Y, log=f"run{run}", blocks=40))
     system = System(parameters(2), tuple(groups))
     assert not list(outlying_runs(system, chi))
-    assert not list(bursts(system, chi, {f"run{i}": [0.0] for i in range(4)}))
+    assert not burst_blocks(system, chi)
 
 
 @pytest.mark.parametrize(("colour", "low", "high"), [(0.0, 0.0, 0.1), (0.995, 0.9, 1.0)])
@@ -236,7 +242,9 @@ def test_tests_are_part_of_the_result_file(tmp_path) -> None:
     file = tmp_path / "result.json"
     file.write_text(json_text(result_document(estimate)))
     assert read_result(file).residual_tests == estimate.residual_tests
-    assert {"delay", "gain", "zero", "speed", "load", "white"} == {t.test for t in estimate.residual_tests}
+    assert {"delay", "gain", "zero", "gravity", "speed", "load", "white"} == {
+        t.test for t in estimate.residual_tests
+    }
 
 
 def test_parameters_of_tests_have_no_unit_trouble() -> None:

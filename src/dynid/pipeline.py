@@ -140,7 +140,10 @@ def identify_logs(
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )
-    scale = check_scale(parts.parameters, problem.mechanism, problem.case.has_scale)
+    known = any(one.code == "gravity-off" for one in estimate.warnings)  # which bends the parameters
+    scale = check_scale(
+        parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
+    )
     estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
     if real.failure or gate.failure:
         raise NoResultError(real.failure or gate.failure, estimate)

@@ -24,6 +24,7 @@ _SWEEP = 12.0 * np.pi
 def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
     """Warnings a reader must see before the numbers."""
     return (
+        *_poor_fit(estimate),
         *_negative(estimate.parameters),
         *_weak(
             estimate.parameters,
@@ -103,6 +104,21 @@ def _reused(validation: Iterable[Validation]) -> Iterable[Notice]:
             " other motions",
             "validate on a log that was not used",
         )
+
+
+def _poor_fit(estimate: Estimate) -> Iterable[Notice]:
+    """A fit that leaves half of the efforts unexplained, where no other motion is predicted better."""
+    fit, unseen = estimate.fit, [one for one in estimate.validation if one.independent]
+    if not fit.poor or any(one.residual_percent < fit.residual_percent / 2.0 for one in unseen):
+        return
+    worst = max(fit.groups, key=lambda group: group.residual_percent, default=None)
+    named = "" if worst is None else f"; the worst is '{worst.name}' with {worst.residual_percent:.3g} %"
+    yield Notice(
+        "poor-fit",
+        f"the fit leaves {fit.residual_percent:.3g} % of the measured efforts unexplained{named}",
+        "check that joint's position and effort columns, units and signs, the branch of the loops there, and"
+        " contacts; do not use these parameters before",
+    )
 
 
 def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:

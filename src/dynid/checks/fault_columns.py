@@ -8,6 +8,8 @@ Y = W chi + z s,     s = 0 where the suspect is innocent
   contradict it through the parameters they share) or of all (a known mass does); in rows that feel several
   motors z is what one motor does in them;
 - zero: a joint whose zero is off by s has z = d(W chi - Y)/dq_j;
+- gravity: gravity that is off by s along an axis has z = (W(g + e) - W(g)) chi;
+- mounting: a force sensor that is turned by a small vector s reads z = -e x f more;
 - speed: friction that the drive terms leave over: sign(v), v, sqrt|v| sign(v), v |v|;
 - load: friction that grows with the effort, |W chi| sign(v).
 
@@ -33,6 +35,8 @@ from dynid.regressor.layout import Layout
 
 SPEEDS = 4
 ALL = "all efforts"
+TURNED = {"gravity": "the base", "mounting": "the sensor"}
+_TURN_UNITS = {"gravity": "m/s^2", "mounting": "rad"}
 _PER_ROW = 3 + SPEEDS
 # Rows beyond so many samples tell the tests nothing new.
 MOST_SAMPLES = 65_536
@@ -44,24 +48,31 @@ class Suspect:
     """One thing that may be wrong, and the test columns that show it.
 
     Attributes:
-        test: `delay`, `gain`, `zero`, `speed` or `load`.
+        test: `delay`, `gain`, `zero`, `gravity`, `mounting`, `speed` or `load`.
         about: The effort or joint.
         columns: Numbers of its columns.
         unit: Of its size.
+        measured: Whether its column is a measured effort, whose noise is in the residuals too.
     """
 
     test: str
     about: str
     columns: tuple[int, ...]
     unit: str
+    measured: bool = False
+
+    @property
+    def words(self) -> str:
+        """Test and effort or joint."""
+        return f"{self.test} of {self.about}"
 
 
 class SuspectRows:
     """Rows [W Z Y]: a source with the columns of all suspects (a `PackedRows`).
 
     Test columns are numbered behind the parameters: delay and gain of each row, its speed columns and
-    its load, then the zeros of the measured joints, gains of motors that share rows, and delay and gain of
-    all efforts.
+    its load, then the zeros of the measured joints, gains of motors that share rows, directions of gravity
+    and of a force sensor, and delay and gain of all efforts.
 
     Args:
         source: Rows of one log.
@@ -88,7 +99,7 @@ class SuspectRows:
         self._speeds = _motor_speeds(mechanism, source)
         known = mechanism.joint_of_coordinate
         self._zero_units = [(n, "rad" if known[n].is_angle(n) else "m") for n in self._poses.joints]
-        self._shared = len(self._poses.joints) + len(self._poses.motors)
+        self._shared = len(self._poses.joints) + len(self._poses.motors) + 3 * len(self._poses.turns)
         # A row of several motors is no effort, and a row of none has none: no delay and no gain of its own.
         self._own = [bool(np.count_nonzero(felt) == 1) for felt in source.directions.effort_map]
         self._felt = ~source.directions.homogeneous[:, None]
@@ -123,8 +134,12 @@ class SuspectRows:
         for name, unit in self._zero_units:
             found.append(Suspect("zero", name, (last,), unit))
             last += 1
-        found += [Suspect("gain", name, (last + i,), "1") for i, name in enumerate(self._poses.motors)]
+        motors = enumerate(self._poses.motors)
+        found += [Suspect("gain", name, (last + i,), "1", measured=True) for i, name in motors]
         last += len(self._poses.motors)
+        for test in self._poses.turns:
+            found.append(Suspect(test, TURNED[test], (last, last + 1, last + 2), _TURN_UNITS[test]))
+            last += 3
         if len(names) > 1 or not all(self._own):
             found.append(Suspect("delay", ALL, (last,), "s"))
         found.append(Suspect("gain", ALL, (last + 1,), "1"))
@@ -191,7 +206,8 @@ class SuspectRows:
                 v = dq[part] @ measured
                 tests[row, 2 : 2 + SPEEDS] = _frictions(v)
                 tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * np.sign(v)
-        tests[:, _PER_ROW:-2] = np.concatenate([poses.zeros, poses.motors], axis=1)[:, :, part]
+        shared = [poses.zeros, poses.motors, poses.turns]
+        tests[:, _PER_ROW:-2] = np.concatenate([one[:, :, part] for one in shared], axis=1)
         return at, np.concatenate([packed, tests.reshape(-1, n)])[self._take], weights
 
 

@@ -10,19 +10,24 @@ suspects too: efforts that come late meet directions of now,
 N^T B tau(t - s) = Y - s (dY/dt - (dN/dt)^T B tau)
 
 and a row that feels several motors has a part N^T B_i tau_i of each, which is its own where the
-gain of motor i is off.
+gain of motor i is off. Rows are linear in gravity, so that a gravity off by s along e has
+
+z = (W(g + e) - W(g)) chi,        e two level unit vectors and the one along g
+
+and the readings f of a force sensor turned by a small vector s are off by z = -e x f.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.conditioning.rewritten import predictor
+from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -33,6 +38,9 @@ from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
+from dynid.projection.sensor import SensorRows
+from dynid.projection.sensor_columns import SensorColumns
+from dynid.projection.sensor_motion import SensorMotion
 
 _STEP = 1e-4  # [rad] or [m]: central difference over a joint zero
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
@@ -50,11 +58,13 @@ class Columns:
         zeros: d(W chi - Y)/dq_j, shape (k, m, n), unit of the row per rad or m.
         motors: What each motor does in rows that feel several, shape (k, a, n).
         drift: (dN/dt)^T B tau, shape (k, n).
+        turns: Of gravity, per m/s^2, and of a force sensor, per rad, shape (k, t, n).
     """
 
     zeros: Float[Array, "k m n"]
     motors: Float[Array, "k a n"]
     drift: Float[Array, "k n"]
+    turns: Float[Array, "k t n"]
 
 
 class PoseColumns:
@@ -69,6 +79,7 @@ class PoseColumns:
     Attributes:
         joints: Measured joints whose zeros are tested.
         motors: Motors whose gains are tested one by one: those of rows that feel several.
+        turns: What may be turned (`gravity`, `mounting`), with three columns each.
     """
 
     def __init__(
@@ -90,21 +101,50 @@ class PoseColumns:
         moving = isinstance(self._rows, MovingRows)
         self.motors = source.motion.log.effort_names if shared and moving else ()
         self._B = mechanism.actuator_map
+        self.turns: tuple[str, ...] = ()
+        self._sensor: SensorColumns | None = None
+        if isinstance(source, SensorRows):
+            self._sensor = SensorColumns(
+                mechanism, parameters, source.present, source.motion.log.payloads, chi
+            )
+            self.turns = ("mounting",) if self._sensor.sensor.imu is not None else ("gravity", "mounting")
+        self._axes = gravity_axes(mechanism.gravity)
         if self._rows is not None:
+            self.turns = ("gravity",)
             self._compare = predictor(self._rows.layout, chi)
+            turned = (replace(mechanism, gravity=mechanism.gravity + e) for e in self._axes)
+            self._turned = [self._rows.under(one, parameters) for one in turned]
 
     def between(self, start: int, stop: int) -> Columns:
         """Columns of the rows of samples start .. stop."""
         n = stop - start
         if self._rows is None:
-            return Columns(np.zeros((self._k, 0, n)), np.zeros((self._k, 0, n)), np.zeros((self._k, n)))
+            none = np.zeros((self._k, 0, n))
+            turns = none if self._sensor is None else self._sensor_turns(self._sensor, start, stop)
+            return Columns(none, none, np.zeros((self._k, n)), turns)
         if not isinstance(self.source, EnergyRows):
             return self._samples(start, stop)
         rule = self.source.quadrature
         found = self._samples(start - rule.before, stop + rule.after)
+        drift = _means(rule, found.drift[:, None])[:, 0]
         return Columns(
-            _means(rule, found.zeros), _means(rule, found.motors), _means(rule, found.drift[:, None])[:, 0]
+            _means(rule, found.zeros), _means(rule, found.motors), drift, _means(rule, found.turns)
         )
+
+    def _sensor_turns(self, columns: SensorColumns, start: int, stop: int) -> Float[Array, "k t n"]:
+        """Columns of gravity (where joints tell the attitude) and of the sensor's own attitude."""
+        assert isinstance(self.source, SensorRows)  # noqa: S101 (made for it alone)
+        moved = self.source.frames.along(start, self.source.motion.states(start, stop))
+        wrench = columns.loaded(moved)
+        found = []
+        if "gravity" in self.turns:
+            for e in self._axes:
+                dV = moved.dV.copy()
+                dV[:, :3] -= np.einsum("nji,j->ni", moved.R, e)
+                found.append(columns.loaded(SensorMotion(moved.R, moved.omega, dV, moved.fine)) - wrench)
+        parts = wrench.reshape(-1, 2, 3)
+        found += [-np.cross(e, parts).reshape(-1, 6) for e in np.eye(3)]
+        return np.ascontiguousarray(np.stack(found, axis=2)[:, columns.rows].transpose(1, 2, 0))
 
     def _samples(self, start: int, stop: int) -> Columns:
         measured = self.source.motion.states(start, stop)
@@ -113,7 +153,8 @@ class PoseColumns:
         at = np.unique(np.append(np.arange(0, n, self._thin), n - 1))
         if isinstance(self._rows, TreeRows):
             zeros = self._zeros(at, self._tree_error(self._rows, at, measured))
-            return Columns(zeros, np.zeros((self._k, 0, n)), np.zeros((self._k, n)))
+            turns = self._tree_turns(self._rows, at, measured)
+            return Columns(zeros, np.zeros((self._k, 0, n)), np.zeros((self._k, n)), turns)
         assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
         states = self._rows.kinematics.states(start, measured)
         N = self._directions(self._rows, start, states)
@@ -121,7 +162,27 @@ class PoseColumns:
         rate = np.gradient(N, self.source.dt, axis=0) if n > 1 else np.zeros_like(N)
         drift = np.einsum("nvk,nv->kn", rate, tau @ self._B)
         zeros = self._zeros(at, self._closed_error(self._rows, start, at, measured, states, tau))
-        return Columns(zeros, motors, drift)
+        return Columns(zeros, motors, drift, self._closed_turns(self._rows, at, states, N))
+
+    def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
+        """What a unit of gravity along each axis adds to the rows of a tree."""
+        tree = rows.coordinates.states(*(x[at] for x in measured))
+        none = np.zeros((len(at), self._k))
+        turned = [one for one in self._turned if isinstance(one, TreeRows)]
+        known = [self._compare(one.regressor.packed(*tree, none))[1] for one in (rows, *turned)]
+        return _between(at, np.stack([one - known[0] for one in known[1:]], axis=1))
+
+    def _closed_turns(
+        self, rows: MovingRows, at: Int[Array, "s"], states: States, N: Float[Array, "n v k"]
+    ) -> Float[Array, "k t n"]:
+        """The same for rows whose directions follow the pose."""
+        none, known = np.zeros((len(at), self._k)), []
+        turned = [one.regressor for one in self._turned if isinstance(one, MovingRows)]
+        for one in (rows.regressor, *turned):
+            packed = np.empty((rows.layout.n_entries, len(at)))
+            one.fill(one.batch(states.q[at], states.dq[at], states.ddq[at]), 0, N[at], none, packed)
+            known.append(self._compare(packed)[1])
+        return _between(at, np.stack([one - known[0] for one in known[1:]], axis=1))
 
     def _directions(self, rows: MovingRows, start: int, states: States) -> Float[Array, "n v k"]:
         N = np.zeros((len(states.dq), states.dq.shape[1], len(rows.directions.names)))
@@ -178,6 +239,20 @@ class PoseColumns:
             return predicted - measured_side, fine & there.fine
 
         return error
+
+
+def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:
+    """Two level unit vectors and the one along gravity; without gravity the base axes."""
+    size = float(np.linalg.norm(gravity))
+    return (*level_axes(gravity), gravity / size) if size > 0.0 else tuple(np.eye(3))
+
+
+def _between(at: Int[Array, "s"], values: Float[Array, "k t s"]) -> Float[Array, "k t n"]:
+    """Values at some samples, interpolated at all."""
+    every = np.arange(int(at[-1]) + 1)
+    k, t, _ = values.shape
+    found = [np.interp(every, at, one) for one in values.reshape(k * t, -1)]
+    return np.array(found).reshape(k, t, len(every))
 
 
 def _pose_rows(

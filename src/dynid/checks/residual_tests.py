@@ -5,7 +5,8 @@ Runs and bursts read the factors alone; the memory of the residuals is a sum ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +16,7 @@ from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
+from dynid.projection.factor import triangle
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Group, System
 from dynid.statistics.estimate import ResidualTest
@@ -30,8 +32,14 @@ _LAGS = 10
 # Rows are correlated by their filter up to here; further lags are independent of each other.
 _STRIDE = 3
 _COLOURED = 1e-3
-# Of the measured side: what a simulation without noise leaves is no fault of any run.
-_PERFECT = 1e-6
+BlockPlace = tuple[str, str, int, int]  # log, effort, run, number
+# Of the measured side: filters and derivatives leave that much of a log without noise, unevenly.
+_UNEVEN = 2e-3
+# Blocks this many times the usual residual are left out of the fit against which bursts are judged.
+_DISTURBED = 3.0
+_MOST_DISTURBED = 0.25  # of the blocks of an effort
+_ROUNDS = 4
+CORRELATED = "correlated in time; the intervals allow for it"
 _CAUSES = (
     "a payload mounted otherwise (turned on its flange), another tool, a collision, or a run of another robot"
 )
@@ -73,15 +81,14 @@ def outlying_runs(system: System, chi: Float[Array, "p"], free: bool = False) ->
         )
 
 
-def bursts(system: System, chi: Float[Array, "p"], starts: Mapping[str, Sequence[float]]) -> Iterator[Notice]:
-    """Stretches of a fraction of a second in which an effort is far off: contacts, collisions.
+def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, float]:
+    """Blocks in which an effort is far off: log, effort, run and number -> seconds from the run's beginning.
 
     Args:
         system: Over the standard parameters, with its blocks.
         chi: Standard parameters, shape (p,), SI.
-        starts: Time at which each run of each log begins, in [s].
     """
-    found: dict[tuple[str, float], list[str]] = {}
+    found: dict[BlockPlace, float] = {}
     for group in system.groups:
         blocks = _block_rms(group, chi)
         values = np.array([rms for _, rms, _ in blocks])
@@ -90,8 +97,35 @@ def bursts(system: System, chi: Float[Array, "p"], starts: Mapping[str, Sequence
         for (run, number), rms, rows in blocks:
             first.setdefault(run, number)
             if len(blocks) >= 8 and rows >= 3 and rms > limit > 0.0:
-                t = starts.get(group.log, [0.0])[run] + (number - first[run]) * group.seconds
-                found.setdefault((group.log, t), []).append(group.name)
+                found[group.log, group.name, run, number] = (number - first[run]) * group.seconds
+    return found
+
+
+def without_blocks(system: System, left_out: Collection[BlockPlace]) -> System:
+    """The system less some blocks of single efforts."""
+    groups = []
+    for group in system.groups:
+        keep = [
+            b
+            for b, (run, number) in enumerate(group.places)
+            if (group.log, group.name, run, number) not in left_out
+        ]
+        places = np.array([group.places[b] for b in keep], dtype=int).reshape(-1, 2)
+        blocks = tuple(group.blocks[b] for b in keep)
+        groups.append(replace(group, blocks=blocks, runs=places[:, 0], times=places[:, 1]))
+    return replace(system, groups=tuple(group for group in groups if group.blocks))
+
+
+def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[float]]) -> Iterator[Notice]:
+    """Stretches of a fraction of a second in which an effort is far off: contacts, collisions.
+
+    Args:
+        blocks: As `burst_blocks` finds them.
+        starts: Time at which each run of each log begins, in [s].
+    """
+    found: dict[tuple[str, float], list[str]] = {}
+    for (log, name, run, _), after in blocks.items():
+        found.setdefault((log, starts.get(log, [0.0])[run] + after), []).append(name)
     if found:
         shown = [f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(found.items())]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
@@ -100,16 +134,51 @@ def bursts(system: System, chi: Float[Array, "p"], starts: Mapping[str, Sequence
             f"the residual bursts to over {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
             + more,
             "look for a contact or collision there, and cut it out with a `segment` column; estimator: robust"
-            " gives such samples no say",
+            " ignores such samples",
         )
 
 
+def undisturbed(
+    system: System, S: Float[Array, "p v"], c: Float[Array, "p"], chi: Float[Array, "p"]
+) -> Float[Array, "p"]:
+    """Standard parameters S y + c of the blocks that do not stand out, shape (p,), SI.
+
+    A contact bends the parameters until the residual is large everywhere, and no burst is left to be seen.
+    Blocks far above the median of their effort are left out, again and again, from the worst fit to a good
+    one. A log without such blocks keeps its parameters.
+    """
+    left: set[tuple[int, int]] = set()
+    for _ in range(_ROUNDS):
+        found = [_block_rms(group, chi) for group in system.groups]
+        usual = [float(np.median([rms for _, rms, _ in blocks])) for blocks in found]
+        out = {
+            (g, int(b))
+            for g, blocks in enumerate(found)
+            for b in np.argsort([-rms for _, rms, _ in blocks])[: int(_MOST_DISTURBED * len(blocks))]
+            if blocks[int(b)][1] > _DISTURBED * usual[g]
+        }
+        if out <= left:
+            break
+        left |= out
+        rows = []
+        for g, group in enumerate(system.groups):
+            for b, block in enumerate(group.blocks):
+                if (g, b) not in left:
+                    error = block.Y - block.W @ chi[group.columns]
+                    rows.append(np.column_stack([block.W @ S[group.columns], error]) / usual[g])
+        stacked = triangle(np.concatenate(rows))
+        scale = np.linalg.norm(stacked[:, :-1], axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        # What the blocks that are kept do not tell stays as it is.
+        move = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-8)[0]
+        chi = chi + S @ (move / scale)
+    return chi
+
+
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
-    """Place, rms of the residual and number of rows of every block; rounding counts as equal everywhere."""
+    """Place, rms of the residual and number of rows of every block; below the floor all count as equal."""
     own = chi[group.columns]
-    floor = _PERFECT * np.sqrt(
-        sum(float(np.sum(block.Y**2)) for block in group.blocks) / max(group.n_rows, 1)
-    )
+    floor = _UNEVEN * np.sqrt(sum(float(np.sum(block.Y**2)) for block in group.blocks) / max(group.n_rows, 1))
     return [
         (place, max(_rms(block.Y - block.W @ own, block.n_rows), float(floor)), block.n_rows)
         for place, block in zip(group.places, group.blocks, strict=True)
@@ -150,7 +219,10 @@ def whiteness(
         if pairs[k, -1] > 50 and sums[k, 0] > 0
     ]
     coloured = [one for one in tests if one.p_value < _COLOURED]
-    if not coloured or method != "classical":
+    if method != "classical":
+        return [_with_note(one) for one in tests], []
+    tests = [replace(one, warned=one in coloured) for one in tests]
+    if not coloured:
         return tests, []
     shown = ", ".join(one.about for one in coloured)
     notice = Notice(
@@ -160,6 +232,11 @@ def whiteness(
         "use uncertainty: cluster or bootstrap, which take them as they are",
     )
     return tests, [notice]
+
+
+def _with_note(one: ResidualTest) -> ResidualTest:
+    """With what correlation in time means where the intervals count it."""
+    return replace(one, note=CORRELATED) if one.p_value < _COLOURED else one
 
 
 def _residuals(source: RowSource, rows: RowFilter, chi: Float[Array, "p"]) -> Iterator[tuple[Array, Array]]:

@@ -1,4 +1,4 @@
-"""Residual tests of a finished fit: delay, joint zeros, friction left over, gains, runs, bursts.
+"""Residual tests of a finished fit: delay, joint zeros, gravity, friction left over, gains, runs, bursts.
 
 A good fit does not show these faults: parameters bend until R2 is high. Each test asks whether the
 residuals still hold what one fault would leave in them.
@@ -6,7 +6,7 @@ residuals still hold what one fault would leave in them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,14 +14,25 @@ from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
-from dynid.checks.fault_columns import ALL, MOST_SAMPLES, Suspect, SuspectRows
+from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, SuspectRows
 from dynid.checks.fault_selection import Verdict, accused
-from dynid.checks.residual_tests import bursts, outlying_runs, whiteness
+from dynid.checks.residual_tests import (
+    CORRELATED,
+    BlockPlace,
+    burst_blocks,
+    bursts,
+    outlying_runs,
+    undisturbed,
+    whiteness,
+    without_blocks,
+)
 from dynid.checks.total_mass import weigh
+from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
+from dynid.linear import LinearFit
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
@@ -34,6 +45,7 @@ from dynid.statistics.uncertainty import student_t95
 # What matters: less is within what a careful recording leaves anyway.
 _DELAY_SAMPLES = 0.2
 _ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
+_TURNED = {"gravity": 9.81 * _ZERO_RAD, "mounting": _ZERO_RAD}
 _EXPLAINED = 0.1
 # Beyond this the derivative at the pose logged says nothing.
 _ZERO_MOST = np.deg2rad(30.0)
@@ -60,19 +72,91 @@ def residual_checks(fit: Fit) -> Tested:
         return Tested(*own)
     # Without an effort nothing could be late, scaled or of the wrong sign.
     free = not problem.case.has_motors
-    tests, notices, untested = ([], [], ()) if free else _suspects(problem, data, chi, experiment)
+    # A contact bends the parameters; the other tests are judged without it.
+    calm, burst = _bursts(data, chi)
+    asked = _Asked() if free else _suspects(problem, data, calm if burst else chi, experiment, burst)
+    white, coloured = whiteness(problem.sources, problem.filters, chi, experiment.uncertainty.method)
+    if asked.corrected is not None:
+        # What a wrong gravity leaves is uneven in time: it is no burst.
+        data, chi = asked.corrected.data, asked.corrected.chi
+        burst = _bursts(data, chi)[1]
     told = [
         *outlying_runs(data.source, chi, free),
-        *bursts(data.source, chi, _starts(problem)),
+        *bursts(burst, _starts(problem)),
     ]
-    white, coloured = whiteness(problem.sources, problem.filters, chi, experiment.uncertainty.method)
-    found = (*tests, *white)
-    return Tested(found, (*notices, *told, *coloured), _words(found, untested))
+    found = (*asked.tests, *white)
+    return Tested(found, (*asked.notices, *told, *coloured), {**_words(found, asked), **_memory(white)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What became of the suspects: lines, warnings, what could not be asked, verdicts, a corrected fit."""
+
+    tests: tuple[ResidualTest, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    untested: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    corrected: LinearFit | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Guilty suspects in the order found, the first verdict on all, and what could not be asked."""
+
+    guilty: tuple[Verdict, ...]
+    first: Mapping[Suspect, Verdict]
+    hidden: tuple[str, ...]
+    untested: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
 
 def _suspects(
-    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> tuple[list[ResidualTest], list[Notice], tuple[str, ...]]:
+    problem: Problem,
+    data: BaseSystem,
+    chi: Float[Array, "p"],
+    experiment: Experiment,
+    burst: Collection[BlockPlace],
+) -> _Asked:
+    judged = _judged(problem, data, chi, experiment, burst)
+    guilty, turned = judged.guilty, _turned_gravity(problem, data, chi, experiment, judged)
+    notices = []
+    if turned is not None:
+        tilt = next(one for one in guilty if one.suspect.test == "gravity")
+        described, sensor = (
+            np.asarray(problem.mechanism.gravity, float),
+            problem.mechanism.force_sensor is not None,
+        )
+        notices.append(turned.notice(described, _confounded(tilt), sensor))
+        guilty = (tilt, *turned.others)
+    final = {**judged.first, **{one.suspect: one for one in guilty}}
+    blamed = {one.suspect for one in guilty}
+    tests = tuple(_row(one, one.suspect in blamed) for one in final.values())
+    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
+    named = [
+        _notice(one, problem, shared) for one in guilty if turned is None or one.suspect.test != "gravity"
+    ]
+    warned = (*judged.notices, *_gathered([*notices, *named]))
+    short = not judged.first
+    why = "the log is one short stretch" if short else "not testable with this motion: confounded or noise"
+    untested = [f"{listed(judged.hidden)} ({why})"] if judged.hidden else []
+    corrected = None if turned is None else turned.fit
+    return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)
+
+
+def _bursts(data: BaseSystem, chi: Float[Array, "p"]) -> tuple[Float[Array, "p"], dict[BlockPlace, float]]:
+    """Parameters of the fit without disturbed blocks, shape (p,), SI, and the blocks of a burst."""
+    calm = undisturbed(data.source, data.S, data.base.c, chi)
+    return calm, burst_blocks(data.source, calm)
+
+
+def _judged(
+    problem: Problem,
+    data: BaseSystem,
+    chi: Float[Array, "p"],
+    experiment: Experiment,
+    burst: Collection[BlockPlace] = (),
+) -> _Judged:
+    """Forward selection among all suspects of a fit, without the blocks of a burst."""
     sources = [
         SuspectRows(
             problem.mechanism,
@@ -84,23 +168,35 @@ def _suspects(
         )
         for source, rows in zip(problem.sources, problem.filters, strict=True)
     ]
-    S, c, seen, told = _held(problem, data, experiment)
-    system = _tested_system(problem, S, c, seen, sources)
-    weights = _weights(system, data, chi)
+    S, c, seen, notices = _held(problem, data, experiment)
+    system, solved = _tested_system(problem, S, c, seen, sources), data.source
+    # Of a very long log other windows are looked at: their blocks have other numbers.
+    if burst and [one.places for one in system.groups] == [one.places for one in solved.groups]:
+        # The row filter smears a burst into its neighbours.
+        near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
+        system, solved = without_blocks(system, near), without_blocks(solved, near)
+    weights = _weights(system, solved, chi)
     suspects = sources[0].suspects()
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
-    judge = _Relevance(problem)
-    guilty, first = accused(system, weights, suspects, sources[0].n_tests, judge, seconds)
-    final = {**first, **{one.suspect: one for one in guilty}}
-    blamed = {one.suspect for one in guilty}
-    tests = [_row(one, one.suspect in blamed) for one in final.values()]
-    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
-    notices = [*told, *_gathered([_notice(one, problem, shared) for one in guilty])]
-    hidden = [f"{one.test} of {one.about}" for one in suspects if one not in first]
-    why = "these motions do not tell it from the parameters" if first else "the log is one short stretch"
-    untested = [f"{listed(hidden)} ({why})"] if hidden else []
-    return tests, notices, (*sources[0].untested(), *untested)
+    guilty, first = accused(system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds)
+    hidden = tuple(one.words for one in suspects if one not in first)
+    return _Judged(tuple(guilty), first, hidden, sources[0].untested(), notices)
+
+
+def _turned_gravity(
+    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
+) -> TurnedGravity | None:
+    """The gravity found where that of the description is among the guilty."""
+    tilt = next((one for one in judged.guilty if one.suspect.test == "gravity"), None)
+    if tilt is None:
+        return None
+
+    def again(fit: LinearFit) -> tuple[list[Verdict], list[Verdict]]:
+        found = _judged(fit.problem, fit.data, fit.chi, experiment)
+        return list(found.guilty), list(found.first.values())
+
+    return find_gravity(problem, data, chi, experiment, tilt, again)
 
 
 def _held(
@@ -132,11 +228,11 @@ def _tested_system(
     return mapped_blocks(wide, S, np.append(c, np.zeros(t)), (*seen, *tests))
 
 
-def _weights(system: System, data: BaseSystem, chi: Float[Array, "p"]) -> Float[Array, "g"]:
+def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Array, "g"]:
     """1 over the residual's rms of each effort, whatever weights the estimator gave."""
     squares: dict[str, float] = {}
     rows: dict[str, int] = {}
-    for group in data.source.groups:
+    for group in solved.groups:
         own = chi[group.columns]
         sums = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
         # Residuals of a perfect simulation are rounding: no reason to divide by them.
@@ -156,29 +252,39 @@ class _Relevance:
         self.zero = {n: _ZERO_RAD if n in joints and joints[n].is_angle(n) else _ZERO_METRES for n in names}
 
     def __call__(self, verdict: Verdict) -> bool:
-        test, size = verdict.suspect.test, float(np.max(np.abs(verdict.size)))
+        test, size = verdict.suspect.test, verdict.beyond
         if test == "delay":
             return size > _DELAY_SAMPLES * self.dt
         if test == "gain":
             return size > _GAIN
         if test == "zero":
             return bool(self.zero[verdict.suspect.about] < size < _ZERO_MOST)
+        if test in TURNED:
+            return bool(np.linalg.norm(verdict.size) > _TURNED[test])
         return verdict.explains > _EXPLAINED and verdict.share > _NOTICEABLE
 
 
 def _row(verdict: Verdict, warned: bool) -> ResidualTest:
     one = len(verdict.size) == 1
     half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
-    value = float(verdict.size[0])
+    turned = verdict.suspect.test in TURNED
+    value = float(np.linalg.norm(verdict.size)) if turned else float(verdict.size[0])
     return ResidualTest(
         test=verdict.suspect.test,
         about=verdict.suspect.about,
-        value=value if one else float(verdict.explains),
-        unit=verdict.suspect.unit if one else "1",
-        ci95=(value - half, value + half) if one else None,
+        value=value if one or turned else float(verdict.explains),
+        unit=verdict.suspect.unit if one or turned else "1",
+        ci95=(value - half, value + half) if one and not turned else None,
         p_value=verdict.p_value,
         warned=warned,
+        note=_confounded(verdict).removeprefix("; "),
     )
+
+
+def _confounded(verdict: Verdict) -> str:
+    """What these data do not separate from a suspect, to be put behind a text."""
+    alike = [one.words for one in verdict.alike]
+    return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""
 
 
 def _gathered(notices: Sequence[Notice]) -> list[Notice]:
@@ -191,6 +297,12 @@ def _gathered(notices: Sequence[Notice]) -> list[Notice]:
 
 
 def _notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
+    """The warning about one guilty suspect, with what cannot be separated from it."""
+    said = _plain_notice(verdict, problem, shared)
+    return replace(said, text=said.text + _confounded(verdict))
+
+
+def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
     suspect, size = verdict.suspect, float(verdict.size[0])
     half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
     if suspect.test == "delay":
@@ -211,6 +323,8 @@ def _notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
             " model with respect to it",
             f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
         )
+    if suspect.test in TURNED:
+        return _turned(verdict)
     percent = 100.0 * (1.0 - np.sqrt(1.0 - min(verdict.explains, 1.0)))
     if suspect.test == "load":
         return Notice(
@@ -224,6 +338,23 @@ def _notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
         f"the residual of '{suspect.about}' still depends on its speed: better friction terms take"
         f" {percent:.0f} % off its rms",
         "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
+    )
+
+
+def _turned(verdict: Verdict) -> Notice:
+    """Of gravity where no better one was found, and of a force sensor."""
+    size = float(np.linalg.norm(verdict.size))
+    if verdict.suspect.test == "gravity":
+        return Notice(
+            "gravity-off",
+            f"gravity seems to differ from the description by {size:.2g} m/s^2",
+            "check `gravity:` of the robot file and how the base is mounted",
+        )
+    return Notice(
+        "mounting-off",
+        f"the sensor seems to be turned by {np.rad2deg(size):.2g} degrees against the description: the"
+        " residuals follow the derivative of its readings with respect to its attitude",
+        "check its `rpy`, or let it be found: mounting: rpy",
     )
 
 
@@ -269,9 +400,29 @@ def _starts(problem: Problem) -> dict[str, list[float]]:
     }
 
 
-def _words(tests: Sequence[ResidualTest], untested: Sequence[str]) -> dict[str, str]:
-    """The tests in words, and what they do not look at."""
+def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
+    """The tests in words, which of them are one, and what they do not look at."""
     warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
-    said = f"accused: {', '.join(warned)}" if warned else "nothing found"
-    rest = f"; not tested: {'; '.join(untested)}" if untested else ""
-    return {"residual tests": f"{len(tests)} tests, {said}{rest}"}
+    said = f"flagged: {', '.join(warned)}" if warned else "nothing found"
+    rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
+    return {"residual tests": f"{len(tests)} tests, {said}{_pairs(asked.verdicts)}{rest}"}
+
+
+def _pairs(verdicts: Iterable[Verdict]) -> str:
+    """Pairs of suspects that these data do not separate, each once."""
+    pairs = {frozenset((one.suspect, other)): (one.suspect, other) for one in verdicts for other in one.alike}
+    shown = [f"{one.words} and {other.words}" for one, other in pairs.values()]
+    return f"; cannot be separated with this motion: {'; '.join(shown)}" if shown else ""
+
+
+def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:
+    """Residuals that are correlated in time, and whether that matters."""
+    coloured = [one for one in white if one.note == CORRELATED]
+    if not coloured:
+        return {}
+    least = min(one.p_value for one in coloured)
+    names = listed([one.about for one in coloured])
+    return {
+        "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses something small, or"
+        " the noise is coloured; the intervals allow for it"
+    }

@@ -1,16 +1,17 @@
-"""Is the scale of all inertial parameters plausible? Against priors, and against the robot's size.
+"""Are inertial parameters plausible? Against priors, and against the robot's size.
 
-Efforts in a wrong unit scale every parameter alike, and no residual shows it. Priors tell the factor.
+Efforts in a wrong unit scale every parameter alike, and no residual shows it. Priors give the factor.
 Without them the geometry does, roughly: with R the longest way along the robot,
 
 d = max( M / R^3, MX / R^4, XX / R^5 )
 
-was between 1 and 600 kg/m^3 for all robots looked at (arms 1 to 20, parallel robots up to 600).
+is between 0.4 and 44 kg/m^3 for all built-in robots, serial and closed. The travel of a prismatic joint is
+no link: R lies between the way without travel and the way with it, and a warning must hold for both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,13 +19,21 @@ from dynid.common.notices import Notice
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.projection.projection import System
 from dynid.statistics.estimate import ParameterEstimate
 
 # Priors from drawings are seldom off by more than this, all of them alike.
 _SCALE = 2.0
 _SCALE_PRIORS, _SURE_PERCENT = 5, 10.0
-# d of no robot that we know, in [kg/m^3].
-_LIGHT, _HEAVY = 0.02, 1000.0
+# So many bodies of one round mass (one significant digit) are a placeholder, not evidence.
+_SAME_MASSES = 3
+# A parameter differs from the description by a factor of 2, by 5 sigma, and by a noticeable effort.
+_DIFFERS_SIGMA, _DIFFERS_EFFORT = 5.0, 0.05
+_MOST_SHOWN = 5
+# d of no robot that we know, in [kg/m^3]: seven times beyond the built-in ones.
+_LIGHT, _HEAVY = 0.05, 300.0
+# Parts of a small mechanism are about as thick as they are long; solid steel is the end of it.
+_SMALL, _STEEL = 0.5, 8000.0  # [m], [kg/m^3]
 _SHORTEST = 0.05  # [m]: below it the geometry says nothing
 _POWERS = {"kg": 3, "kg m": 4, "kg m^2": 5}
 # Factor by which efforts are too large -> what may have been logged, where N m or N was read.
@@ -40,19 +49,34 @@ _NEAR = 1.6
 
 
 def check_scale(
-    parameters: Sequence[ParameterEstimate], mechanism: Mechanism, has_scale: bool = True
+    parameters: Sequence[ParameterEstimate],
+    mechanism: Mechanism,
+    has_scale: bool = True,
+    seen: System | None = None,
 ) -> Iterable[Notice]:
-    """Warn where all inertial parameters are far from their priors, or from what the size allows.
+    """Warn where inertial parameters are far from their priors, or from what the size allows.
 
     Args:
         parameters: Of an estimate.
         mechanism: The robot.
         has_scale: False where parameters are per unit mass.
+        seen: The equations over these parameters; None: single parameters are not compared with priors.
     """
     if not has_scale:
         return ()
-    told = tuple(prior_scale(parameters))
-    return told or tuple(_size_scale(parameters, mechanism))
+    believed = not placeholder_masses(mechanism)
+    found = tuple(prior_scale(parameters)) if believed else ()
+    found = found or tuple(_size_scale(parameters, mechanism))
+    if found or not believed or seen is None:
+        return found
+    return tuple(differing(parameters, effort_shares(seen)))
+
+
+def placeholder_masses(mechanism: Mechanism) -> bool:
+    """Whether all bodies have one round mass as prior (1 kg a link), which nobody measured."""
+    masses = [body.prior["M"] for body in mechanism.bodies.values() if body.prior.get("M")]
+    same = len(masses) >= _SAME_MASSES and max(masses) == min(masses)
+    return same and float(f"{masses[0]:.0e}") == masses[0]
 
 
 def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
@@ -72,21 +96,61 @@ def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     )
 
 
+def effort_shares(seen: System) -> dict[str, float]:
+    """How much of an effort one unit of each parameter makes: the largest |W_j| / |Y| of all efforts."""
+    shares = np.zeros(len(seen.parameters))
+    for group in seen.groups:
+        squares = sum(np.sum(block.W**2, axis=0) for block in group.blocks)
+        measured = sum(float(np.sum(block.Y**2)) for block in group.blocks)
+        if measured > 0.0:
+            own = np.sqrt(squares / measured)
+            shares[group.columns] = np.maximum(shares[group.columns], own)
+    return {one.name: float(share) for one, share in zip(seen.parameters, shares, strict=True)}
+
+
+def differing(parameters: Iterable[ParameterEstimate], shares: Mapping[str, float]) -> Iterable[Notice]:
+    """Well-known inertial parameters that are far from their own priors, where this changes an effort."""
+    found = []
+    for one in _sure(parameters):
+        if one.prior is None or one.sigma is None:
+            continue
+        off, size = abs(one.value - one.prior), max(abs(one.value), abs(one.prior))
+        effort = off * shares.get(one.name, 0.0)
+        if off > max((1.0 - 1.0 / _SCALE) * size, _DIFFERS_SIGMA * one.sigma) and effort > _DIFFERS_EFFORT:
+            found.append((effort, one))
+    if not found:
+        return
+    found.sort(key=lambda item: -item[0])
+    shown = ", ".join(
+        f"{one.name} = {one.value:.3g} +- {one.sigma:.1g} {one.unit} (description {one.prior:.3g})"
+        for _, one in found[:_MOST_SHOWN]
+    )
+    more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+    yield Notice(
+        "differs-from-description",
+        f"well-known parameters are far from the values of the description: {shown}{more}; the largest"
+        f" difference is {100 * found[0][0]:.0f} % of an effort",
+        "check the inertials of the description (a missing tool, a wrong frame of a centre of mass, a unit);"
+        " if they are right, check gravity, joint zeros and drive gains",
+    )
+
+
 def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -> Iterable[Notice]:
     """Parameters that no robot of this size has."""
-    R = reach(mechanism)
-    sizes = [abs(one.value) / R ** _POWERS[one.unit] for one in _sure(parameters)] if R > _SHORTEST else []
-    if not sizes:
+    sure = _sure(parameters)
+    short, long = reach(mechanism), reach(mechanism, travel=True)
+    if not sure or short <= _SHORTEST:
         return
-    d = max(sizes)
-    if _LIGHT <= d <= _HEAVY:
+    # The largest density that the size allows, and the smallest.
+    highest, lowest = (max(abs(one.value) / R ** _POWERS[one.unit] for one in sure) for R in (short, long))
+    heavy = lowest > min(_HEAVY * max(1.0, (_SMALL / long) ** 2), _STEEL)
+    if not heavy and highest >= _LIGHT:
         return
-    heavy = d > _HEAVY
-    factor = 1e3 if heavy else 1e-3
+    d, R, factor = (lowest, long, 1e3) if heavy else (highest, short, 1e-3)
     yield Notice(
         "scale-implausible",
         f"a robot {R:.2g} m long with these parameters would be {'heavier' if heavy else 'lighter'} than any"
-        f" ({d:.2g} kg/m^3 of its length cubed; robots have 1 to 600)" + _said(likely_unit(factor)),
+        f" ({d:.2g} kg/m^3 of its length cubed; robots have 0.4 to 50)" + _said(likely_unit(factor)),
         "check the unit of the efforts (columns: {tau_1: {name: ..., unit: ...}}), gear ratios and gains:"
         " the fit is as good with any scale",
     )
@@ -116,13 +180,30 @@ def _said(unit: str) -> str:
     return f"; as if the log held {unit}" if unit else ""
 
 
-def reach(mechanism: Mechanism) -> float:
-    """The longest way from the base along the joints, travel of prismatic ones included, in [m]."""
-    lengths = {BASE: 0.0}
+def reach(mechanism: Mechanism, travel: bool = False) -> float:
+    """The longest way from the base along the links, to joints, closures and ends of rods, in [m].
+
+    Args:
+        travel: Whether prismatic joints count with their whole travel (infinite without limits); else
+            with their value at the start pose, zero where there is none.
+    """
+    ways = {BASE: 0.0}
     for joint in mechanism.joints:
         own = float(np.linalg.norm(joint.placement.p) + np.linalg.norm(joint.body.p))
         if joint.kind is JointKind.PRISMATIC:
-            limits = mechanism.limits.get(joint.name, {}).get("q", (0.0, 0.0))
-            own += max((abs(x) for x in limits if np.isfinite(x)), default=0.0)
-        lengths[joint.child] = lengths.get(joint.parent, 0.0) + own
-    return max(lengths.values())
+            own += _travel(mechanism, joint.name) if travel else abs(mechanism.start.get(joint.name, 0.0))
+        ways[joint.child] = ways.get(joint.parent, 0.0) + own
+    over = [
+        ways[body] + float(np.linalg.norm(frame.p)) + (loop.length or 0.0)
+        for loop in mechanism.loops
+        for body, frame in ((loop.body_a, loop.a), (loop.body_b, loop.b))
+    ]
+    return max([*ways.values(), *over])
+
+
+def _travel(mechanism: Mechanism, joint: str) -> float:
+    """How far a prismatic joint may be from its zero; a closed robot's follows from its start pose."""
+    start = abs(mechanism.start.get(joint, 0.0))
+    if "q" not in mechanism.limits.get(joint, {}):
+        return start if mechanism.is_closed else np.inf
+    return max(start, *(abs(float(x)) for x in mechanism.limits[joint]["q"]))

@@ -48,6 +48,7 @@ def choices_of(fit: Fit, ties: Mapping[str, str], gate: Mapping[str, str], teste
 def warnings_of(fit: Fit, ties: Sequence[Notice], tested: Tested) -> tuple[Notice, ...]:
     """Everything noticed until the parameters stood; what they look like is asked later."""
     problem, parts = fit.problem, fit.parts
+    known = {one.code for one in fit.notices}  # a force sensor's attitude may be known to be wrong already
     return (
         *check_options(fit.experiment, problem.model.name),
         *ties,
@@ -55,7 +56,7 @@ def warnings_of(fit: Fit, ties: Sequence[Notice], tested: Tested) -> tuple[Notic
         *fit.real.notices,
         *(() if fit.refined is None else fit.refined.notices),
         *_on_the_way(problem, fit.task.held_out, parts),
-        *tested.notices,
+        *(one for one in tested.notices if one.code not in known),
         *problem.case.notices(fit),
     )
 

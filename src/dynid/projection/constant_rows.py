@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,6 +63,13 @@ class TreeRows:
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
         return self.motion.usable()
+
+    def under(self, mechanism: Mechanism, parameters: Sequence[Parameter]) -> TreeRows:
+        """The same rows of a robot that differs in gravity alone."""
+        other, N = copy(self), self.directions.N
+        assert N is not None  # noqa: S101 (refused when built)
+        other.regressor = tree_regressor(mechanism, parameters, N, self.motion.log.payloads)
+        return other
 
     def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
         """The measured side of every row, as logged."""

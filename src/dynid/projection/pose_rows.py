@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from jaxtyping import Float
@@ -86,6 +87,12 @@ class MovingRows:
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of samples over which rows may be filtered."""
         return self.motion.usable()
+
+    def under(self, mechanism: Mechanism, parameters: Sequence[Parameter]) -> MovingRows:
+        """The same rows of a robot that differs in gravity alone."""
+        other, k = copy(self), len(self.directions.names)
+        other.regressor = MovingRegressor(mechanism, parameters, k, self.motion.log.payloads)
+        return other
 
     def tangents(
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]

@@ -80,6 +80,10 @@ class SensorColumns:
         dV = np.concatenate([dV[:, :3] @ Q, dV[:, 3:] @ Q], axis=1)[:, None]
         return np.asarray(sensor.factor * wrench_regressor(omega, dV)[:, 0])
 
+    def loaded(self, motion: SensorMotion) -> Float[Array, "n 6"]:
+        """What the bodies of the foretold values make the sensor read, without bias, in [N, N m]."""
+        return np.asarray(self.wrench(motion, self.x) @ self._ten)
+
     def slopes(self, motion: SensorMotion) -> Float[Array, "n 6 a"]:
         """J: what each angle changes of the measured wrench, in [N/rad, N m/rad]."""
         J = np.zeros((len(motion.omega), 6, len(self.x)))

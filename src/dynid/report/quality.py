@@ -34,7 +34,6 @@ MEANING = {
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
 _LOAD = "load "  # begins the name of a choice that tells what was found on the robot
 _PROMISED = 0.95  # of the intervals hold the truth
-_POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _failures(estimate: Estimate) -> Iterable[str]:
     fit = estimate.fit
     if not any(p.essential for p in estimate.parameters):
         yield "no parameter could be determined"
-    if not math.isfinite(fit.residual_percent) or fit.residual_percent > _POOR_FIT:
+    if fit.poor:
         yield f"the fit leaves {percent(fit.residual_percent)} % of the measured effort unexplained"
     for item in _independent(estimate.validation):
         if item.poor(fit.residual_percent):

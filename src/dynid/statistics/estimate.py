@@ -17,6 +17,8 @@ from dynid.statistics.correlation import Correlation
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
 _POOR_TIMES = 3.0
 _POOR_PERCENT = 10.0
+# Percent of the measured norm: half of it unexplained.
+_POOR_FIT = 50.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,11 @@ class Fit:
     cost_C: float | None = None
     sigma_W: float | None = None
 
+    @property
+    def poor(self) -> bool:
+        """Whether half of what was measured is unexplained."""
+        return not self.residual_percent <= _POOR_FIT
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -134,13 +141,16 @@ class ResidualTest:
     """One test: its figure, interval and probability.
 
     Attributes:
-        test: `delay`, `zero`, `speed`, `load`, `gain` or `white`; of tables `mass`.
+        test: `delay`, `zero`, `gravity`, `mounting`, `speed`, `load`, `gain` or `white`; of tables `mass`.
         about: The effort or joint.
-        value: Delay [s], zero [rad] or [m], gain [1], load term [1]; speed: explained part of the squares;
+        value: Delay [s], zero [rad] or [m], gravity off by so much [m/s^2], mounting turned by so much [rad],
+            gain [1], load term [1]; speed: explained part of the squares;
             white: correlation of neighbours that the row filter does not explain; mass: that of a body by
             the forces along one direction [kg].
         p_value: Probability of such a figure if nothing is wrong.
         warned: Whether it is among the warnings.
+        note: What a reader must know beside the figures: tests that cannot be separated from it with this
+            motion, residuals that are correlated in time.
     """
 
     test: str
@@ -150,6 +160,7 @@ class ResidualTest:
     ci95: tuple[float, float] | None
     p_value: float
     warned: bool
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,151 @@
+"""Gravity that the description has wrong: its true direction, found around the linear fit.
+
+    g <- g + s,    s the sizes of the test `gravity` at g, from the linear step and from gravity upside down
+
+A base that is inclined or hangs from the ceiling bends first moments, joint zeros and gains until the fit is
+good again. The other tests are judged once more with the gravity found, so that they do not report its
+traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.system import BaseSystem
+from dynid.checks.fault_selection import Verdict
+from dynid.checks.pose_columns import gravity_axes
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.experiment.experiment import Experiment
+from dynid.linear import LinearFit, linear_fit
+from dynid.problem import Problem
+from dynid.projection.constant_rows import TreeRows
+from dynid.projection.pose_rows import MovingRows
+
+_ROUNDS = 3
+_STEP = 0.01  # [m/s^2]: 0.06 degrees
+_UPSIDE_DOWN = 120.0  # degrees
+_LARGER = 0.03  # of gravity: its size is wrong too
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedGravity:
+    """What was found.
+
+    Attributes:
+        g: Gravity in the base frame, shape (3,), in [m/s^2].
+        fit: The linear fit with it.
+        left: Rms of the residuals, in parts of that with the gravity of the description.
+        others: Suspects that are guilty with this gravity too.
+    """
+
+    g: Float[Array, "3"]
+    fit: LinearFit
+    left: float
+    others: tuple[Verdict, ...]
+
+    def notice(self, described: Float[Array, "3"], alike: str, sensor: bool) -> Notice:
+        """The warning.
+
+        Args:
+            described: Gravity of the description, shape (3,), in [m/s^2].
+            alike: What cannot be separated from it.
+            sensor: Whether a force sensor shows it, which may find gravity by itself.
+        """
+        size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
+        vector = ", ".join(f"{x:.3g}" for x in self.g)
+        if before == 0.0:
+            text = f"the efforts hold gravity that the description does not have: ({vector}) m/s^2"
+        else:
+            cosine = float(np.clip(self.g @ described / (size * before), -1.0, 1.0))
+            degrees = np.rad2deg(np.arccos(cosine))
+            turned = f"turned by {degrees:.3g} degrees"
+            turned += ", upside down" if degrees > _UPSIDE_DOWN else ""
+            scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
+            turned += scaled if abs(size / before - 1.0) > _LARGER else ""
+            text = f"gravity seems to be {turned}: ({vector}) m/s^2 in the base frame"
+        return Notice(
+            "gravity-off",
+            f"{text} leaves {100 * self.left:.0f} % of the residual{alike}",
+            "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)"
+            + ("; or let it be found: force_sensor: {gravity: estimate}" if sensor else ""),
+        )
+
+
+def find_gravity(
+    problem: Problem,
+    data: BaseSystem,
+    chi: Float[Array, "p"],
+    experiment: Experiment,
+    verdict: Verdict,
+    judge: Callable[[LinearFit], tuple[list[Verdict], list[Verdict]]],
+) -> TurnedGravity | None:
+    """The gravity with which the residuals are least; None where none is better than the description's.
+
+    Args:
+        job: Mechanism and logs.
+        data: What was solved.
+        chi: Standard parameters of the estimate, shape (p,), SI.
+        experiment: What was asked.
+        verdict: On `gravity`, with the description's.
+        judge: Guilty suspects of a fit, and first verdicts on all.
+    """
+    before = _squares(data, chi)
+    g = np.asarray(problem.mechanism.gravity, float)
+    starts = [_moved(g, verdict), -g] if np.any(g) else [_moved(g, verdict)]
+    fits = [(one, _fit_under(problem, one, experiment)) for one in starts]
+    g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
+    left = _left(fit.data, fit.chi, before)
+    guilty, every = judge(fit)
+    for _ in range(_ROUNDS):
+        step = next((one for one in every if one.suspect.test == "gravity"), None)
+        if step is None or float(np.linalg.norm(step.size)) < _STEP:
+            break
+        further = _moved(g, step)
+        again = _fit_under(problem, further, experiment)
+        if _left(again.data, again.chi, before) >= left:
+            break
+        g, fit, left = further, again, _left(again.data, again.chi, before)
+        guilty, every = judge(fit)
+    others = tuple(one for one in guilty if one.suspect.test != "gravity")
+    return TurnedGravity(g, fit, left, others) if left < 1.0 else None
+
+
+def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
+    """Gravity after a step; where only its direction can be told, of the same size."""
+    axes = np.array(gravity_axes(g))
+    moved = g + verdict.size @ axes[list(verdict.places)]
+    size = float(np.linalg.norm(g))
+    return np.asarray(moved if 2 in verdict.places or size == 0.0 else moved * size / np.linalg.norm(moved))
+
+
+def _fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:
+    mechanism = replace(problem.mechanism, gravity=g)
+    turned = replace(problem, mechanism=mechanism)
+    sources = tuple(
+        source.under(mechanism, problem.parameters)
+        if isinstance(source, TreeRows | MovingRows)
+        else turned.rows_along(source.motion)
+        for source in problem.sources
+    )
+    return linear_fit(replace(turned, sources=sources), experiment)
+
+
+def _squares(data: BaseSystem, chi: Float[Array, "p"]) -> dict[tuple[str, str], float]:
+    """Sum of the squared residuals of each effort in each log."""
+    return {
+        (group.log, group.name): sum(
+            float(np.sum((block.Y - block.W @ chi[group.columns]) ** 2)) for block in group.blocks
+        )
+        for group in data.source.groups
+    }
+
+
+def _left(data: BaseSystem, chi: Float[Array, "p"], before: dict[tuple[str, str], float]) -> float:
+    """Rms of the residuals in parts of what they were, every effort alike."""
+    now = _squares(data, chi)
+    return float(np.sqrt(np.mean([now[key] / max(one, 1e-300) for key, one in before.items()])))

@@ -1,0 +1,255 @@
+"""Alarms that must sound, and some that must not: shared motors, gravity, scale, contacts, poor fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dynid.checks.estimate import check_estimate
+from dynid.checks.residuals import residual_checks
+from dynid.checks.scale import check_scale, placeholder_masses, reach
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
+from dynid.linear import linear_fit
+from dynid.mechanism.frame import rpy_matrix
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs
+from dynid.problem import prepare
+from dynid.report.html import report_html
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import ParameterEstimate, Validation
+from tests.wrist import Setup, wrist_log
+
+# A beam that two motors push, one at each end; the closed loop holds its feet together.
+GANTRY = """
+schema: dynid.robot/1
+name: gantry
+joints:
+  - {name: xl, kind: prismatic, parent: base, child: beam, axis: [1, 0, 0], xyz: [0, -1, 0]}
+  - {name: xr, kind: prismatic, parent: base, child: foot, axis: [1, 0, 0], xyz: [0, 1, 0]}
+  - {name: y, kind: prismatic, parent: beam, child: carriage, axis: [0, 1, 0], xyz: [0, 1, 0.5]}
+  - {name: z, kind: prismatic, parent: carriage, child: ram, axis: [0, 0, 1]}
+loops: [{name: weld, kind: weld, a: {body: beam, xyz: [0, 2, 0]}, b: {body: foot}}]
+actuators: [xl, xr, y, z]
+measured: [xl, y, z]
+drive: {"*": [Fv, Fs, Off]}
+limits: {xl: {q: [-1, 1], dq: 2, ddq: 10}, y: {q: [-1, 1], dq: 2, ddq: 10}, z: {q: [-1, 1], dq: 1, ddq: 9}}
+"""
+MASSES = {"M_beam": 40.0, "M_foot": 5.0, "M_carriage": 15.0, "M_ram": 5.0}
+SLIDER_CRANK = """
+schema: dynid.robot/1
+name: slider-crank
+joints:
+  - {name: crank, kind: revolute, parent: base, child: disc, axis: [0, 1, 0]}
+  - {name: pin, kind: revolute, parent: disc, child: rod, axis: [0, 1, 0], xyz: [0.06, 0, 0]}
+  - {name: slide, kind: prismatic, parent: base, child: piston, axis: [1, 0, 0]}
+loops: [{name: bolt, kind: revolute, axis: [0, 1, 0], a: {body: rod, xyz: [0.2, 0, 0]}, b: {body: piston}}]
+actuators: [crank]
+start: {slide: 0.26}
+"""
+LINEAR_AXIS = """
+schema: dynid.robot/1
+name: linear axis
+joints:
+  - {name: rail, kind: prismatic, parent: base, child: sledge, axis: [1, 0, 0]}
+  - {name: lift, kind: prismatic, parent: sledge, child: fork, axis: [0, 0, 1], xyz: [0, 0.1, 0.2]}
+limits: {rail: {q: [0, 12], dq: 2, ddq: 2}, lift: {q: [0, 1], dq: 1, ddq: 2}}
+"""
+
+
+def described(folder, text: str):
+    file = folder / "robot.yaml"
+    file.write_text(text)
+    return load_robot(file)
+
+
+def checks_of(robot, log):
+    experiment = Experiment(robot=robot)
+    problem = prepare(robot, [log], experiment)
+    fit = linear_fit(problem, experiment)
+    return residual_checks(problem, fit.data, fit.chi, experiment)
+
+
+def codes(found) -> list[str]:
+    return [notice.code for notice in found]
+
+
+@cache
+def ur5_log(noise: float = 1.0):
+    """The UR5, and ten seconds of it; the noise is that of its demo times a factor."""
+    robot = replace(load_robot("ur5"), rebuild=None)
+    demo = read_demo(demo_file("ur5"), robot)
+    motion = random_motion(robot, seed=7, frequency=0.1, draws=3)
+    sigma = noise * np.asarray(demo.torque_sigma)
+    log = simulate_log(robot, demo.truth, motion, rate=500.0, duration=10.0, torque_sigma=sigma, seed=1)
+    return robot, log
+
+
+@cache
+def gantry_log(folder, seed: int, tension: float = 0.0):
+    robot = described(folder, GANTRY)
+    truth = {
+        one.name: MASSES.get(one.name, 10.0 * one.name.startswith("F")) for one in parameter_table(robot)
+    }
+    motion = random_motion(robot, seed=seed, frequency=0.1, draws=3)
+    return robot, simulate_log(
+        robot, truth, motion, rate=400.0, duration=10.0, torque_sigma=1.0, seed=seed + 100, tension=tension
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_noise_of_a_motor_that_shares_a_row_is_no_gain(tmp_path, seed: int) -> None:
+    """Beside the parameters its column holds its own noise alone, which the residuals hold too: s = 100 %."""
+    found = checks_of(*gantry_log(tmp_path, seed))
+    assert "gain" not in codes(found.notices)
+    assert "gain of xl" in found.choices["residual tests"].partition("not tested")[2]
+
+
+def test_a_wrong_gain_of_a_motor_that_shares_a_row_shows_beside_internal_tension(tmp_path) -> None:
+    robot, log = gantry_log(tmp_path, 5, 30.0)
+    assert "gain" not in codes(checks_of(robot, log).notices)
+    tau = log.tau.copy()
+    tau[:, 0] *= 1.2
+    (told,) = [one for one in checks_of(robot, replace(log, tau=tau)).notices if one.code == "gain"]
+    # One motor against the other: which of the two is wrong, no motion of one freedom tells.
+    assert "cannot be separated with this motion from gain of x" in told.text
+
+
+@pytest.mark.parametrize("degrees", [180.0, 10.0, 3.0])
+def test_a_wrong_gravity_is_called_so_and_nothing_else(degrees: float) -> None:
+    robot, log = ur5_log()
+    angle = np.deg2rad(degrees)
+    wrong = replace(robot, gravity=9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)]))
+    found = checks_of(wrong, log)
+    assert codes(found.notices) == ["gravity-off"]
+    text = found.notices[0].text
+    assert ("upside down" in text) == (degrees > 90.0)
+    turned = float(text.partition("turned by ")[2].partition(" degrees")[0])
+    # Noise of some 0.5 %: a tenth of a degree.
+    assert turned == pytest.approx(degrees, abs=0.3)
+    one = next(test for test in found.tests if test.test == "gravity")
+    assert one.warned
+    assert one.unit == "m/s^2"
+
+
+def test_a_log_under_the_right_gravity_raises_nothing() -> None:
+    found = checks_of(*ur5_log())
+    assert codes(found.notices) == []
+    assert [one.warned for one in found.tests if one.test == "gravity"] == [False]
+
+
+@pytest.mark.parametrize(("tilt", "turned"), [(1.7, 0.0), (0.0, 1.5), (0.0, 0.0)])
+def test_a_tilted_base_and_a_turned_force_sensor_are_told_apart(tilt: float, turned: float) -> None:
+    a = np.deg2rad(tilt)
+    setup = Setup(
+        gravity=9.81 * np.array([np.sin(a), 0.0, -np.cos(a)]),
+        turned=rpy_matrix((np.deg2rad(turned), 0.0, 0.0)),
+    )
+    found = checks_of(*wrist_log(setup, rate=100.0))
+    code = "gravity-off" if tilt else "mounting-off"
+    assert codes(found.notices) == ([code] if tilt or turned else [])
+    if tilt or turned:
+        size = float(found.notices[0].text.partition("turned by ")[2].partition(" degrees")[0])
+        # Forces of 13 N with noise of 0.5 N at 2000 samples.
+        assert size == pytest.approx(tilt or turned, abs=0.15)
+
+
+def test_a_long_contact_is_a_burst_and_a_poor_fit() -> None:
+    """It bends the parameters until the residual is large everywhere; the fit without it shows the burst."""
+    robot, log = ur5_log()
+    tau = log.tau.copy()
+    tau[2500:2800, 1] += 8.0 * tau[:, 1].std()
+    estimate = identify_logs(robot, [replace(log, tau=tau)], (), Experiment(robot=robot))
+    told = {one.code: one.text for one in estimate.warnings}
+    assert "at t = 5." in told["burst"]
+    assert "'shoulder_lift_joint'" in told["poor-fit"]
+    assert {"delay", "gain", "zero-offset", "gravity-off"}.isdisjoint(told)
+    # Another motion that is predicted well says that this log is bad, not the model.
+    for percent, poor in ((60.0, True), (5.0, False)):
+        unseen = Validation("other", True, percent, percent)
+        assert ("poor-fit" in codes(check_estimate(replace(estimate, validation=(unseen,))))) == poor
+
+
+def test_a_simulation_without_noise_bursts_nowhere() -> None:
+    assert codes(checks_of(*ur5_log(0.0)).notices) == []
+
+
+def test_placeholder_priors_are_no_evidence_of_a_scale() -> None:
+    robot, log = ur5_log()
+    one = {
+        "M": 1.0,
+        "MX": 0.1,
+        "MY": 0.1,
+        "MZ": 0.1,
+        "XX": 1.0,
+        "YY": 1.0,
+        "ZZ": 1.0,
+        "XY": 0,
+        "XZ": 0,
+        "YZ": 0,
+    }
+    bodies = {name: replace(body, prior=one) for name, body in robot.bodies.items()}
+    dull = replace(robot, bodies=bodies)
+    assert placeholder_masses(dull)
+    assert not placeholder_masses(robot)
+    estimate = identify_logs(dull, [log], (), Experiment(robot=dull))
+    assert {"scale-differs", "scale-implausible", "differs-from-description"}.isdisjoint(
+        codes(estimate.warnings)
+    )
+
+
+def test_first_moments_far_from_the_description_are_named() -> None:
+    robot, log = ur5_log()
+    right = identify_logs(robot, [log], (), Experiment(robot=robot))
+    assert "differs-from-description" not in codes(right.warnings)
+    bodies = dict(robot.bodies)
+    for name in ("forearm_link", "wrist_1_link", "wrist_2_link", "wrist_3_link"):
+        prior = bodies[name].prior
+        third = {symbol: prior[symbol] / 3.0 for symbol in ("M", "MX", "MY", "MZ")}
+        bodies[name] = replace(bodies[name], prior={**prior, **third})
+    wrong = replace(robot, bodies=bodies)
+    estimate = identify_logs(wrong, [log], (), Experiment(robot=wrong))
+    (told,) = [one for one in estimate.warnings if one.code == "differs-from-description"]
+    assert "MX_forearm_link" in told.text
+
+
+def sure(name: str, unit: str, value: float) -> ParameterEstimate:
+    return ParameterEstimate(name, unit, value, 0.01 * value, 1.0, (0.98 * value, 1.02 * value))
+
+
+def test_the_size_of_a_slider_crank_is_that_of_its_links(tmp_path) -> None:
+    """The rod is in the frame of the loop: without it 1.5 kg had 6 cm to be in."""
+    robot = described(tmp_path, SLIDER_CRANK)
+    assert reach(robot) == pytest.approx(0.06 + 0.2)
+    found = [sure("M_piston", "kg", 1.5), sure("ZZ_disc", "kg m^2", 5e-3)]
+    assert not list(check_scale(found, robot))
+    assert codes(check_scale([replace(one, value=1e-3 * one.value) for one in found], robot)) == []
+
+
+def test_the_travel_of_a_prismatic_joint_is_no_link(tmp_path) -> None:
+    robot = described(tmp_path, LINEAR_AXIS)
+    found = [sure("M_sledge", "kg", 20.0)]
+    # 12 m of rail do not make the sledge too light, nor 0.2 m of links too heavy.
+    assert not list(check_scale(found, robot))
+    (told,) = check_scale([sure("M_sledge", "kg", 20e6)], robot)
+    assert "heavier" in told.text
+
+
+def test_correlated_residuals_are_marked_as_a_note() -> None:
+    robot, log = ur5_log()
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.standard_normal(log.tau.shape), axis=0)
+    slow = walk - walk.mean(axis=0)
+    spoiled = replace(log, tau=log.tau + 0.05 * slow / slow.std(axis=0) * log.tau.std(axis=0))
+    estimate = identify_logs(robot, [spoiled], (), Experiment(robot=robot))
+    assert "not-white" not in codes(estimate.warnings)
+    white = [one for one in estimate.residual_tests if one.test == "white"]
+    assert all(one.note == "correlated in time; the intervals allow for it" for one in white)
+    assert not any(one.warned for one in white)
+    assert "the intervals allow for it" in estimate.choices["correlation of residuals"]
+    assert "correlated in time; the intervals allow for it" in report_html(estimate)
