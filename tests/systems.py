@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -77,18 +76,11 @@ class DensePass:
         one = self.blocked().parameters
         return joint_system(both, self.Ys, blocks=self.blocks, table=(*one, *one))
 
-    def noise(self, position):
-        rows = self.blocked()
-        p = np.arange(len(rows.parameters))
-        groups = [
-            replace(
-                group,
-                columns=p,
-                blocks=tuple(Factor(np.sqrt(b.n_rows) * np.diag(sigma), b.n_rows) for b in group.blocks),
-            )
-            for group, sigma in zip(rows.groups, self.sigmas, strict=True)
-        ]
-        return replace(rows, groups=tuple(groups))
+    def noise(self, position, draws=1):
+        return tuple(
+            Factor(np.sqrt(len(Y)) * np.diag(sigma), len(Y))
+            for Y, sigma in zip(self.Ys, self.sigmas, strict=True)
+        )
 
     def centred(self, position):
         return self.blocked()

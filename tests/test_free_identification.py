@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dynid import identify
-from dynid.cases.free_motion.payload_mass import agreement, payload_mass
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
@@ -17,6 +16,8 @@ from dynid.problem import as_log as prepared
 from dynid.problem import build_system, prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.validation.held_out import validate_result
+from dynid.validation.payload_mass import agreement, payload_mass
+from dynid.validation.results import mass_by_payload
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
 
 pytestmark = pytest.mark.repeated
@@ -116,7 +117,7 @@ def test_a_known_payload_gives_the_mass() -> None:
     own = {"M": mass, "MX": mass * com[0], "MY": mass * com[1], "MZ": mass * com[2]}
     names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
     own |= dict(zip(names, inertia[np.triu_indices(3)].tolist(), strict=True))
-    known = {name: own[name] for name in ("M", "MX", "MY", "MZ")}
+    known = {name: float(own[name]) for name in ("M", "MX", "MY", "MZ")}
     robot = replace(ROBOT, payloads={"ballast": Payload("ballast", "platform", known=known)}, rebuild=None)
     chi = {name: 10.0 * value for name, value in TRUTH.items()}
     chi |= {f"{name}_ballast": value for name, value in own.items()}
@@ -132,8 +133,13 @@ def test_a_known_payload_gives_the_mass() -> None:
 
     # The same by eqs (23), (24) from two results on their own.
     one = identified([bare], truth=None)
-    two = identified([replace(with_it, payloads=())], truth=None)
+    two = identified([with_it], robot, truth=None, payloads=robot.payloads)
     apart = payload_mass(one, two, mass, com.tolist())
+    # A comparison of both results, as of `dynid compare bare loaded`, lists it too.
+    [line] = mass_by_payload([one, two])
+    assert line.values == (None, apart.value)
+    assert line.sigmas == (None, apart.sigma)
+    assert not mass_by_payload([one, one])
     assert apart.value == pytest.approx(10.0, rel=0.02)
     assert abs(apart.value - 10.0) < 4.0 * apart.sigma
     # Three equations more are used together: never less sure.

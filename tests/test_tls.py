@@ -51,6 +51,33 @@ def test_plain_is_the_svd_of_the_paper():
     assert solution.dof == 396
 
 
+@pytest.mark.parametrize("share", [0.97, 1.0, 1.1])
+def test_without_efforts_noise_that_is_nearly_right_is_scaled_to_the_residual(share):
+    """What a sample of the noise falls short by chance is not noise of Y, where no effort is measured.
+
+    Taken as such, it would pull the solution towards least squares: always that way, never back.
+    """
+    rng = np.random.default_rng(5)
+    sigmas = np.append(SIGMAS[:3], 0.0)
+    W, Y = errors_in_variables(rng, n=2000, sigmas=sigmas)
+    again = DensePass([W], [Y], sigmas=[share * sigmas], blocks=20)
+    found = estimator_named("gtls", {"excess": 3.0})(again.blocked(), again)
+    exact = total_least_squares(np.column_stack([W, Y]), np.diag(sigmas))
+    # The scale of the noise drops out but for the floor of the measured side's noise.
+    np.testing.assert_allclose(found.chi, exact.chi, rtol=1e-4)
+
+
+def test_an_error_of_the_equations_beyond_chance_is_noise_of_the_measured_side():
+    rng = np.random.default_rng(6)
+    sigmas = np.append(SIGMAS[:3], 1.0)
+    W, Y = errors_in_variables(rng, n=2000, sigmas=sigmas)
+    again = DensePass([W], [Y], sigmas=[np.append(SIGMAS[:3], 0.0)], blocks=20)
+    found = estimator_named("gtls", {"excess": 3.0})(again.blocked(), again)
+    exact = total_least_squares(np.column_stack([W, Y]), np.diag(sigmas))
+    # The noise of Y is found from the same rows: some percent of it, and of what it bends.
+    np.testing.assert_allclose(found.chi, exact.chi, rtol=0.02)
+
+
 def test_homogeneous_system_is_the_same_problem():
     """W chi = 0 with the first entry of chi set to one, as the internal model of a cable robot has it."""
     rng = np.random.default_rng(1)

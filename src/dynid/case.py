@@ -32,7 +32,7 @@ from dynid.motion.logs import log_from_columns, read_log
 from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.motion.settings import entry_of
+from dynid.motion.settings import FilterSettings, entry_of
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.model import MODELS, Model, RowSource, model_for
 from dynid.projection.pose_rows import MovingRows
@@ -140,8 +140,13 @@ class Case:
         self, problem: Problem, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[MotionPlan, ...]:
         """The filters of a fit for logs that it has not seen."""
+        asked = self.filter_of(problem, logs, experiment)
+        return plan_motions(logs, problem.mechanism, asked, experiment.mask)
+
+    def filter_of(self, problem: Problem, logs: Sequence[Log], experiment: Experiment) -> FilterSettings:
+        """The filter that a fit has chosen; measured velocities only where every log has them."""
         plan = problem.plans[0]
-        asked = replace(
+        return replace(
             experiment.filter,
             cutoff=plan.cutoff,
             decimate=plan.decimate,
@@ -149,7 +154,11 @@ class Case:
             velocity=plan.velocity if all(log.dq is not None for log in logs) else "derived",
             kind=plan.kind,
         )
-        return plan_motions(logs, problem.mechanism, asked, experiment.mask)
+
+    @property
+    def plan_kind(self) -> str:
+        """Models of one kind share filters and masks."""
+        return "efforts"
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
         """Low-pass and decimation of the rows of each log."""
@@ -285,6 +294,10 @@ class Case:
     ) -> tuple[RunFit, ...]:
         """Every run of a predicted log on its own, where runs are judged."""
         return ()
+
+    def simulated_squares(self, problem: Problem, chi: Float[Array, "p"]) -> Any:
+        """Squares that simulated motion misses, and of the motion, by name; None: efforts are compared."""
+        return None
 
     @property
     def logs_efforts(self) -> bool:

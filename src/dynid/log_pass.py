@@ -32,6 +32,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
+from dynid.projection.factor import Factor, triangle
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 
@@ -101,29 +102,46 @@ class LogPass:
         known = np.concatenate([self.data.base.c, np.zeros(p)])
         return mapped_blocks(joined, both, known, (*seen, *seen))
 
-    def noise(self, position: Float[Array, "m"] | float | None) -> System:
-        """Differences [dW dY] that noise of the positions makes in the rows, with the blocks of these."""
-        noisy = self._noisy(position)
-        sources = [
-            DifferenceRows(source, other) for source, other in zip(self.problem.sources, noisy, strict=True)
-        ]
-        return self._system(sources)
+    def noise(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> tuple[Factor, ...]:
+        """Differences [dW dY] that noise of the positions makes in the rows, one factor a group.
+
+        Half the difference of the rows with noise added and subtracted: to second order that is the noise
+        of centred rows. The even part, products of noise, is in their mean.
+        """
+        p = len(self.data.system.parameters)
+        found: list[list[Factor]] = []
+        for draw in range(draws):
+            halves = self.noise_rows(position, draw)
+            found.append([group.factor(p) for group in self._system(halves).groups])
+        return tuple(_mean(own) for own in zip(*found, strict=True))
+
+    def noise_rows(
+        self, position: Float[Array, "m"] | float | None = None, draw: int = 0
+    ) -> list[DifferenceRows]:
+        """Rows of each log that noise of the positions makes: see `noise`."""
+        both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
+        return [DifferenceRows(minus, plus, 0.5) for plus, minus in both]
 
     def centred(self, position: Float[Array, "m"] | float | None) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
         both = zip(self.problem.sources, self._noisy(position), self._noisy(position, -1.0), strict=True)
         return self._system([CentredRows(source, plus, minus) for source, plus, minus in both])
 
-    def _noisy(self, position: Float[Array, "m"] | float | None, sign: float = 1.0) -> list[RowSource]:
+    def _noisy(
+        self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0
+    ) -> list[RowSource]:
         """Rows of every log with noise added to its positions, the same at every call."""
         key = (sign, None if position is None else np.asarray(position, dtype=float).tobytes())
-        if key not in self._drawn:
-            rng = np.random.default_rng(_SEED)
-            self._drawn[key] = [
-                self._rows(_disturbed(source.motion, position, rng, sign), source)
-                for source in self.problem.sources
-            ]
-        return self._drawn[key]
+        if draw == 0 and key in self._drawn:
+            return self._drawn[key]
+        rng = np.random.default_rng([_SEED, draw] if draw else _SEED)
+        found = [
+            self._rows(_disturbed(source.motion, position, rng, sign), source)
+            for source in self.problem.sources
+        ]
+        if draw == 0:
+            self._drawn[key] = found  # centring and the first draw of the noise share it
+        return found
 
     def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
         """Standard parameters that give the same rows."""
@@ -163,6 +181,12 @@ class LogPass:
 
             for _, rho, valid in series(source, rows, residual):
                 yield reduce(rho, valid, numbers)
+
+
+def _mean(factors: Sequence[Factor]) -> Factor:
+    """The factor whose Gram matrix is the mean of theirs."""
+    R = triangle(np.concatenate([one.R for one in factors]) / np.sqrt(len(factors)))
+    return Factor(R, factors[0].n_rows)
 
 
 def _group_numbers(problem: Problem, groups: Sequence[Group]) -> list[Int[Array, "k"]]:

@@ -5,7 +5,7 @@ Runs and bursts read the factors alone; the memory of the residuals is a sum ove
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,31 +47,22 @@ _FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or
 _MOST_SAMPLES = 65_536
 
 
-def outlying_runs(system: System, chi: Float[Array, "p"], free: bool = False) -> Iterator[Notice]:
+def outlying_runs(
+    system: System, chi: Float[Array, "p"], noise: Callable[[], System] | None = None
+) -> Iterator[Notice]:
     """Runs whose residual of one effort is far above that of the other runs.
 
     Args:
         system: Over the standard parameters, with its blocks.
         chi: Standard parameters, shape (p,), SI.
-        free: Whether the runs are free motions on locked cables.
+        noise: Of free motion on locked cables: the rows that noise of the positions makes. Its size is
+            another one in every run, and residuals are compared in units of it.
     """
-    found: dict[str, dict[tuple[str, int], list[float]]] = {}
-    for group in system.groups:
-        for (run, _), rms, rows in _block_rms(group, chi):
-            sums = found.setdefault(group.name, {}).setdefault((group.log, run), [0.0, 0.0])
-            sums[0] += rows * rms**2
-            sums[1] += rows
-    told = []
-    for name, runs in found.items():
-        if len(runs) < _RUNS:
-            continue
-        keys, values = list(runs), np.array([np.sqrt(s / max(n, 1.0)) for s, n in runs.values()])
-        for k, (log, run) in enumerate(keys):
-            others = float(np.median(np.delete(values, k)))
-            if values[k] > _OUTLYING * others and runs[log, run][1] >= 20:
-                several = sum(key[0] == log for key in keys) > 1
-                place = f"{log}, run {run + 1}" if several else log
-                told.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
+    told = _outlying(_run_rms(system, chi))
+    free = noise is not None
+    if told and noise is not None:
+        expected = _run_rms(noise(), chi)
+        told = _outlying(_run_rms(system, chi), expected)
     if told:
         shown = ", ".join(text for _, text in sorted(told, reverse=True)[:_MOST_SHOWN])
         yield Notice(
@@ -79,6 +70,42 @@ def outlying_runs(system: System, chi: Float[Array, "p"], free: bool = False) ->
             f"the residual of one run is far above that of the others: {shown}",
             f"look for {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
         )
+
+
+_Runs = dict[str, dict[tuple[str, int], tuple[float, float]]]
+
+
+def _run_rms(system: System, chi: Float[Array, "p"]) -> _Runs:
+    """Rms of the residual and number of rows: by effort, then by log and run."""
+    found: dict[str, dict[tuple[str, int], tuple[float, float]]] = {}
+    for group in system.groups:
+        runs = found.setdefault(group.name, {})
+        for (run, _), rms, rows in _block_rms(group, chi):
+            squares, n = runs.get((group.log, run), (0.0, 0.0))
+            runs[group.log, run] = (squares + rows * rms**2, n + rows)
+    return {
+        name: {key: (float(np.sqrt(s / max(n, 1.0))), n) for key, (s, n) in runs.items()}
+        for name, runs in found.items()
+    }
+
+
+def _outlying(found: _Runs, expected: _Runs | None = None) -> list[tuple[float, str]]:
+    """Runs far above the others, how many times and in words; in units of what is expected of each."""
+    told = []
+    for name, runs in found.items():
+        if len(runs) < _RUNS:
+            continue
+        keys, values = list(runs), np.array([rms for rms, _ in runs.values()])
+        if expected is not None:
+            sizes = [expected.get(name, {}).get(key, (0.0, 0.0))[0] for key in keys]
+            values = values / np.maximum(sizes, np.finfo(float).tiny)
+        for k, (log, run) in enumerate(keys):
+            others = float(np.median(np.delete(values, k)))
+            if values[k] > _OUTLYING * others and runs[log, run][1] >= 20:
+                several = sum(key[0] == log for key in keys) > 1
+                place = f"{log}, run {run + 1}" if several else log
+                told.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
+    return told
 
 
 def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -33,6 +34,7 @@ from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit
+from dynid.log_pass import LogPass
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
@@ -81,7 +83,7 @@ def residual_checks(fit: Fit) -> Tested:
         data, chi = asked.corrected.data, asked.corrected.chi
         burst = _bursts(data, chi)[1]
     told = [
-        *outlying_runs(data.source, chi, free),
+        *outlying_runs(data.source, chi, partial(_noise_rows, problem, data) if free else None),
         *bursts(burst, _starts(problem)),
     ]
     found = (*asked.tests, *white)
@@ -108,6 +110,11 @@ class _Judged:
     hidden: tuple[str, ...]
     untested: tuple[str, ...]
     notices: tuple[Notice, ...]
+
+
+def _noise_rows(problem: Problem, data: BaseSystem) -> System:
+    """What noise of the positions makes in the rows, over the standard parameters, with blocks."""
+    return System(problem.parameters, row_groups(problem, LogPass(problem, data).noise_rows()))
 
 
 def _suspects(

@@ -173,10 +173,16 @@ class JoinedRows:
 
 
 class DifferenceRows:
-    """Rows of one trajectory less those of another: what noise of the coordinates does to [W Y]."""
+    """Rows of one trajectory less those of another: what noise of the coordinates does to [W Y].
 
-    def __init__(self, source: PackedRows, other: PackedRows) -> None:
-        self.source, self.other = source, other
+    Args:
+        source: Subtracted; its pieces and weights count.
+        other: Along nearly the same motion.
+        factor: On the differences.
+    """
+
+    def __init__(self, source: PackedRows, other: PackedRows, factor: float = 1.0) -> None:
+        self.source, self.other, self.factor = source, other, factor
         self.layout, self.dt = source.layout, source.dt
 
     def pieces(self) -> Sequence[tuple[int, int]]:
@@ -187,7 +193,7 @@ class DifferenceRows:
         """Differences of the entries."""
         both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
         for (at, packed, weights), (_, other, _) in both:
-            yield at, other - packed, weights
+            yield at, self.factor * (other - packed), weights
 
 
 class CentredRows:

@@ -234,13 +234,20 @@ def _gtls(
     effort: float | None = None,
     covariance: Any = None,
     centred: bool = False,
+    draws: int = 1,
+    excess: float = 0.0,
 ) -> Estimator:
     several = position if position is None or isinstance(position, Sequence) else (position,)
     sizes = None if several is None else tuple(check_positive("gtls position", one) for one in several)
     effort = None if effort is None else check_positive("gtls effort", effort)
     deviation = sizes[0] if sizes is not None and len(sizes) == 1 else sizes
     rework = GeneralisedTotal(
-        deviation, effort, None if covariance is None else np.asarray(covariance, float), bool(centred)
+        deviation,
+        effort,
+        None if covariance is None else np.asarray(covariance, float),
+        bool(centred),
+        max(1, int(check_positive("gtls draws", draws))),
+        0.0 if excess == 0.0 else check_positive("gtls excess", excess),
     )
     return Estimator(
         "gtls", "total least squares with the noise of W propagated", GroupWeights(), rework=rework

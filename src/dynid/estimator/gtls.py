@@ -5,7 +5,9 @@ minimise  sum_g w_g^2 |A_g v|^2  /  sum_g w_g^2 |D_g v|^2,    D_g^T D_g = n_g co
 D_g is found by sending the log through the same rows once more with noise added to its positions;
 what the residual holds beyond it is the noise of the efforts, found per group by iteration. In rows
 without effort, 0 = W_g chi, it is an error of the equations (of the geometry, for instance) that grows with
-chi: noise of the size of chi, as the efforts see it, so that no factor of chi is preferred.
+chi: noise of the size of chi, as the efforts see it, so that no factor of chi is preferred. D_g is a sample,
+and so is the residual: an excess that chance explains (`excess`) scales D_g to the residual instead. Without
+that, each excess by chance would pull the solution towards least squares.
 Its covariance is that of errors in variables [Fuller 1987, (2.2.25)],
 
 C_chi = sigma_rho^2 M^-1 G M^-1,     M = W^T W - C_WW,   G = W_hat^T W_hat
@@ -32,17 +34,17 @@ from dynid.estimator.wls import (
     Weighting,
     Weights,
     fitted,
-    group_factors,
     judged_residuals,
     smallest_sigmas,
     weighted,
 )
 from dynid.projection.factor import Factor, merge, triangle
-from dynid.projection.projection import Group, System
+from dynid.projection.projection import System
 
 _EXACT = 1e-5  # of the measured norm: a residual below is that of a simulation without noise
+_SECONDS = 1.0  # of blocks whose residuals count as independent
 _HARDLY_LESS, _LEAST_SHARE = 0.8, 0.3
-_LEAST_RESIDUAL = 0.25  # of the mean square of a group, in each of its blocks
+_MOST_SCALED = 2.0  # of |D v|^2: a residual beyond is not that of the positions' noise
 _TOO_MUCH = 1.5  # of the residual variance: beyond chance even for the few slow rows of a short log
 
 
@@ -57,6 +59,10 @@ class GeneralisedTotal:
         covariance: Of the noise of one row [W Y], shape (p + 1, p + 1), instead of positions.
         centred: Take out of the rows what noise adds to them on average: products of noisy columns have a
             mean. Costs two more passes over the log.
+        excess: Deviations by which the residual must exceed the noise of the positions before the rest counts
+            as noise of efforts; 0 where efforts are measured, for they have noise.
+        draws: How often noise is drawn for D. The error of D adds at most 1 / draws of the variance that
+            products of noise make in the parameters. Each draw costs two passes over the log.
         rtol: Largest change of a parameter at the end, in its sigma.
     """
 
@@ -64,6 +70,8 @@ class GeneralisedTotal:
     effort: float | None = None
     covariance: Float[Array, "p1 p1"] | None = None
     centred: bool = False
+    draws: int = 1
+    excess: float = 0.0
     rtol: float = RTOL
     max_iterations: int = 100
 
@@ -76,15 +84,15 @@ class GeneralisedTotal:
             rows = needed(again, "gtls", "centres rows by their noise").centred(self._position)
             system = rows
         state = fitted(system, weighting, solver)
-        parts = self._noise(rows, again)
-        noise = [merge(own) for own in parts]
+        noise = self._noise(state.factors, again)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
+        chance = self._chances(rows, state.chi)
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
         weights, chi = state.weights.values, state.chi
         share, before = 1.0, np.inf
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
             beyond = _beyond(system, state.factors, weights, chi)
-            whole = self._with_efforts(state.factors, noise, chi, paid, floors, beyond)
+            whole = self._with_efforts(state.factors, noise, chi, paid, floors, chance, beyond)
             found = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
             step, used = step_in_sigma(found.chi, chi, state.sigma), weights
             if step <= self.rtol:
@@ -97,22 +105,33 @@ class GeneralisedTotal:
         status = status_after(step)
         notices = state.weights.notices + _excess(state.factors, noise, found.chi, system)
         return Reworked(
-            _equations(rows, parts, whole, used, found),
+            _equations(rows, state.factors, whole, used, found),
             Weights(used, iteration, status, notices + (() if status == CONVERGED else (_unsettled(),))),
             found.chi,
         )
 
-    def _noise(self, rows: System, again: SecondPass | None) -> list[list[Factor]]:
-        """D of the positions over [W Y], of each block of each group."""
+    def _noise(self, factors: list[Factor], again: SecondPass | None) -> list[Factor]:
+        """D_g of the positions, over [W Y]."""
         if self.covariance is not None:
-            covariance = np.asarray(self.covariance, float)
-            p1 = len(rows.parameters) + 1
-            return [[_given(covariance, p1, one.n_rows) for one in group.blocks] for group in rows.groups]
-        found = needed(again, "gtls", "needs the noise of its columns").noise(self._position)
-        return [
-            whole_blocks(group, like, len(rows.parameters))
-            for group, like in zip(found.groups, rows.groups, strict=True)
-        ]
+            return [_given(np.asarray(self.covariance, float), one) for one in factors]
+        return list(needed(again, "gtls", "needs the noise of its columns").noise(self._position, self.draws))
+
+    def _chances(self, rows: System, chi: Float[Array, "p"]) -> Float[Array, "g"]:
+        """How far |A v|^2 - |D v|^2 of each group may be from zero by chance, of |A v|^2.
+
+        From the scatter of the group's blocks; those of less than a second share noise through the row
+        filter, so that sums over a second are taken.
+        """
+        found = []
+        for group in rows.groups:
+            own = chi[group.columns]
+            sums = np.array([float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks])
+            width = max(1, round(_SECONDS / max(group.seconds, np.finfo(float).tiny)))
+            parts = np.add.reduceat(sums, np.arange(0, len(sums), width))
+            total = float(sums.sum())
+            spread = np.sqrt(len(parts)) * float(np.std(parts, ddof=1)) if len(parts) > 1 else total
+            found.append(spread / total if total > 0.0 else 0.0)
+        return np.asarray(found) * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws))
 
     @property
     def _position(self) -> Float[Array, "m"] | float | None:
@@ -125,21 +144,23 @@ class GeneralisedTotal:
         chi: Float[Array, "p"],
         paid: Float[Array, "g"],
         floors: Float[Array, "g"],
+        chance: Float[Array, "g"],
         beyond: list[Float[Array, "p1"]],
     ) -> list[Factor]:
         """D_g with a row for the noise of the efforts, or of the equations where there is no effort."""
         v = np.append(chi, -1.0)
         whole = []
-        for A, D, share, floor, unit in zip(factors, noise, paid, floors, beyond, strict=True):
+        groups = zip(factors, noise, paid, floors, chance, beyond, strict=True)
+        for A, D, share, floor, by_chance, unit in groups:
             if self.covariance is not None:
                 whole.append(D)
                 continue
+            scale, size = 1.0, A.n_rows * (self.effort or 0.0) ** 2
             if self.effort is None or not unit[-1]:
-                left = np.sum((A.R @ v) ** 2) / (1.0 - min(share, 0.5)) - np.sum((D.R @ v) ** 2)
-                size = np.sqrt(max(float(left), A.n_rows * floor**2))
-            else:
-                size = np.sqrt(A.n_rows) * self.effort
-            whole.append(Factor(np.vstack([D.R, size * unit]), D.n_rows))
+                left = float(np.sum((A.R @ v) ** 2)) / (1.0 - min(share, 0.5))
+                scale, size = _divided(left, float(np.sum((D.R @ v) ** 2)), by_chance * left)
+                size = max(size, A.n_rows * floor**2)
+            whole.append(Factor(np.vstack([np.sqrt(scale) * D.R, np.sqrt(size) * unit]), D.n_rows))
         return whole
 
 
@@ -179,20 +200,28 @@ def _weights(
     return np.asarray(1.0 / np.maximum(sigma, floors))
 
 
-def whole_blocks(group: Group, like: Group, p: int) -> list[Factor]:
-    """Blocks over all p parameters and the measured side, at the places of another group's blocks."""
-    own = dict(zip(group.places, group.blocks, strict=True))
-    found = []
-    for place, block in zip(like.places, like.blocks, strict=True):
-        R = np.zeros((len(own[place].R) if place in own else 0, p + 1))
-        if place in own:
-            R[:, [*group.columns, -1]] = own[place].R
-        found.append(Factor(R, block.n_rows))
-    return found
+def _divided(left: float, noise: float, limit: float) -> tuple[float, float]:
+    """Factor on |D v|^2 and the part of the residual that is noise of efforts; together the residual.
+
+    Of the excess over the positions' noise nothing counts below the limit, all of it beyond twice the
+    limit, and between them it grows steadily, so that the iteration settles.
+
+    Args:
+        left: |A v|^2 of a group.
+        noise: |D v|^2 of the same group.
+        limit: Of their difference by chance.
+    """
+    if noise <= 0.0 or left <= 0.0:
+        return 1.0, left
+    excess = left - noise
+    effort = max(0.0, min(excess, 2.0 * (excess - limit)))
+    effort = max(effort, left - _MOST_SCALED * noise)
+    return (left - effort) / noise, effort
 
 
-def _given(covariance: Float[Array, "p1 p1"], p1: int, n_rows: int) -> Factor:
+def _given(covariance: Float[Array, "p1 p1"], factor: Factor) -> Factor:
     """A root of n times the covariance of a row."""
+    p1 = factor.R.shape[1]
     if covariance.shape != (p1, p1) or not np.allclose(covariance, covariance.T):
         raise InputError(
             f"a noise covariance of shape {covariance.shape} for {p1} columns",
@@ -202,84 +231,48 @@ def _given(covariance: Float[Array, "p1 p1"], p1: int, n_rows: int) -> Factor:
     if values.min() < -1e-12 * values.max():
         raise InputError("the noise covariance is not positive semidefinite")
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return Factor(np.sqrt(n_rows) * root, n_rows)
+    return Factor(np.sqrt(factor.n_rows) * root, factor.n_rows)
 
 
 def _equations(
     rows: System,
-    noise: list[list[Factor]],
-    whole: list[Factor],
+    factors: list[Factor],
+    noise: list[Factor],
     weights: Float[Array, "g"],
     found: TotalLeastSquares,
 ) -> System:
-    """Equations whose least squares give the solution and its covariance, classical or by clusters.
-
-    Args:
-        rows: With their blocks.
-        noise: D of the positions, of each block of each group.
-        whole: D of each group with what lies beyond the positions.
-    """
+    """Equations whose least squares give the solution and its covariance, classical or by clusters."""
     chi, v = found.chi, found.v
-    maps = [
-        [corrected(chi, d) for d in _shifts(group, own, D, found)]
-        for group, own, D in zip(rows.groups, noise, whole, strict=True)
-    ]
-    T = _bread(rows, whole, weights, found, maps)
+    maps = []
+    for A, D in zip(factors, noise, strict=True):
+        rho = float(np.sum((A.R @ v) ** 2))
+        d = found.ratio * (D.R.T @ (D.R @ v))[:-1] / rho if rho > 0 else np.zeros(len(chi))
+        maps.append(corrected(chi, d))
+    T = _bread(factors, noise, weights, found, maps)
     groups = []
-    for group, own in zip(rows.groups, maps, strict=True):
-        at = [*group.columns, -1]
-        hats = [columns[at, :-1] @ T for columns in own]
-        blocks = tuple(
-            Factor(block.R @ np.column_stack([W_hat, W_hat @ chi - v[at]]), block.n_rows)
-            for block, W_hat in zip(group.blocks, hats, strict=True)
-        )
+    for group, columns in zip(rows.groups, maps, strict=True):
+        W_hat = columns[:, :-1] @ T
+        own = np.column_stack([W_hat, W_hat @ chi - v])[[*group.columns, -1]]
+        blocks = tuple(Factor(block.R @ own, block.n_rows) for block in group.blocks)
         groups.append(replace(group, columns=np.arange(len(chi)), blocks=blocks))
     return replace(rows, groups=tuple(groups))
 
 
-def _shifts(
-    group: Group, noise: list[Factor], whole: Factor, found: TotalLeastSquares
-) -> Float[Array, "b p"]:
-    """Vector d of each block (see `corrected`): W_b^T rho_b + |rho_b|^2 d_b has mean zero in every run.
-
-    Noise takes W_b^T rho_b away from zero by ratio (D_b^T D_b v)_W. This differs from run to run as the poses
-    do; jackknives over blocks would take what cancels between runs for chance. Inside a run D is averaged:
-    one draw of the noise tells it badly for a single block.
-    """
-    v, own = found.v, found.v[[*group.columns, -1]]
-    rho = np.array([float(np.sum((block.R @ own) ** 2)) for block in group.blocks])
-    rows = np.array([block.n_rows for block in group.blocks], dtype=float)
-    total = found.ratio * (whole.R.T @ (whole.R @ v))[:-1]
-    if not rho.sum() > 0.0:
-        return np.zeros((len(rho), len(total)))
-    each = found.ratio * np.array([one.R.T @ (one.R @ v) for one in noise])[:, :-1]
-    runs = np.array([run for run, _ in group.places])
-    for run in np.unique(runs):
-        inside = runs == run
-        each[inside] = np.outer(rows[inside] / rows[inside].sum(), each[inside].sum(axis=0))
-    each += np.outer(rows / rows.sum(), total - each.sum(axis=0))
-    # By chance a short block fits well, and what it would be divided by is small.
-    least = _LEAST_RESIDUAL * rho.sum() * rows / rows.sum()
-    d = each / np.maximum(rho, least)[:, None]
-    return np.asarray(d + (total - rho @ d) / rho.sum())
-
-
 def _bread(
-    rows: System,
-    whole: list[Factor],
+    factors: list[Factor],
+    noise: list[Factor],
     weights: Float[Array, "g"],
     found: TotalLeastSquares,
-    maps: list[list[Float[Array, "p1 p1"]]],
+    maps: list[Float[Array, "p1 p1"]],
 ) -> Float[Array, "p p"]:
     """T = G^-1 M: least squares in W_hat T have the covariance sigma^2 M^-1 G M^-1."""
     import scipy.linalg
 
-    R_W = triangle(weighted(group_factors(rows), weights).W)
-    R_D = weighted(whole, weights).W
+    R_W = triangle(weighted(factors, weights).W)
+    R_D = weighted(noise, weights).W
     corrected_rows = [
-        Factor(w * (block.R @ columns[[*group.columns, -1], :-1]), block.n_rows)
-        for group, w, own in zip(rows.groups, weights, maps, strict=True)
-        for block, columns in zip(group.blocks, own, strict=True)
+        Factor(w * (one.R @ columns[:, :-1]), one.n_rows)
+        for one, w, columns in zip(factors, weights, maps, strict=True)
     ]
     R_G = triangle(merge(corrected_rows).R)
     P, Q = (scipy.linalg.solve_triangular(R_G, one.T, trans="T", check_finite=False) for one in (R_W, R_D))

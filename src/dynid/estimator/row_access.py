@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
 T = TypeVar("T")
@@ -54,11 +55,12 @@ class SecondPass(Protocol):
             cutoff: Of the low-pass on smoothed coordinates, as a part of the one in use.
         """
 
-    def noise(self, position: Float[Array, "m"] | float | None) -> System:
-        """Differences [dW dY] that noise of the positions makes in the rows, with the blocks of these.
+    def noise(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> tuple[Factor, ...]:
+        """Differences [dW dY] that noise of the positions makes in the rows, one factor a group.
 
         Args:
             position: Deviation of the measured positions in [rad] or [m]; None: from the log.
+            draws: How often the noise is drawn; the factor is that of their mean.
         """
 
     def centred(self, position: Float[Array, "m"] | float | None) -> System:

@@ -91,6 +91,7 @@ def predict_efforts(
             "a result of a force sensor knows what hangs on it, not the efforts of the robot",
             remedy="use its compensation.py to foretell readings of the sensor",
         )
+    _refuse_per_mass(estimate)
     mounted = variant(mechanism, payloads=tuple(payloads))
     with single_threaded_blas():
         guided, motion = desired_motion(
@@ -197,3 +198,19 @@ def _standing(found: Efforts) -> list[Notice]:
         return []
     text = f"{', '.join(names)} stand still: dry friction may be anything up to Fs there, 0 is predicted"
     return [Notice("friction-at-rest", text, "let the controller hold what stands still")]
+
+
+def _refuse_per_mass(estimate: Estimate) -> None:
+    """Refuse efforts from a result per unit mass: free motion shows ratios of parameters, no force.
+
+    A result with a known mass names its parameters as any other, and serves.
+    """
+    shown = next((one.name for one in estimate.parameters if "/M_" in one.name), None)
+    if shown is None:
+        return
+    body = shown.partition("/M_")[2].removesuffix("_R")
+    mass = next((one for one in estimate.parameters if one.name == f"M_{body}"), None)
+    text = f"the result gives parameters per unit mass of '{body}' ({shown}), and efforts need kilograms"
+    known = "..." if mass is None else f"{mass.value:.6g}"
+    remedy = f"identify again with bodies: {{{body}: {{known: {{M: {known}}}}}}} in the robot file"
+    raise InputError(text, remedy=remedy)

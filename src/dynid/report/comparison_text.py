@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MOST_PARAMETERS = 30
+_EFFORTS = (
+    "errors are 100 |tau - tau_pred| / |tau| of efforts that were not fitted: held-out % low-passed"
+    " as the rows, as logged % every sample; change against the first line"
+)
+_MOTIONS = (
+    "held-out % is what simulated free motions miss of motions that were not fitted, positions and attitudes"
+    " each in percent of their own motion; change against the first line"
+)
 TITLES = {
     "label": "way to fit",
     "n_parameters": "parameters",
@@ -41,13 +49,8 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         table.add_row(*(verbatim(cell(line, name), style) for name in shown))
     held_out = f" ({comparison.held_out})" if comparison.held_out else ""
     print_titled(out, comparison.title + held_out, table)
-    out.print(
-        verbatim(
-            "errors are 100 |tau - tau_pred| / |tau| of efforts that were not fitted: held-out % low-passed"
-            " as the rows, as logged % every sample; change against the first line",
-            "dim",
-        )
-    )
+    efforts = any(line.effort_percent is not None for line in comparison.lines)
+    out.print(verbatim(_EFFORTS if efforts else _MOTIONS, "dim"))
     if comparison.parameters:
         _print_parameters(out, comparison)
 

@@ -33,7 +33,8 @@ class Line:
         drive: Its drive terms.
         n_parameters: Base parameters fitted.
         fit_percent: Residual on the rows of the fit, in % of their size.
-        held_out_percent: Error of efforts that were not fitted, low-passed as the rows, in %.
+        held_out_percent: Error of efforts that were not fitted, low-passed as the rows, in %; of free
+            motion what simulations miss, in % of the motion.
         effort_percent: The same as logged.
         change_percent: Of the held-out error against the first line; negative is better.
         F, p: Of the test against the first line, where that is nested in this one.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
 from dynid.base.system import NotIdentifiable
@@ -71,6 +72,7 @@ class RunFit:
         position_rms, angle_rms: How far a simulation from the run's beginning stays from what was
             measured, in [m] and [rad]; None where nothing was simulated or measured.
         prior_position_rms, prior_angle_rms: The same with the parameters believed beforehand.
+        motion_position_rms, motion_angle_rms: How far the run itself moves about its mean, in [m] and [rad].
     """
 
     run: int
@@ -82,6 +84,8 @@ class RunFit:
     angle_rms: float | None = None
     prior_position_rms: float | None = None
     prior_angle_rms: float | None = None
+    motion_position_rms: float | None = None
+    motion_angle_rms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,16 @@ class Fit:
     def poor(self) -> bool:
         """Whether half of what was measured is unexplained."""
         return not self.residual_percent <= _POOR_FIT
+
+    @property
+    def sigma_perp(self) -> float:
+        """sqrt(rho^T rho / n) over n samples, all rows of a sample together: as of a run (`RunFit`)."""
+        squares, samples = 0.0, 0
+        for name in dict.fromkeys(group.name for group in self.groups):
+            own = [group for group in self.groups if group.name == name]
+            squares += sum(group.rms**2 * group.n_rows for group in own)
+            samples = max(samples, sum(group.n_rows for group in own))
+        return float(np.sqrt(squares / max(samples, 1)))
 
 
 @dataclass(frozen=True)

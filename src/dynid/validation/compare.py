@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.case import task_case
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import Notice
 from dynid.common.threads import single_threaded_blas
@@ -24,7 +25,7 @@ from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
 from dynid.motion.log import Log
-from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_log
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
@@ -148,13 +149,12 @@ def compare_logs(
     plain = replace(experiment, gains=None)
     candidates = _candidates(mechanism, plain, drives, estimators, models)
     parts = _parts(logs, folds, last)
-    with single_threaded_blas():
-        plans = plan_motions(logs, as_asked(mechanism, plain), plain.filter, plain.mask)
+    plans: dict[str, Sequence[MotionPlan]] = {}
     lines: list[Line] = []
     told: list[Notice] = []
     solved: list[Fit | None] = []
     for candidate in candidates:
-        line, fit, remedy = _line(candidate, logs, parts, plans, progress)
+        line, fit, remedy = _line(candidate, logs, parts, _plans(candidate, logs, plans), progress)
         lines.append(line)
         solved.append(fit)
         if line.failed:
@@ -219,6 +219,18 @@ def _parts(logs: Sequence[Log], count: int, last: float | None) -> tuple[Fold, .
     return folds(logs, count) if last is None else last_part(logs, last)
 
 
+def _plans(
+    candidate: _Candidate, logs: Sequence[Log], known: dict[str, Sequence[MotionPlan]]
+) -> Sequence[MotionPlan]:
+    """Filters and masks as an identification by the candidate's model chooses them; one set a model."""
+    own = candidate.experiment
+    case = task_case(candidate.mechanism, own)
+    if case.plan_kind not in known:
+        with single_threaded_blas():
+            known[case.plan_kind] = case.plans(logs, candidate.mechanism, own)
+    return known[case.plan_kind]
+
+
 def _line(
     candidate: _Candidate,
     logs: Sequence[Log],
@@ -247,7 +259,7 @@ def _line(
         n_parameters=len(used.chi),
         fit_percent=fit_of(fit.data, used).residual_percent,
         held_out_percent=total.percent,
-        effort_percent=total.effort_percent,
+        effort_percent=None if total.simulated else total.effort_percent,
         by_effort=total.by_effort,
         folds=tuple(one.percent for one in errors.errors),
     )

@@ -4,7 +4,8 @@
     effort_percent   = the same as logged, every sample
 
 Efforts are rebuilt by the inverse form whatever the model, so that fits by different models,
-estimators and drive terms are judged by the same figure.
+estimators and drive terms are judged by the same figure. Free motion has no efforts: its held-out runs
+are simulated, and the figure is what the simulation misses of their motion.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class HeldOut:
     Attributes:
         names, units: Of the efforts.
         residual, measured: Low-passed, shape (k,), unit squared.
-        residual_logged, measured_logged: As logged, shape (k,), unit squared.
+        residual_logged, measured_logged: As logged, shape (k,), unit squared; empty where motions are
+            simulated.
     """
 
     names: tuple[str, ...]
@@ -64,13 +66,22 @@ class HeldOut:
         )
 
     @property
+    def simulated(self) -> bool:
+        """Whether these are motions, not efforts."""
+        return len(self.residual_logged) == 0
+
+    @property
     def percent(self) -> float:
-        """Over all efforts, low-passed."""
+        """Over all efforts, low-passed; over positions and attitudes each in its own size."""
+        if self.simulated:
+            return 100.0 * float(np.sqrt(np.mean(self.residual / self.measured)))
         return _percent(self.residual.sum(), self.measured.sum())
 
     @property
     def effort_percent(self) -> float:
-        """Over all efforts, as logged."""
+        """Over all efforts, as logged; NaN where motions are simulated."""
+        if self.simulated:
+            return float("nan")
         return _percent(self.residual_logged.sum(), self.measured_logged.sum())
 
     @property
@@ -110,6 +121,8 @@ class CrossValidation:
         how = self.folds[0] if len(each) == 1 else f"{len(each)} folds"
         total = self.total
         note = f"; {self.note}" if self.note else ""
+        if total.simulated:
+            return f"{how}: simulations miss {total.percent:.3g} %{spread} of the motion{note}"
         logged = f"{total.effort_percent:.3g} % as logged"
         return f"{how}: {total.percent:.3g} %{spread} low-passed, {logged}{note}"
 
@@ -163,6 +176,11 @@ def held_out_error(
     """
     plans = held_out_plans(problem, logs, experiment) if plans is None else plans
     other = problem.on(logs, plans, experiment)
+    squares = other.case.simulated_squares(other, chi)
+    if squares is not None:
+        names, missed, moved = squares
+        units = tuple("m" if name == "position" else "rad" for name in names)
+        return HeldOut(names, units, missed, moved, np.zeros(0), np.zeros(0))
     found: HeldOut | None = None
     for source, rows, log in zip(other.by_efforts(chi), row_filters(plans, experiment), logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)

@@ -76,7 +76,7 @@ def judge(fit: Fit) -> Gate:
 
 def prior_model(problem: Problem) -> Float[Array, "p"]:
     """Standard parameters of the description, shape (p,), SI; refused where bodies have no prior."""
-    values = prior_values(problem.mechanism)
+    values = problem.case.values(prior_values(problem.mechanism), problem.parameters)
     known = known_columns(problem.mechanism, problem.parameters)
     missing = [
         p.name

@@ -13,6 +13,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import LogEntry
+from dynid.experiment.provenance import recorded_loads
 from dynid.experiment.recorded import experiment_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -22,6 +23,7 @@ from dynid.statistics.comparison import Comparison, Line, ParameterLine, recomme
 from dynid.statistics.estimate import Estimate, Validation
 from dynid.statistics.fit import percent
 from dynid.validation.held_out import validate_result
+from dynid.validation.payload_mass import payload_mass
 
 
 def compare_results(
@@ -56,7 +58,7 @@ def compare_results(
     if not chosen and not told:
         words = "no line has been predicted on other logs: give some with --log"
     how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations of the results themselves"
-    parameters = side_by_side(found)
+    parameters = (*side_by_side(found), *mass_by_payload(found))
     robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
     return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
 
@@ -65,8 +67,8 @@ def _changed(lines: list[Line]) -> list[Line]:
     """With the change of their error against the first line."""
     first = lines[0]
     return [
-        replace(line, change_percent=100.0 * (line.effort_percent / first.effort_percent - 1.0))
-        if line is not first and line.effort_percent is not None and first.effort_percent
+        replace(line, change_percent=100.0 * (line.error / first.error - 1.0))
+        if line is not first and line.error is not None and first.error
         else line
         for line in lines
     ]
@@ -104,8 +106,34 @@ def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     return tuple(lines)
 
 
+def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
+    """The mass itself, of two results per unit mass: one bare, one whose every log carries a known payload.
+
+    Nothing where there are no such two. The line stands in the column of the loaded result.
+    """
+    loads = [{name for load in recorded_loads(one.provenance) for name in load} for one in found]
+    loaded = [i for i, names in enumerate(loads) if len(names) == 1]
+    if len(found) != 2 or len(loaded) != 1 or any(loads[1 - loaded[0]]):
+        return ()
+    estimate, bare, [name] = found[loaded[0]], found[1 - loaded[0]], loads[loaded[0]]
+    payload = experiment_of(estimate.provenance.get("options", {}), name).payloads.get(name)
+    if payload is None or not {"M", "MX", "MY", "MZ"} <= set(payload.known) or not payload.known["M"]:
+        return ()
+    names = set.intersection(*({p.name.removesuffix("_R") for p in one.parameters} for one in found))
+    if not {f"{symbol}/M_{payload.body}" for symbol in ("MX", "MY", "MZ")} <= names:
+        return ()
+    mass = payload.known["M"]
+    own = np.array([payload.known[symbol] for symbol in ("MX", "MY", "MZ")]) / mass
+    com = payload.frame.R @ own + payload.frame.p
+    weighed = payload_mass(bare, estimate, mass, com.tolist(), payload.body)
+    values = tuple(weighed.value if i == loaded[0] else None for i in range(2))
+    sigmas = tuple(weighed.sigma if i == loaded[0] else None for i in range(2))
+    return (ParameterLine(f"M_{payload.body}", "kg", values, sigmas, None),)
+
+
 def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line:
     drive = experiment_of(estimate.provenance.get("options", {}), label).drive
+    simulated = _simulated(checked)
     return Line(
         label,
         estimate.model,
@@ -113,15 +141,27 @@ def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line
         " ".join(drive) if drive else "",
         n_parameters=estimate.fit.n_parameters,
         fit_percent=estimate.fit.residual_percent,
-        effort_percent=_pooled(checked),
+        held_out_percent=simulated,
+        effort_percent=_pooled(checked) if simulated is None else None,
         by_effort={
             group.name: group.residual_percent
             for one in checked[:1]
             for group in one.groups
             if not np.isnan(group.residual_percent)
         },
-        folds=tuple(one.effort_percent for one in checked),
+        folds=tuple(one.effort_percent if simulated is None else _simulated([one]) or 0.0 for one in checked),
     )
+
+
+def _simulated(checked: Sequence[Validation]) -> float | None:
+    """What simulations miss of the motion of all runs, in %; None where nothing was simulated."""
+    parts = []
+    for kind in ("position_rms", "angle_rms"):
+        pairs = [(getattr(run, kind), getattr(run, f"motion_{kind}")) for one in checked for run in one.runs]
+        known = [(missed, moved) for missed, moved in pairs if missed is not None and moved]
+        if known:
+            parts.append(sum(missed**2 for missed, _ in known) / sum(moved**2 for _, moved in known))
+    return 100.0 * float(np.sqrt(np.mean(parts))) if parts else None
 
 
 def _pooled(checked: Sequence[Validation]) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,13 +15,13 @@ from dynid.case import Case, LogInput, Ready, read_source, row_filters
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
 from dynid.cases.free_motion.checks import check_free_motion
 from dynid.cases.free_motion.defaults import free_motion_defaults, free_motion_filter
-from dynid.cases.free_motion.log import free_motion_log, measuring_robot, reading_robot
+from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
 from dynid.cases.free_motion.reference_mass import referred, referred_values
 from dynid.cases.free_motion.refinement import refine_free
 from dynid.cases.free_motion.scale import FreeScale, free_scale
 from dynid.cases.free_motion.unit_mass import named, shown_values, with_mass
 from dynid.cases.free_motion.unit_values import predicting
-from dynid.cases.free_motion.validation import with_simulations
+from dynid.cases.free_motion.validation import simulated_squares, with_simulations
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
@@ -33,6 +34,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.settings import FilterSettings
 from dynid.problem import Problem
 from dynid.projection.internal import is_homogeneous
 from dynid.projection.model import Model, RowSource
@@ -40,6 +42,7 @@ from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
 from dynid.projection.projection import Directions
 from dynid.refinement.joints import Refinement
 from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate, RunFit
 from dynid.unknown import Unknown
 
@@ -90,7 +93,20 @@ class _OnCables(Case):
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Coordinates as logged; rows thinned."""
-        return plan_motions(logs, robot, free_motion_filter(logs, experiment.filter), experiment.mask)
+        return free_motion_plans(logs, robot, free_motion_filter(logs, experiment.filter), experiment)
+
+    @property
+    def plan_kind(self) -> str:
+        """Other filters than those of efforts."""
+        return "free motion"
+
+    def held_out_plans(
+        self, problem: Problem, logs: Sequence[Log], experiment: Experiment
+    ) -> tuple[MotionPlan, ...]:
+        """The filters of a fit; logs with the same coordinates are planned together."""
+        return free_motion_plans(
+            logs, problem.mechanism, self.filter_of(problem, logs, experiment), experiment
+        )
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
         """A cut kernel passes the noise of accelerations: whole ones only, where all columns are noisy."""
@@ -180,7 +196,9 @@ class FreeMotion(_OnCables):
 
     def notices(self, fit: Fit) -> tuple[Notice, ...]:
         """Whether the energy of a log grows."""
-        return check_free_motion(fit.problem, fit.chi)
+        # A root of the covariance of the standard parameters of the linear fit, before any refinement.
+        root = np.asarray(fit.data.S @ covariance_root(fit.solution.covariance))
+        return check_free_motion(fit.problem, fit.chi, root)
 
     def hides(self, choice: str) -> bool:
         """There is no friction whose sign would matter."""
@@ -192,6 +210,10 @@ class FreeMotion(_OnCables):
         """How far simulated motions stay from the measured ones."""
         return with_simulations(problem, log, chi, runs())
 
+    def simulated_squares(self, problem: Problem, chi: Float[Array, "p"]) -> Any:
+        """What simulated motions miss, and how much there was to be met."""
+        return simulated_squares(problem, chi)
+
     @property
     def logs_efforts(self) -> bool:
         """Nothing is logged that efforts could be compared with."""
@@ -202,6 +224,19 @@ class FreeMotion(_OnCables):
     ) -> tuple[Problem, Float[Array, "p"]] | None:
         """Values per unit mass are no standard ones."""
         return None if self.reference.given else predicting(problem, estimate, mechanism)
+
+
+def free_motion_plans(
+    logs: Sequence[Log], robot: Mechanism, settings: FilterSettings, experiment: Experiment
+) -> tuple[MotionPlan, ...]:
+    """Plans of logs of free motion; those with the same coordinates are planned together."""
+    found: dict[int, MotionPlan] = {}
+    for names in dict.fromkeys(log.position_names for log in logs):
+        own = [i for i, log in enumerate(logs) if log.position_names == names]
+        some = [logs[i] for i in own]
+        plans = plan_motions(some, measuring(robot, some[0]), settings, experiment.mask)
+        found |= dict(zip(own, plans, strict=True))
+    return tuple(found[i] for i in range(len(logs)))
 
 
 FREE_MOTION = _OnCables()

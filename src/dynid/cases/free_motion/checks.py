@@ -3,7 +3,9 @@
     E / m = h(q, dq) chi / m,        h the energy row of all bodies
 
 Air and cables take energy out slowly; a hand or a winch that moves puts some in, and the equations of
-free motion do not hold there.
+free motion do not hold there. A rise must be large beside the kinetic energy and beside its own deviation:
+noise of positions and velocities makes energy too, most in runs that hardly move, and parameters that are
+poorly known let it swing between potential and kinetic.
 """
 
 from __future__ import annotations
@@ -22,23 +24,28 @@ from dynid.regressor.regressor import energy_row
 
 _WINDOW = 1.0  # s: about a period of what hangs on cables of a metre
 _MOST_SAMPLES = 20_000  # of a run: more would not tell more
-# Of the largest kinetic energy: noise of velocities and errors of the parameters stay below.
-_GROWTH = 0.1
+_GROWTH = 0.1  # of the largest kinetic energy: less does not matter
+# Deviations of a rise. Every pair of windows of every run is looked at: some thousand pairs, all of them
+# below this by chance in 999 of 1000 logs.
+_BY_CHANCE = 5.0
 
 
-def check_free_motion(problem: Problem, chi: Float[Array, "p"]) -> tuple[Notice, ...]:
+def check_free_motion(
+    problem: Problem, chi: Float[Array, "p"], root: Float[Array, "p r"] | None = None
+) -> tuple[Notice, ...]:
     """A warning for every log in which the energy grows.
 
     Args:
         job: Mechanism and logs.
         chi: Standard parameters that give the same rows, shape (p,), over the reference mass.
+        root: A root of their covariance, shape (p, r); None: they are exact.
     """
     found = []
     for source in problem.sources:
         growing = [
             (run + 1, growth)
             for run, (start, stop) in enumerate(source.pieces())
-            if (growth := _growth(problem, source, chi, start, stop)) > _GROWTH
+            if (growth := _growth(problem, source, chi, root, start, stop)) > _GROWTH
         ]
         if growing:
             found.append(_notice(source.motion.log.name, growing))
@@ -57,25 +64,55 @@ def _notice(log: str, growing: list[tuple[int, float]]) -> Notice:
     )
 
 
-def _growth(problem: Problem, source: RowSource, chi: Float[Array, "p"], start: int, stop: int) -> float:
-    """Largest rise of the energy between windows, over the largest kinetic energy of a window."""
+def _growth(
+    problem: Problem,
+    source: RowSource,
+    chi: Float[Array, "p"],
+    root: Float[Array, "p r"] | None,
+    start: int,
+    stop: int,
+) -> float:
+    """Largest rise of the energy between windows beyond chance, over the largest kinetic energy of a window.
+
+    The deviation of a window's mean comes from the scatter within windows (velocities by differences have
+    noise that alternates, so that its mean is better than that) and from the parameters' covariance.
+    """
     stop = min(stop, start + _MOST_SAMPLES)
     states = kinematics_along(problem.mechanism, source.motion).states(
         start, source.motion.states(start, stop)
     )
     use = states.fine
-    values = _bodies(problem, chi, source.motion.log.payloads)
-    still = np.zeros_like(states.dq[use])
-    potential = energy_row(problem.mechanism, states.q[use], still) @ values
-    energy = energy_row(problem.mechanism, states.q[use], states.dq[use]) @ values
+    mounted = source.motion.log.payloads
+    values = _bodies(problem, chi, mounted)
     width = max(1, round(_WINDOW / source.dt))
-    count = len(energy) // width
+    count = int(np.count_nonzero(use)) // width
     if count < 2:
         return 0.0
-    E, V = (x[: count * width].reshape(count, width).mean(axis=1) for x in (energy, potential))
-    lowest = np.minimum.accumulate(E)
-    moving = float(np.max(np.abs(E - V)))
-    return float(np.max(E - lowest)) / moving if moving > 0.0 else 0.0
+    still = np.zeros_like(states.dq[use])
+    potential = energy_row(problem.mechanism, states.q[use], still) @ values
+    rows = energy_row(problem.mechanism, states.q[use], states.dq[use])[: count * width]
+    E = (rows @ values).reshape(count, width)
+    V = potential[: count * width].reshape(count, width).mean(axis=1)
+    noise = np.var(E, axis=1, ddof=1) / width if width > 1 else np.zeros(count)
+    mean = E.mean(axis=1)
+    rise = mean[None, :] - mean[:, None]  # from the first index to the second
+    variance = noise[None, :] + noise[:, None]
+    if root is not None:
+        spread = rows.reshape(count, width, -1).mean(axis=1) @ _roots(problem, chi, root, mounted)
+        variance = variance + np.sum((spread[None] - spread[:, None]) ** 2, axis=2)
+    later = np.triu(np.ones((count, count), dtype=bool), 1)
+    sure = rise[later & (rise > _BY_CHANCE * np.sqrt(variance))]
+    moving = float(np.max(np.abs(mean - V)))
+    return float(sure.max()) / moving if len(sure) and moving > 0.0 else 0.0
+
+
+def _roots(
+    problem: Problem, chi: Float[Array, "p"], root: Float[Array, "p r"], mounted: tuple[str, ...]
+) -> Float[Array, "b r"]:
+    """The root of the covariance over all bodies; these are linear in the parameters."""
+    known = _bodies(problem, chi, mounted)
+    columns = [_bodies(problem, chi + column, mounted) - known for column in root.T]
+    return np.array(columns).T.reshape(len(known), len(columns))
 
 
 def _bodies(problem: Problem, chi: Float[Array, "p"], mounted: tuple[str, ...]) -> Float[Array, "b"]:

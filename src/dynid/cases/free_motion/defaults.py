@@ -21,6 +21,10 @@ from dynid.motion.spectrum import spectrum
 # Low-pass of the rows in bandwidths of the motion: the main oscillations pass, most noise does not.
 _ROWS_BANDWIDTHS = 2.0
 _ROWS_SHARE = 0.8  # of half the kept rate
+# Draws of the noise in W: their own error is a quarter of the variance that products of noise make.
+_DRAWS = 4
+# Deviations: no effort is measured, so that only a residual beyond chance is an error of the equations.
+_EXCESS = 3.0
 _FEWEST = 8.0  # kept rows a second, so that a run of some seconds still has many
 
 
@@ -33,7 +37,7 @@ def free_motion_defaults(experiment: Experiment) -> Experiment:
         uncertainty = UncertaintySettings("classical" if estimator == "tls" else "bootstrap")
     options = dict(experiment.estimator_options)
     if estimator == "gtls":
-        options = {"centred": True, **options}
+        options = {"centred": True, "draws": _DRAWS, "excess": _EXCESS, **options}
     return replace(experiment, estimator=estimator, estimator_options=options, uncertainty=uncertainty)
 
 

@@ -159,25 +159,20 @@ def with_lengths(log: Log, mechanism: Mechanism, lengths: Float[Array, "s c"]) -
 
 
 def measuring_robot(mechanism: Mechanism, logs: Sequence[Log], settings: InternalSettings) -> Mechanism:
-    """The robot whose measured coordinates are those of the logs, its free coordinates chosen.
+    """The robot whose measured coordinates are those of the first log, its free coordinates chosen.
+
+    Logs may hold different coordinates (the whole pose in one, free coordinates and lengths in another):
+    each is solved from its own. Only the trust in lengths and poses is shared, by name.
 
     Args:
         mechanism: With `free` and `nullspace` as asked.
-        logs: As `free_motion_log` made them, all with the same coordinates.
+        logs: As `free_motion_log` made them.
         settings: Of the model.
     """
-    names = logs[0].position_names
-    for log in logs:
-        if log.position_names != names:
-            raise InputError(
-                f"log '{log.name}' measures {', '.join(log.position_names)}, log '{logs[0].name}'"
-                f" {', '.join(names)}",
-                file=log.file,
-                remedy="identify logs with the same coordinates together: write pose: free",
-            )
-    robot = replace(mechanism, measured=_joints_of(mechanism, names), nullspace=settings.nullspace)
-    if settings.pose == PROJECTED or set(names) > {cable.name for cable in driven_cables(robot)}:
-        robot = _trusting(robot, names)
+    robot = replace(measuring(mechanism, logs[0]), nullspace=settings.nullspace)
+    for names in dict.fromkeys(log.position_names for log in logs):
+        if settings.pose == PROJECTED or set(names) > {cable.name for cable in driven_cables(robot)}:
+            robot = _trusting(robot, names)
     free = named_free(mechanism, settings)
     if settings.nullspace != "free" or free:
         return replace(robot, free=free)
@@ -186,9 +181,15 @@ def measuring_robot(mechanism: Mechanism, logs: Sequence[Log], settings: Interna
     return replace(robot, free=tuple(robot.coordinates[i] for i in chosen))
 
 
+def measuring(mechanism: Mechanism, log: Log) -> Mechanism:
+    """The robot that measures what one log holds."""
+    return replace(mechanism, measured=_joints_of(mechanism, log.position_names))
+
+
 def _tangents(robot: Mechanism, logs: Sequence[Log]) -> Float[Array, "n v d"]:
     """Tangent directions at some poses of the logs."""
     assembly, sensors = assembly_of(robot), sensors_of(robot, logs[0].position_names)
+    logs = [log for log in logs if log.position_names == logs[0].position_names]
     some = [log.q[log.valid][:: max(1, int(log.valid.sum()) * len(logs) // _SAMPLES)] for log in logs]
     q = assembly.follow(np.concatenate(some), sensors)
     return assembly.tangent(assembly.closure.values(q).A)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeWindows
 from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import frequencies
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.refine_settings import RefineSettings
@@ -60,7 +61,7 @@ def free_windows(
     dt, seconds = problem.logs[0].dt, settings.seconds(free_motion=True)
     per_step = samples_a_step(robot, dt)
     steps = max(4, round(seconds / (dt * per_step)))
-    names = measured_names(robot, problem.logs[0])
+    names = _in_all(robot, problem.logs)
     by_load: dict[tuple[str, ...], list[FreeWindows]] = {}
     known: dict[tuple[int, int], Array] = {}
     for i, first in places_of(problem, steps * per_step + 1, settings.windows, seconds):
@@ -75,6 +76,20 @@ def free_windows(
         one = stretch(log, state, known[i, a], (first, stop, per_step), names)
         by_load.setdefault(log.payloads, []).append(one)
     return sensors_of(robot.robot, names), [joined(ones) for ones in by_load.values()]
+
+
+def _in_all(robot: LockedCables, logs: Sequence[Log]) -> list[str]:
+    """Positions of the locked robot that every log holds: windows of one simulation share them."""
+    names = [
+        name for name in measured_names(robot, logs[0]) if all(name in log.position_names for log in logs)
+    ]
+    if not names:
+        raise InputError(
+            "the logs share no measured coordinate of the platform, so one simulation cannot follow them all",
+            place="refine",
+            remedy="leave `refine:` out, or refine from logs with the same coordinates",
+        )
+    return names
 
 
 def stretch(

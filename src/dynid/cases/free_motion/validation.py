@@ -7,7 +7,7 @@ accelerations); the phase of an oscillation simulated for some seconds does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -26,16 +26,31 @@ from dynid.cases.free_motion.runs import (
     stretch,
 )
 from dynid.common.arrays import Array
-from dynid.common.errors import DynidError
+from dynid.common.errors import DynidError, NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.refine_settings import TURNING
-from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.linear import prior_values
 from dynid.problem import Problem
 from dynid.statistics.estimate import RunFit
 
 _HORIZON = 5.0  # s of every run that are simulated
-Missed = tuple[float | None, float | None]
+_STILL = 1e-9  # m or rad: a run that moves less has no motion to be compared with
+
+
+@dataclass(frozen=True)
+class Missed:
+    """What the simulation of a run misses, and how far the run moves about its mean; None: not simulated.
+
+    Attributes:
+        position, angle: Missed, rms over samples, all coordinates together, in [m] and [rad].
+        moved, turned: Measured motion, rms in the same way, in [m] and [rad].
+    """
+
+    position: float | None = None
+    angle: float | None = None
+    moved: float | None = None
+    turned: float | None = None
 
 
 def with_simulations(
@@ -59,22 +74,54 @@ def with_simulations(
     for run in runs:
         first = pieces[run.run - 1][0]
         a = next((a for a, b in problem.logs[i].segments if a <= first < b), -1)
-        position, angle = own.get(a, (None, None))
-        before, turned = other.get(a, (None, None))
+        missed, before = own.get(a, Missed()), other.get(a, Missed())
         found.append(
             replace(
                 run,
-                position_rms=position,
-                angle_rms=angle,
-                prior_position_rms=before,
-                prior_angle_rms=turned,
+                position_rms=missed.position,
+                angle_rms=missed.angle,
+                prior_position_rms=before.position,
+                prior_angle_rms=before.angle,
+                motion_position_rms=missed.moved,
+                motion_angle_rms=missed.turned,
             )
         )
     return tuple(found)
 
 
+def simulated_squares(
+    problem: Problem, chi: Float[Array, "p"]
+) -> tuple[tuple[str, ...], Float[Array, "k"], Float[Array, "k"]]:
+    """Positions and attitudes: what simulations of all runs miss and how far the runs move, mean squares.
+
+    Rows of free motion cannot rank estimates: the noise of their columns is in the score too, and least
+    squares is made to leave little of it. A simulated motion is compared with positions as measured.
+    A run whose simulation runs away counts as missed by all of its motion.
+
+    Args:
+        job: A free-motion job along the logs to be predicted.
+        chi: Standard parameters, shape (p,), SI, per unit mass.
+
+    Returns:
+        Names, missed and moved, shapes (k,), in [m^2] and [rad^2], summed over runs.
+    """
+    missed, moved = np.zeros(2), np.zeros(2)
+    for i, log in enumerate(problem.logs):
+        found = _missed(problem, i, chi)
+        for one in found.values():
+            sizes = np.array([one.moved or 0.0, one.turned or 0.0])
+            left = np.array([one.position, one.angle], dtype=float)
+            moved += sizes**2
+            missed += np.where(np.isfinite(left), left, sizes) ** 2
+        if not found:
+            raise NoResultError(f"the free motions of log '{log.name}' cannot be simulated with these values")
+    used = moved > _STILL**2
+    names = tuple(name for name, one in zip(("position", "attitude"), used.tolist(), strict=True) if one)
+    return names, missed[used], moved[used]
+
+
 def _missed(problem: Problem, i: int, chi: Float[Array, "p"]) -> dict[int, Missed]:
-    """First sample of each run -> rms of positions [m] and angles [rad] that its simulation misses."""
+    """First sample of each run -> what its simulation misses."""
     none = np.zeros((len(chi), 0))
     try:
         damped = damped_robot(problem, none, chi, np.zeros(0), TURNING)
@@ -97,7 +144,18 @@ def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: FreeWindow
         missed = predicted(simulated, windows)
     names = [robot.robot.coordinates[v] for v in sensors.velocity]
     turning = np.array([robot.robot.joint_of_coordinate[name].is_angle(name) for name in names])
-    return [(_rms(one[:, ~turning]), _rms(one[:, turning])) for one in missed]
+    moved = [_about_mean(windows, k, sensors) for k in range(len(windows.q))]
+    return [
+        Missed(_rms(one[:, ~turning]), _rms(one[:, turning]), _rms(own[:, ~turning]), _rms(own[:, turning]))
+        for one, own in zip(missed, moved, strict=True)
+    ]
+
+
+def _about_mean(windows: FreeWindows, k: int, sensors: Sensors) -> Float[Array, "s m"]:
+    """The measured motion of one window about its mean, in velocity coordinates, [m] or [rad]."""
+    measured = windows.measured[:, k]
+    off = sensors.miss(np.broadcast_to(windows.q[k], (len(measured), windows.q.shape[1])), measured)
+    return np.asarray(off - off.mean(axis=0))
 
 
 def _rms(missed: Float[Array, "k m"]) -> float | None:

@@ -81,6 +81,11 @@ class WrenchTable(Case):
         """Nothing is filtered."""
         return tuple(MotionPlan.as_it_is(log) for log in logs)
 
+    @property
+    def plan_kind(self) -> str:
+        """No filters."""
+        return "table"
+
     def held_out_plans(
         self, problem: Problem, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[MotionPlan, ...]:

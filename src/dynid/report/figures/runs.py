@@ -1,4 +1,4 @@
-"""sigma_perp of every run that was kept for validation, beside sigma_W of the fit [CableRobot, fig. 3]."""
+"""sigma_perp of every run that was kept for validation, beside that of the fit [CableRobot, fig. 3]."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def run_figure(validation: Validation, fit: Fit, anchor: str) -> Markup | None:
     line = {
         "type": "scatter",
         "mode": "lines",
-        "name": "sigma_W of the fit",
+        "name": "sigma_perp of the fit",
         "x": labels,
-        "y": [fit.sigma_W or 0.0] * len(labels),
+        "y": [fit.sigma_perp] * len(labels),
         "line": {"color": ORANGE},
     }
     layout = {
@@ -44,5 +44,5 @@ def run_figure(validation: Validation, fit: Fit, anchor: str) -> Markup | None:
         layout,
         f"sigma_perp of the {len(labels)} runs of {validation.log}",
         "What the equations of free motion leave in each run that was not used for the fit, "
-        "sqrt(rho^T rho / n) over its samples; rows filtered as for the fit.",
+        "sqrt(rho^T rho / n) over its samples; rows filtered as for the fit, whose own figure is the line.",
     )

@@ -66,7 +66,8 @@ def payload_mass(
 def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Array, "3 3"]]:
     """Centre of mass and its covariance, in [m]."""
     names = [f"{symbol}/M_{body}" for symbol in ("MX", "MY", "MZ")]
-    listed = [one.name for one in estimate.parameters if one.sigma is not None]
+    # A payload that is always mounted is grouped into its carrier, which the name may say.
+    listed = [one.name.removesuffix("_R") for one in estimate.parameters if one.sigma is not None]
     missing = [name for name in names if name not in listed]
     if missing:
         raise InputError(
@@ -74,7 +75,8 @@ def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Arr
             remedy="identify with model: internal, all three coordinates of the centre of mass",
         )
     at = [listed.index(name) for name in names]
-    return np.array([estimate[name].value for name in names]), estimate.covariance[np.ix_(at, at)]
+    values = [one.value for one in estimate.parameters if one.sigma is not None]
+    return np.array([values[k] for k in at]), estimate.covariance[np.ix_(at, at)]
 
 
 @dataclass(frozen=True)

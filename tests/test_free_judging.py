@@ -1,0 +1,118 @@
+"""What is said about free motion: one norm for all residuals, fair ranking, no alarm by chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dynid.solve import solve_logs
+
+from dynid.cases.free_motion.checks import check_free_motion
+from dynid.cases.free_motion.reference_mass import referred_values
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment, from_plain
+from dynid.kinematics.cable_states import cable_shapes
+from dynid.mechanism.load import load_robot
+from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs
+from dynid.prediction.predict import PoseTrajectory, predict_efforts
+from dynid.problem import as_log as prepared
+from dynid.problem import prepare
+from dynid.validation.compare import compare_logs
+from dynid.validation.crossvalidation import held_out_error
+from dynid.validation.held_out import validate_result
+from tests.free_oscillations import RATE, TRUTH, as_log, oscillations
+
+pytestmark = pytest.mark.repeated
+
+ROBOT = load_robot("cable4")
+# Twice the noise of good markers: least squares is then off by percents, and it shows after seconds.
+NOISE = 4e-4
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return as_log(ROBOT, oscillations(4, 4.0), NOISE, 3)
+
+
+@pytest.fixture(scope="module")
+def identified(noisy):
+    experiment = Experiment(robot=ROBOT)
+    log = prepared(noisy, ROBOT, experiment)
+    return identify_logs(ROBOT, [log], (), experiment, truth=TRUTH)
+
+
+def test_the_figure_of_the_fit_is_that_of_its_runs(identified, noisy) -> None:
+    """The line of the validation chart and its bars are one norm: the fitted log has the fitted figure."""
+    [checked], _ = validate_result(identified, [replace(noisy, name="again")], ROBOT)
+    squares = sum(run.sigma_perp**2 * run.n_samples for run in checked.runs)
+    again = np.sqrt(squares / sum(run.n_samples for run in checked.runs))
+    # Parameters go through the result's names: rounding only.
+    assert identified.fit.sigma_perp == pytest.approx(again, rel=1e-6)
+    assert all(run.motion_position_rms > 1e-3 for run in checked.runs)
+
+
+def test_compare_fits_as_identify_does_and_judges_by_motion(identified, noisy) -> None:
+    experiment = Experiment(robot=ROBOT)
+    log = prepared(noisy, ROBOT, experiment)
+    found = compare_logs(ROBOT, [log], experiment, estimators=["ols", "gtls"], folds=2)
+    least, total = found.lines
+    assert total.fit_percent == pytest.approx(identified.fit.residual_percent, rel=1e-6)
+    assert least.effort_percent is None
+    assert set(total.by_effort) == {"position", "attitude"}
+    assert 0.0 < total.held_out_percent < 10.0
+
+
+def test_simulated_motion_ranks_the_truth_above_least_squares() -> None:
+    """Rows hold the noise of their columns, which least squares is made to fit; simulated motion does not."""
+    experiment = Experiment(robot=ROBOT, estimator="ols")
+    log = prepared(as_log(ROBOT, oscillations(4, 4.0), 1e-3, 3), ROBOT, experiment)
+    solved = solve_logs(ROBOT, [log], experiment)
+    values = referred_values(TRUTH, solved.problem.reference, solved.problem.parameters)
+    truth = np.array([values.get(one.name, 0.0) for one in solved.problem.parameters])
+    right, least = (
+        held_out_error(solved.problem, chi, [log], experiment, solved.problem.plans).percent
+        for chi in (truth, solved.chi)
+    )
+    assert right < 0.8 * least
+
+
+def test_efforts_from_parameters_per_unit_mass_are_refused_for_that_reason(identified) -> None:
+    t = np.arange(50) / 50.0
+    trajectory = PoseTrajectory(t, {"x": 1.15 + 0.0 * t, "y": -0.15 + 0.0 * t, "z": -0.7 + 0.0 * t})
+    with pytest.raises(InputError, match="per unit mass of 'platform'") as error:
+        predict_efforts(identified, trajectory, robot=ROBOT)
+    assert "known: {M:" in (error.value.remedy or "")
+
+
+def test_noise_makes_no_energy() -> None:
+    """Runs that hardly move beside the noise of their markers: energy goes up and down by chance."""
+    alarms = 0
+    for seed in range(3):
+        log = as_log(ROBOT, oscillations(3, 5.0), 5e-3, seed)
+        experiment = Experiment(robot=ROBOT)
+        problem = prepare(ROBOT, [prepared(log, ROBOT, experiment)], experiment)
+        values = referred_values(TRUTH, problem.reference, problem.parameters)
+        chi = np.array([values.get(one.name, 0.0) for one in problem.parameters])
+        alarms += len(check_free_motion(problem, chi))
+    assert alarms == 0
+
+
+def test_whole_and_partial_poses_are_identified_together() -> None:
+    robot = replace(ROBOT, measured=("pose_x", "pose_y", *(cable.name for cable in ROBOT.cables)))
+    q = oscillations(4, 3.0)
+    whole = as_log(ROBOT, q[:3], name="whole")
+    poses = q[3]
+    lengths = np.stack([shape.length for _, shape, _, _ in cable_shapes(ROBOT, poses)], axis=1)
+    held = np.tile(lengths.mean(axis=0), (len(poses), 1))
+    t = np.arange(len(poses)) / RATE
+    partial = log_from_arrays(robot, t, np.column_stack([poses[:, :2], held]), None, name="partial")
+    experiment = Experiment(robot=ROBOT, **from_plain({}))
+    logs = [prepared(one, ROBOT, experiment) for one in (whole, partial)]
+    assert logs[0].position_names != logs[1].position_names
+    estimate = identify_logs(ROBOT, logs, (), experiment, truth=TRUTH)
+    assert {group.name for group in estimate.fit.groups} == {"free1", "free2"}
+    for one in estimate.parameters:
+        # Rounding of the seven-point formula, as in the tests of whole poses; lengths from a mean of poses.
+        assert abs(one.value - estimate.truth[one.name]) < 1e-5, one.name
