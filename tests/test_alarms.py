@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.checks.estimate import check_estimate
-from dynid.checks.residuals import residual_checks
+from dynid.checks.residuals import check_residuals
 from dynid.checks.scale import check_scale, placeholder_masses, reach
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -72,7 +72,7 @@ def checks_of(robot, log):
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [log], experiment)
     fit = linear_fit(problem, experiment)
-    return residual_checks(problem, fit.data, fit.chi, experiment)
+    return check_residuals(problem, fit.data, fit.chi, experiment)
 
 
 def codes(found) -> list[str]:

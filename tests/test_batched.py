@@ -20,6 +20,7 @@ RAW |= {"matrix_rank"}
 # Functions there that factorise one matrix, not a batch, and whose failure is no sample's.
 SINGLE = {
     "excitation/after.py:_information",
+    "projection/survey.py:_loosest",
     "excitation/free.py:_sigmas",
     "excitation/free.py:_singular",
     "excitation/free_set.py:__init__",

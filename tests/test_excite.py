@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynid.fitted import fit_logs
 
 from dynid.cli import main
 from dynid.common.errors import InputError
@@ -30,11 +29,13 @@ from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import ExciteSettings, planned_robot
 from dynid.excitation.recorder import default_recorder
 from dynid.experiment.experiment import Experiment, UncertaintySettings
+from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
 from dynid.simulation.motion import SampledMotion, file_motion
 from dynid.simulation.prescribed import inverse_efforts
 from dynid.simulation.simulation import simulate
 from dynid.simulation.simulation_file import default_simulation
+from dynid.unknown import Task
 
 QUICK = ExciteSettings(starts=2, hops=1, period=4.0)
 TWO_LINKS = """
@@ -501,7 +502,7 @@ def test_the_outcome_of_a_rehearsal_is_what_the_motion_promises(name: str) -> No
     settings = replace(default_simulation(found.plan.mechanism), duration=None)
     course = simulate(load_robot(name), settings, SampledMotion(found.t, found.q))
     experiment = Experiment(robot=name, uncertainty=UncertaintySettings("classical"))
-    fit = fit_logs(load_robot(name), [course.log(3)], (), experiment)
+    fit = fit_task(Task(load_robot(name), (course.log(3),), experiment))
     ratios = [one.sigma / promised[one.name] for one in fit.parts.parameters if one.name in promised]
     assert len(ratios) > 0.8 * len(promised)
     # Rehearsals warn from 1.3 on. The edges that filters lose count here: the log is only 2 s long.

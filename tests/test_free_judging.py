@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dynid.solve import solve_logs
 
 from dynid.cases.free_motion.checks import check_free_motion
 from dynid.cases.free_motion.reference_mass import referred_values
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, from_plain
+from dynid.fit import fit_task
 from dynid.kinematics.cable_states import cable_shapes
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
@@ -19,6 +19,7 @@ from dynid.pipeline import identify_logs
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
 from dynid.problem import as_log as prepared
 from dynid.problem import prepare
+from dynid.unknown import Task
 from dynid.validation.compare import compare_logs
 from dynid.validation.crossvalidation import held_out_error
 from dynid.validation.held_out import validate_result
@@ -68,7 +69,7 @@ def test_simulated_motion_ranks_the_truth_above_least_squares() -> None:
     """Rows hold the noise of their columns, which least squares is made to fit; simulated motion does not."""
     experiment = Experiment(robot=ROBOT, estimator="ols")
     log = prepared(as_log(ROBOT, oscillations(4, 4.0), 1e-3, 3), ROBOT, experiment)
-    solved = solve_logs(ROBOT, [log], experiment)
+    solved = fit_task(Task(ROBOT, (log,), experiment))
     values = referred_values(TRUTH, solved.problem.reference, solved.problem.parameters)
     truth = np.array([values.get(one.name, 0.0) for one in solved.problem.parameters])
     right, least = (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion import cable_lengths as length_refinement
-from dynid.cases.free_motion.cable_lengths import refined_lengths
+from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS, refined_lengths
 from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.length_rows import STEP, LengthRows
 from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
@@ -21,6 +21,7 @@ from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.problem import prepare
+from dynid.unknown import Task
 
 TRUTH = {"M_platform": 10.0, "MX_platform": 0.04, "MY_platform": -0.06, "MZ_platform": 1.9}
 TRUTH |= {"XX_platform": 0.51, "YY_platform": 0.69, "ZZ_platform": 0.37}
@@ -92,4 +93,5 @@ def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPat
 def test_nothing_is_refined_unasked(swing) -> None:
     robot, (log, _) = load_robot("cable4"), swing
     log = free_motion_log(log, robot, internal_settings({}))
-    assert refined_lengths(robot, [log], Experiment(robot=robot)).logs[0] is log
+    task = Task(robot, (log,), Experiment(robot=robot))
+    assert CABLE_LENGTHS.settle(task).task is task

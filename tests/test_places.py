@@ -107,7 +107,7 @@ def test_units_are_named_where_the_joints_tell_them(scara) -> None:
     assert "rad/s and 0 samples" in choices["reversals"]
     dualv, five, _ = clean("dualv", seconds=2.0)
     wrong = replace(five, q=five.q + np.array([0.0, 0.3, 0.0, 0.0]))
-    with pytest.raises(InputError, match=r"do not close the loops: .* is off by 0\.\d+ rad\n"):
+    with pytest.raises(InputError, match=r"do not close the loops: .* is off by 0\.\d+ rad\b"):
         prepare(dualv, [wrong], Experiment(robot=dualv))
 
 

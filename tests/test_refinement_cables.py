@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dynid.simulated import prepare
 
 from dynid.cases.free_motion.output_error import FreeOutputError
 from dynid.cases.free_motion.prediction import FastFreeMotion
@@ -21,6 +20,7 @@ from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.experiment.refine_settings import RefineSettings
 from dynid.mechanism.load import load_robot
+from dynid.problem import prepare
 from dynid.refinement.output_error import started
 from dynid.statistics.estimate import RunFit
 from tests.cable_oracle import platform10

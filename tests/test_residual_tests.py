@@ -21,7 +21,8 @@ from dynid.checks.residual_tests import (
     bursts,
     outlying_runs,
 )
-from dynid.checks.residuals import _gain, residual_checks
+from dynid.checks.residual_texts import gain_notice
+from dynid.checks.residuals import check_residuals
 from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment
 from dynid.linear import linear_fit
@@ -49,7 +50,7 @@ def job_of(fault: str, seed: int, victim: int, loaded: bool = False):
 
 def checks_of(fault: str, seed: int, victim: int = 1, loaded: bool = False):
     problem, fit, experiment = job_of(fault, seed, victim, loaded)
-    return residual_checks(problem, fit.data, fit.chi, experiment)
+    return check_residuals(problem, fit.data, fit.chi, experiment)
 
 
 def codes(found) -> list[str]:
@@ -105,7 +106,7 @@ def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
         experiment = Experiment(robot=robot)
         problem = prepare(robot, logs, experiment)
         fit = linear_fit(problem, experiment)
-        found = residual_checks(problem, fit.data, fit.chi, experiment)
+        found = check_residuals(problem, fit.data, fit.chi, experiment)
         assert [one.about for one in found.tests if one.test == "gain" and one.warned] == (
             ["all efforts"] if loaded else []
         )
@@ -121,7 +122,7 @@ def test_friction_left_over_is_named() -> None:
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [replace(log, tau=tau)], experiment)
     fit = linear_fit(problem, experiment)
-    found = residual_checks(problem, fit.data, fit.chi, experiment)
+    found = check_residuals(problem, fit.data, fit.chi, experiment)
     assert codes(found) == ["friction-speed"]
     assert "'elbow'" in found.notices[0].text
 
@@ -285,7 +286,7 @@ def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> No
 
 def test_a_gain_that_is_too_small_is_called_so() -> None:
     one, both = Suspect("gain", "elbow", (0,), "1"), Suspect("gain", ALL, (0,), "1")
-    assert "is 12.1 +- 3.0 % smaller than known masses" in _gain(one, -0.121, 0.03).text
-    assert "is 12.1 +- 3.0 % larger than known masses" in _gain(one, 0.121, 0.03).text
-    assert _gain(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
-    assert "off by -200 %" in _gain(one, -2.0, 0.1).text  # a wrong sign
+    assert "is 12.1 +- 3.0 % smaller than known masses" in gain_notice(one, -0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % larger than known masses" in gain_notice(one, 0.121, 0.03).text
+    assert gain_notice(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
+    assert "off by -200 %" in gain_notice(one, -2.0, 0.1).text  # a wrong sign

@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from dynid.fitted import fit_logs
 
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.locked import LockedCables
 from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import Experiment
+from dynid.fit import fit_task
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.motion.disturb import _turned
@@ -23,6 +23,7 @@ from dynid.projection.inverse import inverse_directions
 from dynid.projection.projection import System
 from dynid.report.json_file import result_document
 from dynid.report.text import _group_table
+from dynid.unknown import Task
 from tests.free_oscillations import STARTS, TRUTH
 from tests.systems import group, parameters
 from tests.test_joined_mass import SWINGARM, robot_of
@@ -61,7 +62,7 @@ def noisy_log(robot, seed: int, runs: int = 4, duration: float = 5.0, bias=0.0, 
 def fitted(seed: int, bias=0.0, **options):
     experiment = Experiment(robot="cable4", model="inverse", **options)
     robot = as_asked(load_robot("cable4"), experiment)
-    return fit_logs(robot, [noisy_log(robot, seed, bias=bias)], (), experiment)
+    return fit_task(Task(robot, (noisy_log(robot, seed, bias=bias),), experiment))
 
 
 def missed(fit, truth=CHI) -> dict[str, float]:
@@ -128,12 +129,8 @@ def test_directions_of_too_few_cables_are_orthonormal_and_bounded(name: str) -> 
 def test_every_run_has_directions_of_its_own() -> None:
     """The free motion of cable4 turns from pose to pose: rows stay smooth along each run."""
     robot = load_robot("cable4")
-    fit = fit_logs(
-        robot,
-        [noisy_log(robot, 0, noise=0.0)],
-        (),
-        Experiment(robot="cable4", model="inverse", estimator="wls"),
-    )
+    asked = Experiment(robot="cable4", model="inverse", estimator="wls")
+    fit = fit_task(Task(robot, (noisy_log(robot, 0, noise=0.0),), asked))
     source = fit.problem.sources[0]
     assert len(source._moving) == len(source.pieces()) == 4
     for start, stop in source.pieces():
@@ -236,7 +233,7 @@ def test_a_joint_without_motor_is_such_a_row(tmp_path) -> None:
     robot = load_robot(file)
     assert inverse_directions(robot).homogeneous.tolist() == [False, True]
     log = cart_log(robot, 0)
-    fit = fit_logs(robot, [log], (), Experiment(robot=robot))
+    fit = fit_task(Task(robot, (log,), Experiment(robot=robot)))
     assert fit.experiment.estimator == "gtls"
     J = INERTIA + POLE_MASS * ARM**2
     truth = {
@@ -250,7 +247,7 @@ def test_a_joint_without_motor_is_such_a_row(tmp_path) -> None:
     z = {one.name: (one.value - true[one.name]) / one.sigma for one in fit.parts.parameters}
     # Four errors over their deviations; least squares are 5 and more off.
     assert max(map(abs, z.values())) < 3.5
-    plain = fit_logs(robot, [log], (), Experiment(robot=robot, estimator="wls"))
+    plain = fit_task(Task(robot, (log,), Experiment(robot=robot, estimator="wls")))
     assert max(abs(one.value - true[one.name]) / one.sigma for one in plain.parts.parameters) > 5.0
 
 

@@ -112,9 +112,14 @@ class Case:
         logs: Sequence[Log],
         experiment: Experiment,
     ) -> Ready:
-        """Equations with a measured side; what the logs lack is noticed or refused."""
-        notices = (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
-        return Ready(self, robot, directions, notices)
+        """Equations with a measured side."""
+        return Ready(self, robot, directions)
+
+    def log_notices(
+        self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
+    ) -> tuple[Notice, ...]:
+        """Efforts that logs lack, or that never change, are noticed or refused."""
+        return (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
         """Bodies whose mass and centre of mass are summarised in words."""

@@ -153,7 +153,7 @@ def prepare(
     plans = case.plans(logs, robot, experiment) if plans is None else plans
     ready = case.ready(robot, parameters, directions, logs, experiment)
     problem = join(ready.robot, model, parameters, ready.directions, plans, logs, experiment, ready.case)
-    return replace(problem, notices=ready.notices)
+    return replace(problem, notices=(*ready.notices, *ready.case.log_notices(robot, logs, experiment)))
 
 
 def join(

@@ -61,7 +61,7 @@ def coefficient_text(value: float) -> str:
 
 def exact_text(value: float) -> str:
     """A number with all its digits, for programs; whole numbers whole."""
-    return _whole(value) or repr(float(value))
+    return _whole(value) or f"{value:.12g}"
 
 
 def readable(relation: str) -> str:

@@ -27,6 +27,7 @@ from dynid.checks.residual_tests import (
     whiteness,
     without_blocks,
 )
+from dynid.checks.residual_texts import confounded, verdict_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
@@ -35,7 +36,6 @@ from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit
 from dynid.log_pass import LogPass
-from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
 from dynid.projection.projection import System
@@ -53,7 +53,7 @@ _EXPLAINED = 0.1
 _ZERO_MOST = np.deg2rad(30.0)
 _NOTICEABLE = 3e-3
 _PERFECT = 1e-6
-_GAIN, _NONSENSE = 0.02, 0.5
+_GAIN = 0.02
 _MOST_CLUSTERS = 64
 
 
@@ -67,11 +67,22 @@ class Tested:
 
 
 def residual_checks(fit: Fit) -> Tested:
-    """Test the residuals of a fit."""
-    problem, data, chi, experiment = fit.problem, fit.data, fit.chi, fit.experiment
-    own = problem.case.residual_tests(fit)
-    if own is not None:
-        return Tested(*own)
+    """Test the residuals of a fit, as its case asks."""
+    own = fit.problem.case.residual_tests(fit)
+    return check_residuals(fit.problem, fit.data, fit.chi, fit.experiment) if own is None else Tested(*own)
+
+
+def check_residuals(
+    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
+) -> Tested:
+    """Test residuals in time.
+
+    Args:
+        problem: Mechanism and logs.
+        data: What was solved.
+        chi: Standard parameters that give the same efforts, shape (p,), SI.
+        experiment: What was asked.
+    """
     # Without an effort nothing could be late, scaled or of the wrong sign.
     free = not problem.case.has_motors
     # A contact bends the parameters; the other tests are judged without it.
@@ -133,14 +144,16 @@ def _suspects(
             np.asarray(problem.mechanism.gravity, float),
             problem.mechanism.force_sensor is not None,
         )
-        notices.append(turned.notice(described, _confounded(tilt), sensor))
+        notices.append(turned.notice(described, confounded(tilt), sensor))
         guilty = (tilt, *turned.others)
     final = {**judged.first, **{one.suspect: one for one in guilty}}
     blamed = {one.suspect for one in guilty}
     tests = tuple(_row(one, one.suspect in blamed) for one in final.values())
     shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
     named = [
-        _notice(one, problem, shared) for one in guilty if turned is None or one.suspect.test != "gravity"
+        verdict_notice(one, problem, shared)
+        for one in guilty
+        if turned is None or one.suspect.test != "gravity"
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
@@ -284,14 +297,8 @@ def _row(verdict: Verdict, warned: bool) -> ResidualTest:
         ci95=(value - half, value + half) if one and not turned else None,
         p_value=verdict.p_value,
         warned=warned,
-        note=_confounded(verdict).removeprefix("; "),
+        note=confounded(verdict).removeprefix("; "),
     )
-
-
-def _confounded(verdict: Verdict) -> str:
-    """What these data do not separate from a suspect, to be put behind a text."""
-    alike = [one.words for one in verdict.alike]
-    return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""
 
 
 def _gathered(notices: Sequence[Notice]) -> list[Notice]:
@@ -301,102 +308,6 @@ def _gathered(notices: Sequence[Notice]) -> list[Notice]:
         before = found.get(one.code)
         found[one.code] = one if before is None else replace(before, text=f"{before.text}; {one.text}")
     return list(found.values())
-
-
-def _notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
-    """The warning about one guilty suspect, with what cannot be separated from it."""
-    said = _plain_notice(verdict, problem, shared)
-    return replace(said, text=said.text + _confounded(verdict))
-
-
-def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
-    suspect, size = verdict.suspect, float(verdict.size[0])
-    half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
-    if suspect.test == "delay":
-        return _delay(suspect, size, half, min(source.dt for source in problem.sources), shared)
-    if suspect.test == "gain":
-        return _gain(suspect, size, half)
-    if suspect.test == "zero":
-        joints = problem.mechanism.joint_of_coordinate
-        angle = suspect.about in joints and joints[suspect.about].is_angle(suspect.about)
-        shown = (
-            f"{np.rad2deg(size):.2g} +- {np.rad2deg(half):.2g} degrees"
-            if angle
-            else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
-        )
-        return Notice(
-            "zero-offset",
-            f"the zero of '{suspect.about}' seems off by {shown}: the residuals follow the derivative of the"
-            " model with respect to it",
-            f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
-        )
-    if suspect.test in TURNED:
-        return _turned(verdict)
-    percent = 100.0 * (1.0 - np.sqrt(1.0 - min(verdict.explains, 1.0)))
-    if suspect.test == "load":
-        return Notice(
-            "friction-load",
-            f"the residual of '{suspect.about}' grows with the load, against the motion: a term |effort|"
-            f" sign(v) of {size:.2g} takes {percent:.0f} % off its rms",
-            "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
-        )
-    return Notice(
-        "friction-speed",
-        f"the residual of '{suspect.about}' still depends on its speed: better friction terms take"
-        f" {percent:.0f} % off its rms",
-        "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
-    )
-
-
-def _turned(verdict: Verdict) -> Notice:
-    """Of gravity where no better one was found, and of a force sensor."""
-    size = float(np.linalg.norm(verdict.size))
-    if verdict.suspect.test == "gravity":
-        return Notice(
-            "gravity-off",
-            f"gravity seems to differ from the description by {size:.2g} m/s^2",
-            "check `gravity:` of the robot file and how the base is mounted",
-        )
-    return Notice(
-        "mounting-off",
-        f"the sensor seems to be turned by {np.rad2deg(size):.2g} degrees against the description: the"
-        " residuals follow the derivative of its readings with respect to its attitude",
-        "check its `rpy`, or let it be found: mounting: rpy",
-    )
-
-
-def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
-    who = "the efforts come" if suspect.about == ALL else f"the effort of '{suspect.about}' comes"
-    late = "later" if size > 0 else "earlier"
-    than = "the others" if shared and suspect.about != ALL else "the positions say"
-    return Notice(
-        "delay",
-        f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than"
-        f" {than}",
-        "align the columns in time (shift them by that much), or log both from one clock; inertias take up a"
-        " delay silently",
-    )
-
-
-def _gain(suspect: Suspect, size: float, half: float) -> Notice:
-    shown, large = f"{100 * abs(size):.1f} +- {100 * half:.1f} %", size > 0
-    if suspect.about == ALL:
-        text = f"a known mass says that all efforts are {shown} too {'large' if large else 'small'}"
-    elif abs(size) > _NONSENSE:
-        text = f"the effort of '{suspect.about}' does not belong to this model: off by {100 * size:.0f} %"
-    else:
-        text = (
-            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than known masses"
-            " and the parameters that it shares with other efforts allow"
-        )
-    return Notice(
-        "gain",
-        text,
-        "check its calibration, unit, sign and column, and where the sensor is"
-        if suspect.about in COMPONENTS
-        else "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry"
-        " of the description; or let gains be found from runs with a weighed payload: gains: all",
-    )
 
 
 def _starts(problem: Problem) -> dict[str, list[float]]:

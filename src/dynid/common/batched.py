@@ -7,6 +7,7 @@ Callers treat NaN as "no answer for this sample". Leading axes are samples; a si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -91,7 +92,8 @@ def _complete_qr(M: Array) -> Any:
 def _surviving(work: Work, *arrays: Array) -> tuple[Array, ...]:
     """What `work` gives for each sample, NaN for those that are not finite or that it refuses."""
     leading = arrays[0].shape[:-2]
-    flat = [one.reshape(-1, *one.shape[-2:]) for one in arrays]
+    # Not -1: a batch without samples, or of empty matrices, has no size to divide.
+    flat = [one.reshape(math.prod(leading), *one.shape[-2:]) for one in arrays]
     fine = np.logical_and.reduce([_finite(one) for one in flat])
     found = _accepted(work, flat if fine.all() else [one[fine] for one in flat])
     if not fine.all():

@@ -363,7 +363,7 @@ class Assembly:
         """Smallest singular value of A that counts, over the largest: zero at singular poses."""
         if self.rank == 0:
             return np.ones(len(q))
-        s = np.linalg.svd(self.closure.values(q).A * self.units, compute_uv=False)
+        s = singular_values(self.closure.values(q).A * self.units)
         return np.asarray(s[:, self.rank - 1] / np.maximum(s[:, 0], 1e-300))
 
     def _rank(self, q: Float[Array, "n q"]) -> int:

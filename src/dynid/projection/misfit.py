@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import qr
 from dynid.common.notices import Notice
 from dynid.kinematics.sensors import Sensors
 
@@ -65,7 +66,7 @@ class Misfit:
             self.worst = (float(size[row, sensor]), int(sensor), float(t[row]))
         M = N[::every, self.sensors.velocity] * self.sensors.weight[:, None]
         usable = np.isfinite(M).all(axis=(1, 2))
-        Q = np.linalg.qr(M[usable])[0]
+        Q = qr(M[usable])[0]
         r = miss[::every][usable] * self.sensors.weight
         self._sums += r.sum(axis=0)
         self._gains += np.sum(1.0 - np.sum(Q**2, axis=2), axis=0)

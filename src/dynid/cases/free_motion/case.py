@@ -79,7 +79,7 @@ class _OnCables(Case):
         """A log with the coordinates that the experiment wants of it."""
         if not mechanism.cables:
             raise InputError(
-                f"model 'internal' is for robots on locked cables, and '{mechanism.name}' has no cable",
+                f"model 'internal' is for robots on locked cables, and '{mechanism.name}' has none",
                 file=experiment.file or mechanism.file,
                 place="model",
                 remedy="choose model: inverse, power or energy, or describe `cables:`",
@@ -149,6 +149,12 @@ class FreeMotion(_OnCables):
     """
 
     reference: Reference
+
+    def log_notices(
+        self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
+    ) -> tuple[Notice, ...]:
+        """No effort is needed."""
+        return ()
 
     def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
         """The mass column is the measured side; rows along a like motion keep its directions."""

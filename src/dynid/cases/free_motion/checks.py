@@ -28,6 +28,8 @@ _GROWTH = 0.1  # of the largest kinetic energy: less does not matter
 # Deviations of a rise. Every pair of windows of every run is looked at: some thousand pairs, all of them
 # below this by chance in 999 of 1000 logs.
 _BY_CHANCE = 5.0
+# Of the largest kinetic energy: so much is no chance, however badly the equations and their covariance fit.
+_CLEARLY = 0.5
 
 
 def check_free_motion(
@@ -101,8 +103,8 @@ def _growth(
         spread = rows.reshape(count, width, -1).mean(axis=1) @ _roots(problem, chi, root, mounted)
         variance = variance + np.sum((spread[None] - spread[:, None]) ** 2, axis=2)
     later = np.triu(np.ones((count, count), dtype=bool), 1)
-    sure = rise[later & (rise > _BY_CHANCE * np.sqrt(variance))]
     moving = float(np.max(np.abs(mean - V)))
+    sure = rise[later & (rise > np.minimum(_BY_CHANCE * np.sqrt(variance), _CLEARLY * moving))]
     return float(sure.max()) / moving if len(sure) and moving > 0.0 else 0.0
 
 

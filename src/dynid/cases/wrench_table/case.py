@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.case import Case, LogInput, Ready
+from dynid.case import Case, LogInput
 from dynid.cases.wrench_table.checks import Checked, table_checks
 from dynid.cases.wrench_table.noise import column_noise, untold
 from dynid.cases.wrench_table.reader import read_wrench_table
@@ -17,10 +17,10 @@ from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import with_rounding
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.motion.memory import DataFrame
 from dynid.motion.plan import MotionPlan
@@ -57,16 +57,11 @@ class WrenchTable(Case):
         """The bodies and parameters that are asked of the tables."""
         return table_robot(robot, experiment, logs)
 
-    def ready(
-        self,
-        robot: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        logs: Sequence[Log],
-        experiment: Experiment,
-    ) -> Ready:
+    def log_notices(
+        self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
+    ) -> tuple[Notice, ...]:
         """A table has no motors whose efforts could be missing."""
-        return Ready(self, robot, directions)
+        return ()
 
     def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
         """A row per body and instant."""

@@ -1,0 +1,120 @@
+"""Verdicts of residual tests in words: what is off, by how much, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.words import listed
+from dynid.checks.fault_columns import ALL, TURNED, Suspect
+from dynid.checks.fault_selection import Verdict
+from dynid.common.notices import Notice
+from dynid.mechanism.force_sensor import COMPONENTS
+from dynid.problem import Problem
+from dynid.statistics.uncertainty import student_t95
+
+_NONSENSE = 0.5
+
+
+def verdict_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
+    """The warning about one guilty suspect, with what cannot be separated from it."""
+    said = _plain_notice(verdict, problem, shared)
+    return replace(said, text=said.text + confounded(verdict))
+
+
+def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
+    suspect, size = verdict.suspect, float(verdict.size[0])
+    half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
+    if suspect.test == "delay":
+        return _delay(suspect, size, half, min(source.dt for source in problem.sources), shared)
+    if suspect.test == "gain":
+        return gain_notice(suspect, size, half)
+    if suspect.test == "zero":
+        joints = problem.mechanism.joint_of_coordinate
+        angle = suspect.about in joints and joints[suspect.about].is_angle(suspect.about)
+        shown = (
+            f"{np.rad2deg(size):.2g} +- {np.rad2deg(half):.2g} degrees"
+            if angle
+            else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
+        )
+        return Notice(
+            "zero-offset",
+            f"the zero of '{suspect.about}' seems off by {shown}: the residuals follow the derivative of the"
+            " model with respect to it",
+            f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
+        )
+    if suspect.test in TURNED:
+        return _turned(verdict)
+    percent = 100.0 * (1.0 - np.sqrt(1.0 - min(verdict.explains, 1.0)))
+    if suspect.test == "load":
+        return Notice(
+            "friction-load",
+            f"the residual of '{suspect.about}' grows with the load, against the motion: a term |effort|"
+            f" sign(v) of {size:.2g} takes {percent:.0f} % off its rms",
+            "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
+        )
+    return Notice(
+        "friction-speed",
+        f"the residual of '{suspect.about}' still depends on its speed: better friction terms take"
+        f" {percent:.0f} % off its rms",
+        "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
+    )
+
+
+def _turned(verdict: Verdict) -> Notice:
+    """Of gravity where no better one was found, and of a force sensor."""
+    size = float(np.linalg.norm(verdict.size))
+    if verdict.suspect.test == "gravity":
+        return Notice(
+            "gravity-off",
+            f"gravity seems to differ from the description by {size:.2g} m/s^2",
+            "check `gravity:` of the robot file and how the base is mounted",
+        )
+    return Notice(
+        "mounting-off",
+        f"the sensor seems to be turned by {np.rad2deg(size):.2g} degrees against the description: the"
+        " residuals follow the derivative of its readings with respect to its attitude",
+        "check its `rpy`, or let it be found: mounting: rpy",
+    )
+
+
+def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
+    who = "the efforts come" if suspect.about == ALL else f"the effort of '{suspect.about}' comes"
+    late = "later" if size > 0 else "earlier"
+    than = "the others" if shared and suspect.about != ALL else "the positions say"
+    return Notice(
+        "delay",
+        f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than"
+        f" {than}",
+        "align the columns in time (shift them by that much), or log both from one clock; inertias take up a"
+        " delay silently",
+    )
+
+
+def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
+    """An effort that is too large or too small, with its 95 % interval."""
+    shown, large = f"{100 * abs(size):.1f} +- {100 * half:.1f} %", size > 0
+    if suspect.about == ALL:
+        text = f"a known mass says that all efforts are {shown} too {'large' if large else 'small'}"
+    elif abs(size) > _NONSENSE:
+        text = f"the effort of '{suspect.about}' does not belong to this model: off by {100 * size:.0f} %"
+    else:
+        text = (
+            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than known masses"
+            " and the parameters that it shares with other efforts allow"
+        )
+    return Notice(
+        "gain",
+        text,
+        "check its calibration, unit, sign and column, and where the sensor is"
+        if suspect.about in COMPONENTS
+        else "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry"
+        " of the description; or let gains be found from runs with a weighed payload: gains: all",
+    )
+
+
+def confounded(verdict: Verdict) -> str:
+    """What these data do not separate from a suspect, to be put behind a text."""
+    alike = [one.words for one in verdict.alike]
+    return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""
