@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion.checks import check_free_motion
+from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.reference_mass import referred_values
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, from_plain
@@ -70,7 +71,7 @@ def test_simulated_motion_ranks_the_truth_above_least_squares() -> None:
     experiment = Experiment(robot=ROBOT, estimator="ols")
     log = prepared(as_log(ROBOT, oscillations(4, 4.0), 1e-3, 3), ROBOT, experiment)
     solved = fit_task(Task(ROBOT, (log,), experiment))
-    values = referred_values(TRUTH, solved.problem.reference, solved.problem.parameters)
+    values = referred_values(TRUTH, reference_of(solved.problem), solved.problem.parameters)
     truth = np.array([values.get(one.name, 0.0) for one in solved.problem.parameters])
     right, least = (
         held_out_error(solved.problem, chi, [log], experiment, solved.problem.plans).percent
@@ -94,7 +95,7 @@ def test_noise_makes_no_energy() -> None:
         log = as_log(ROBOT, oscillations(3, 5.0), 5e-3, seed)
         experiment = Experiment(robot=ROBOT)
         problem = prepare(ROBOT, [prepared(log, ROBOT, experiment)], experiment)
-        values = referred_values(TRUTH, problem.reference, problem.parameters)
+        values = referred_values(TRUTH, reference_of(problem), problem.parameters)
         chi = np.array([values.get(one.name, 0.0) for one in problem.parameters])
         alarms += len(check_free_motion(problem, chi))
     assert alarms == 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtri
 
 from dynid.cases.free_motion.reference import reference_of
 from dynid.common.arrays import Array
@@ -25,9 +26,9 @@ from dynid.regressor.regressor import energy_row
 _WINDOW = 1.0  # s: about a period of what hangs on cables of a metre
 _MOST_SAMPLES = 20_000  # of a run: more would not tell more
 _GROWTH = 0.1  # of the largest kinetic energy: less does not matter
-# Deviations of a rise. Every pair of windows of every run is looked at: some thousand pairs, all of them
-# below this by chance in 999 of 1000 logs.
-_BY_CHANCE = 5.0
+# False alarms: one log in a thousand. Every pair of windows of every run is looked at, so that the limit of
+# a single rise grows with their number.
+_FALSE_ALARMS = 1e-3
 # Of the largest kinetic energy: so much is no chance, however badly the equations and their covariance fit.
 _CLEARLY = 0.5
 
@@ -104,7 +105,9 @@ def _growth(
         variance = variance + np.sum((spread[None] - spread[:, None]) ** 2, axis=2)
     later = np.triu(np.ones((count, count), dtype=bool), 1)
     moving = float(np.max(np.abs(mean - V)))
-    sure = rise[later & (rise > np.minimum(_BY_CHANCE * np.sqrt(variance), _CLEARLY * moving))]
+    pairs = int(np.count_nonzero(later)) * len(source.pieces())
+    limit = -float(ndtri(_FALSE_ALARMS / pairs)) * np.sqrt(variance)
+    sure = rise[later & (rise > np.minimum(limit, _CLEARLY * moving))]
     return float(sure.max()) / moving if len(sure) and moving > 0.0 else 0.0
 
 
