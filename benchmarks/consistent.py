@@ -1,4 +1,4 @@
-"""Real bodies from real logs: what consistency costs in fit, and what it gains on unseen motion.
+"""Physical consistency on real logs: larger residual of the fit, smaller error on unseen motion.
 
 Prints the tables of docs/explanation/consistency.md. Needs the logs in `shared/data` beside the project.
 """
@@ -26,13 +26,13 @@ ROBOTS = ("panda_gaz", "staubli_tx40", "ur10_unisa", "kuka_kr300", "tiago", "uni
 
 
 def example(name: str) -> Experiment:
-    """An experiment of examples/real, its robot read once."""
+    """An experiment of examples/real, with its robot loaded."""
     experiment = read_experiment(EXAMPLES / f"{name}.yaml")
     return replace(experiment, robot=load_robot(experiment.robot))
 
 
 def piece(log: Log, start: float, stop: float, name: str) -> Log:
-    """The samples of a log between two parts of its duration, as a log of its own."""
+    """The samples of a log between two fractions of its duration, as a separate log."""
     a, b = (round(part * len(log.t)) for part in (start, stop))
     cut = slice(a, b)
     rates = {key: None if getattr(log, key) is None else getattr(log, key)[cut] for key in ("dq", "ddq")}
@@ -52,7 +52,7 @@ def piece(log: Log, start: float, stop: float, name: str) -> Log:
 
 
 def all_physical(estimate: Estimate) -> str:
-    """How many bodies of the standard set pass the pseudo-inertia test."""
+    """Number of bodies of the standard set that pass the pseudo-inertia test."""
     values = {entry["name"]: entry["value"] for entry in estimate.standard}
     bodies = [name.removeprefix("M_") for name in values if name.startswith("M_")]
     tens = [np.array([values[f"{symbol}_{body}"] for symbol in SYMBOLS]) for body in bodies]
@@ -60,7 +60,7 @@ def all_physical(estimate: Estimate) -> str:
 
 
 def timed_solve() -> list[float]:
-    """Seconds of each call of the solver, filled as it is called."""
+    """Seconds of each call of the solver, appended at each call."""
     seconds: list[float] = []
     solve = semidefinite.Program.solve
 

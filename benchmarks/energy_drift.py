@@ -1,9 +1,9 @@
-"""Energy of robots without friction that swing on springs for ten seconds, by dynid's own integrator.
+"""Energy drift of robots without friction that oscillate on springs for ten seconds, with dynid's integrator.
 
     python benchmarks/energy_drift.py [--step 0.001] [ROBOT ...]
 
-Printed: energy that came from nowhere over the largest kinetic energy, what the loops open by, and the time
-that a second of motion takes.
+Printed: energy error over the largest kinetic energy, closure error of the loops, and the computing time
+per second of motion.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Exciting motions of a UR5 beside SciPy's SLSQP with finite differences, in one run; prints ratios.
+"""Exciting trajectories of a UR5: dynid compared with SciPy's SLSQP and finite differences; prints ratios.
 
 `python benchmarks/excitation.py [--starts 10] [--criterion logdet|cond] [--maxiter 15]`. The peer's script
-runs as it is; from each of its random starts dynid starts too. Both are judged by the peer's own
+runs unchanged; dynid uses the same random starts. Both are evaluated by the peer's own
 objective on its own 200 samples, and by limits on a grid 20 times denser than the peer's, where the
-peer's motion is made smaller until it holds them. CPU time of one thread.
+peer's motion is scaled down until it satisfies them. CPU time of one thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Do the intervals of a tool behind a force/torque sensor hold the truth, and how close is it?
+"""Coverage and accuracy of the identification of a tool behind a force/torque sensor.
 
 20 s of wrist motion of the built-in `panda` at 200 Hz, noise 0.5 N and 0.02 N m, encoder noise 2e-6 rad,
 with bias: with arm kinematics, with an IMU (gyroscope 0.003 rad/s, accelerometer 0.03 m/s^2), with an
-unknown mounting angle and direction of gravity. Printed: the part of the 95 % intervals that hold the
+unknown mounting angle and direction of gravity. Printed: the fraction of the 95 % intervals that contain the
 true value, the worst errors of mass and centre of mass over all seeds, the rms error of the inertias in
 sigma. The wrench comes from Pinocchio.
 
@@ -34,7 +34,7 @@ TILTED = rpy_matrix((0.2, -0.15, 0.0)) @ np.array([0.0, 0.0, -9.81])
 
 
 def study(kind: str, seeds: int) -> None:
-    """Print the figures of one kind of log."""
+    """Print the results of one kind of log."""
     setup = Setup(turned=turn(2, 2.1), gravity=TILTED) if kind == "angles" else Setup()
     sensor = {
         "arm": SENSOR,
@@ -72,7 +72,7 @@ def study(kind: str, seeds: int) -> None:
 
 
 def main() -> None:
-    """Read the arguments and print one line a kind."""
+    """Read the arguments and print one line per kind of log."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("kinds", nargs="*", default=KINDS)

@@ -2,7 +2,7 @@
 
     python benchmarks/free_motions.py [STARTS]
 
-The free-motion paper reports C = 5.94 after 36 s a start with its linear model.
+The free-motion paper reports C = 5.94 after 36 s per start with its linear model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynid.excitation.free import FreeExciteSettings, FreeStarter
 
 
 def main(starts: int) -> None:
-    """One line a start."""
+    """Print one line per start."""
     starter = FreeStarter("cable4", FreeExciteSettings(starts=starts))
     # What is compiled once for all runs does not count: it is kept on disk.
     releasing = starter.releasing

@@ -1,10 +1,10 @@
-"""Do the intervals hold the truth, from simulated logs to the result?
+"""Coverage of the confidence intervals, from simulated logs to the result.
 
 Every seed draws new motions and new noise (torque noise, encoder steps, internal tension) of a
-built-in robot's experiment. Printed for each robot and method: how many of the 95 % intervals hold
+built-in robot's experiment. Printed for each robot and method: how many of the 95 % intervals contain
 the true value, the same for the worst seed, the rms of the errors in sigma, and the median width
-beside that of classical intervals. Parameters of one seed err together, so that the pooled part
-is less sure than its number of intervals suggests.
+relative to that of classical intervals. Errors of one seed are correlated, so the pooled coverage
+is less certain than its number of intervals suggests.
 
 Run:  python benchmarks/intervals.py [--seeds 8] [serial6 dualv orthoglide ...]
 """

@@ -1,4 +1,4 @@
-"""Long logs: time must grow in proportion, memory beyond the inputs must not grow at all.
+"""Long logs: time must grow in proportion to the length, memory beyond the inputs must not grow.
 
 Positions and efforts of a UR5 at 1 kHz; filter, derivatives, regressor, decimation, base
 parameters, WLS. Each length runs in its own process; peak memory is that of the identification
@@ -69,7 +69,7 @@ def identify_small(robot, identify_logs, log_from_arrays, experiment) -> None:
 
 
 def reset_peak() -> float:
-    """Forget the high-water mark (where the kernel allows it); memory in use now, in MB."""
+    """Reset the peak memory (if the kernel allows it); returns the memory in use, in MB."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -2,9 +2,9 @@
 
     python benchmarks/rehearsal.py [--runs 200] [--out FILE.json] [ROBOT ...]
 
-For every robot: a quick exciting motion, the sigma that it promises before anything is recorded, then
+For every robot: a quick exciting motion, the sigma predicted before recording, then
 `runs` simulated recordings of it with the noise of the built-in experiment, each identified. Printed is the
-median over the parameters of rms error / sigma, for three sigmas: promised with the motion (`plan`), printed
+median over the parameters of rms error / sigma, for three sigmas: predicted with the motion (`plan`), printed
 by the identification for white noise (`classical`), and by default (jackknife over blocks, `cluster`).
 """
 
@@ -36,12 +36,12 @@ from dynid.unknown import Task
 ROBOTS = ("ur5", "dualv", "orthoglide", "stewart", "evra")
 # Rate [Hz] and length [s]: enough to identify, and short enough for hundreds of runs.
 RECORDED = {"dualv": (1000.0, 4.0), "evra": (500.0, 10.0)}
-# A plan promises sigma of `power` or `inverse`; the windows of `energy`, evra's own model, tell less.
+# A plan predicts sigma of `power` or `inverse`; windows of `energy`, evra's model, carry less information.
 MODELS = {"evra": "inverse"}
 
 
 def planned(name: str, folder: Path) -> tuple[Path, dict[str, float], float, float]:
-    """A motion, the sigma it promises by parameter, and rate and length of its recording."""
+    """A motion, the predicted sigma of each parameter, and rate and length of its recording."""
     settings = default_simulation(load_robot(name))
     rate, period = RECORDED.get(name, (500.0, 10.0))
     sigma = tuple(np.atleast_1d(np.asarray(settings.sensing.effort_sigma, float)).tolist())

@@ -1,8 +1,8 @@
-"""dynid beside its peers on the same robot and trajectory, interleaved in one run; prints ratios.
+"""Compare dynid with other tools on the same robot and trajectory, in one interleaved run; prints ratios.
 
 `python benchmarks/run.py [--rounds 3]`. Needs `pip install -e '.[dev]' example-robot-data`; a peer
-that is not installed (figaroh, ...) is left out and named. CPU time of one thread
-(BENCH_CPU=0 for wall time): the machine may be shared, so only ratios of one run mean something.
+that is not installed (figaroh, ...) is skipped and listed. CPU time of one thread
+(BENCH_CPU=0 for wall time): the machine may be shared, so compare only ratios of one run.
 """
 
 from __future__ import annotations

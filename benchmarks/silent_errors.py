@@ -1,10 +1,10 @@
-"""How often faults that a good fit hides raise their own warning, and how often clean logs raise any.
+"""Detection rate of faults that a good fit hides, and false-alarm rate on clean logs.
 
     python benchmarks/silent_errors.py [--runs 40] [--fault NAME ...]
 
-A simulated arm, 10 s at 1 kHz, effort noise 0.2 N m. Every run has its own motion, noise and victim:
-efforts 1 ms late, a joint zero 5 degrees off, one drive gain 10 % off beside a weighed payload. What
-cannot be seen is not asked for: the zero of the last joint is inside the parameters of its link.
+A simulated arm, 10 s at 1 kHz, effort noise 0.2 N m. Every run has its own motion, noise and faulty joint:
+an effort delay of 1 ms, a joint zero error of 5 degrees, or a drive gain error of 10 % with a known payload.
+Undetectable faults are not tested: the zero of the last joint is absorbed by the parameters of its link.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DELAY, _ZERO, _GAIN = 1e-3, np.deg2rad(5.0), 1.1
 
 
 def arm() -> tuple[Mechanism, dict[str, float]]:
-    """The arm with a weighed payload in its hand, and its true parameters."""
+    """The arm with a payload of known mass in its hand, and its true parameters."""
     robot = load_robot(Path(__file__).with_name("sample_arm.yaml"))
     known = {"M": BALLAST, "MX": 0.02 * BALLAST, "MY": 0.0, "MZ": 0.3 * BALLAST}
     robot = replace(robot, payloads={"ballast": Payload("ballast", "hand", known=known)})
@@ -59,7 +59,7 @@ def arm() -> tuple[Mechanism, dict[str, float]]:
 
 
 def clean_logs(seed: int, loaded: bool) -> tuple[Mechanism, list[Log]]:
-    """Logs without noise: one unloaded, and one with the weighed payload where asked."""
+    """Logs without noise: one unloaded, and one with the known payload if requested."""
     robot, truth = arm()
     logs = []
     for i, mounted in enumerate([(), ("ballast",)] if loaded else [()]):
@@ -72,7 +72,7 @@ def clean_logs(seed: int, loaded: bool) -> tuple[Mechanism, list[Log]]:
 
 
 def spoiled(log: Log, fault: str, victim: int, rng: np.random.Generator) -> Log:
-    """The log as a faulty set-up would have recorded it."""
+    """The log as recorded by a faulty set-up."""
     q, tau = log.q.copy(), log.tau.copy()
     if fault == "delay":
         steps = round(_DELAY / log.dt)
@@ -86,7 +86,7 @@ def spoiled(log: Log, fault: str, victim: int, rng: np.random.Generator) -> Log:
 
 
 def one_run(fault: str, seed: int) -> tuple[set[str], str]:
-    """Codes of the warnings of one run, and the victim."""
+    """Codes of the warnings of one run, and the faulty joint."""
     rng = np.random.default_rng([seed, FAULTS.index(fault)])
     loaded = fault in ("gain", "none")
     robot, logs = clean_logs(seed, loaded)

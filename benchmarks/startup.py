@@ -1,4 +1,4 @@
-"""What a user waits for: `dynid --help`, the first demo on a new clone (nothing compiled yet) and
+"""Start-up times: `dynid --help`, the first demo on a new clone (nothing compiled yet) and
 the second. CPU seconds of the child process, and wall seconds."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What noise with a memory does to 95 % intervals, on a built-in robot.
+"""Effect of coloured noise on 95 % intervals, for a built-in robot.
 
 The same motion of the SCARA is recorded many times, each time with new torque noise: white, or
-AR(1), e_k = c e_(k-1) + sqrt(1 - c^2) w_k, which has the same deviation but remembers. For each
-record the base parameters and their intervals are computed, and the intervals that hold the
-true value are counted. All promise 95 %: the classical ones take the noise as white, the default
+AR(1), e_k = c e_(k-1) + sqrt(1 - c^2) w_k: same standard deviation, but correlated in time. For each
+record the base parameters and their intervals are computed, and the intervals that contain the
+true value are counted. The nominal level is 95 %: the classical intervals assume white noise, the default
 ones (`cluster`) compare blocks of time.
 
 Run:  python examples/coloured_noise.py
@@ -36,11 +36,11 @@ CUTOFF = 15.0  # Hz: far above the motion (3 Hz), so that filtering adds no erro
 def coverage(
     correlation: float | None, draws: int = 40, robot: str = "scara"
 ) -> tuple[dict[str, float], int]:
-    """Part of the 95 % intervals that hold the truth by each method, and how many there were.
+    """Fraction of the 95 % intervals that contain the true value by each method, and their number.
 
     Args:
         correlation: Of the torque noise from one sample to the next; None: white.
-        draws: Records, each with its own noise.
+        draws: Number of records, each with its own noise.
     """
     known = built_in_experiment(robot)
     motion = random_fourier(known.mechanism, seed=5, frequency=0.25)
@@ -77,14 +77,14 @@ def coverage(
 
 
 def main() -> None:
-    """Print the coverage for noise of growing memory."""
+    """Print the coverage for noise of increasing correlation time."""
     print(f"{'noise':<20}{'time constant':>14}" + "".join(f"{method:>12}" for method in METHODS))
     for correlation in (None, 0.9, 0.98, 0.995):
         parts, total = coverage(correlation)
         name = "white" if correlation is None else f"AR(1), c = {correlation:g}"
         memory = "-" if correlation is None else f"{-1e3 / (RATE * np.log(correlation)):.0f} ms"
         print(f"{name:<20}{memory:>14}" + "".join(f"{100 * part:>10.1f} %" for part in parts.values()))
-    print(f"95 % intervals that hold the truth, {total} in each row")
+    print(f"95 % intervals that contain the true value, {total} in each row")
 
 
 if __name__ == "__main__":

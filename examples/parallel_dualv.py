@@ -1,4 +1,4 @@
-"""DualV in two cases: proximal links on their own, and proximal links that are equal.
+"""DualV in two cases: proximal links with separate parameters, and with equal parameters.
 
 Simulates an unloaded and a loaded run (and another one to predict) of the redundantly actuated robot,
 with friction, torque noise and an internal tension, writes them as CSV beside the experiment files
@@ -7,7 +7,7 @@ with friction, torque noise and an internal tension, writes them as CSV beside t
     dynid identify examples/dualv/case1.yaml
     dynid identify examples/dualv/case2.yaml
 
-Then the parameters of the paper's table are printed beside the true ones.
+Then the parameters of the paper's table are printed with their true values.
 
 Run:  python examples/parallel_dualv.py [FOLDER]     FOLDER with the two files; default examples/dualv
 """
@@ -41,7 +41,7 @@ def simulate(folder: Path) -> Mapping[str, float]:
 
 
 def true_values(truth: Mapping[str, float]) -> dict[str, float]:
-    """True base parameters: what dynid calls by these names is a sum over standard ones."""
+    """True base parameters, computed as sums of standard parameters."""
     robot = variant(load_robot("dualv"), payloads=("payload",))
     base = structural_base(robot, MODELS["power"], parameter_table(robot), None, loads=((), ("payload",)))
     relations = zip(base.names, base.relations(), strict=True)
@@ -49,7 +49,7 @@ def true_values(truth: Mapping[str, float]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Simulate, identify both cases, and print what was found."""
+    """Simulate, identify both cases, and print the results."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "dualv"
     expected = true_values(simulate(folder))
     expected["proximals"] = sum(expected[name] for name in PROXIMALS) / 4
@@ -63,7 +63,7 @@ def main() -> None:
     for name in SHOWN:
         line = f"{name:<18}{expected[name]:>9.4f}"
         for case in found:
-            # Tied parameters carry the first member's name.
+            # Tied parameters have the name of the first member.
             one = case.get(name) or case[PROXIMALS[0]]
             line += f"{one.value:>10.4f}{one.sigma_rel_percent:>9.2f}" if one.essential else f"{'-':>19}"
         print(line)

@@ -1,7 +1,7 @@
-"""Identify the gripper behind a wrist force/torque sensor, and feel a contact with its compensation.
+"""Identify the gripper behind a wrist force/torque sensor, and measure a contact with its compensation.
 
-A simulated arm turns its wrist for 20 s. The sensor has a bias and noise of 0.5 N and 0.02 N m, and was
-bolted on with an unknown angle. With your own log the part from `identify` on stays the same.
+A simulated arm rotates its wrist for 20 s. The sensor has a bias and noise of 0.5 N and 0.02 N m, and was
+mounted with an unknown angle. With your own log the part from `identify` on stays the same.
 
 Run:  python examples/sensor_panda.py
 """
@@ -51,7 +51,7 @@ PUSH = [0.0, 0.0, -15.0, 0.0, 0.3, 0.0]
 
 
 def main() -> None:
-    """Print what was found beside what was put in, and a contact that the compensation lays bare."""
+    """Print estimated and true values, and a contact wrench obtained by compensation."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log = simulate(folder)
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def simulate(folder: Path) -> Log:
-    """Write the log to a file as a recorder would; returns it too."""
+    """Write the log to a file like a recorder, and return it."""
     arm = load_robot("panda")
     robot = with_force_sensor(arm, SENSOR)
     motion = random_motion(arm, 1, frequency=0.05, harmonics=8)

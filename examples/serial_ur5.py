@@ -1,4 +1,4 @@
-"""Simulate a UR5-like arm, write its logs to files, identify it, and compare with the truth.
+"""Simulate a UR5-like arm, write its logs to files, identify it, and compare with the true values.
 
 The logs are ordinary CSV files; with your own files the part from `identify` on stays the same.
 
@@ -19,7 +19,7 @@ SHOWN = ("Fv_", "Fs_", "Off_")
 
 
 def main() -> None:
-    """Print the friction and offsets that were found beside those that were put in."""
+    """Print estimated and true friction and offsets."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         truth = simulate(folder)

@@ -1,4 +1,4 @@
-"""The 6R arm of steel cylinders from a table of five instants with seven figures, as programs print it.
+"""Identify a 6R arm of steel cylinders from a table of five instants with seven digits.
 
 Run:  python examples/wrench_serial6.py
 """
@@ -20,7 +20,7 @@ DIGITS = 7
 
 
 def main() -> None:
-    """Print masses and principal inertias that were found beside the true ones."""
+    """Print estimated and true masses and principal inertias."""
     robot = load_robot("serial6")
     truth = read_demo(demo_file("serial6"), robot).truth
     # From rest, 30 deg/s^2 on the first two joints.

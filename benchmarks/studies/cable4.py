@@ -1,4 +1,4 @@
-"""Free motion of the paper's four-cable robot: how good the default is, and where the paper's way is wrong.
+"""Free motion of the paper's four-cable robot: accuracy of the default, and errors of the paper's method.
 
 Motions are drawn at random within the robot's limits (tensions of 20 to 200 N, 0.1 m of swing) and let go at
 rest; markers at the reference point and at four corners of the platform carry white noise of 0.2 mm, which
@@ -88,7 +88,7 @@ def motions(seed: int, count: int = MOTIONS) -> Float[Array, "k n 7"]:
 
 
 def recorded(q: Float[Array, "k n 7"], sigma: float, seed: int) -> Log:
-    """The log that a camera system writes, one segment a motion."""
+    """The log that a camera system writes, one segment per motion."""
     rng = np.random.default_rng(seed)
     k, n, _ = q.shape
     seen = [seen_by_markers(one, MARKERS, sigma, rng) if sigma else one for one in q]
@@ -99,7 +99,7 @@ def recorded(q: Float[Array, "k n 7"], sigma: float, seed: int) -> Log:
 
 
 def identified(log: Log, **options: object) -> Estimate:
-    """The estimate, with the truth beside it."""
+    """The estimate, together with the true values."""
     experiment = Experiment(robot=ROBOT, **from_plain(options))
     return identify_logs(ROBOT, [as_log(log, ROBOT, experiment)], (), experiment, truth=TRUTH)
 
@@ -157,7 +157,7 @@ def published() -> Float[Array, "k n 7"]:
 
 
 def bias(seed: int) -> None:
-    """What processing alone does, without any noise."""
+    """Errors caused by the processing alone, without noise."""
     _biases(optimised(seed)[0])
     print("the same on the motions of the paper's tables 2 and 3")
     _biases(published())
@@ -220,7 +220,7 @@ def excitation(seed: int, draws: int = 200, pool: int = 64) -> None:
 
 
 def main() -> None:
-    """The studies asked for."""
+    """Run the requested studies."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=("noise", "bias", "excitation", "all"), default="all")
     parser.add_argument("--runs", type=int, default=30)

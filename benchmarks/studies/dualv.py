@@ -83,7 +83,7 @@ def _base(problem: Problem) -> BaseSet:
 
 
 def main() -> None:
-    """Print error and sigma per seed, and how much tighter J^T tau is."""
+    """Print error and sigma per seed, and the gain in accuracy of J^T tau."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=8)
     seeds = range(1, parser.parse_args().seeds + 1)

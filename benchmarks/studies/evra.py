@@ -49,7 +49,7 @@ _BASES: dict[tuple[str, ...], BaseSet] = {}
 
 @dataclass(frozen=True)
 class Fit:
-    """What a model made of logs.
+    """Result of one model.
 
     Attributes:
         error: Of the torques on fresh motion, in percent.
@@ -177,7 +177,7 @@ HARD: Mapping[str, tuple[float, Mapping[str, Any]]] = {  # encoder step in [m], 
 
 
 def hard(seed: int) -> None:
-    """Print the torque errors where accelerations are hard to get, at 51 Hz and 1 kHz."""
+    """Print the torque errors for logs with poor accelerations, at 51 Hz and 1 kHz."""
     for rate in (51.0, 1000.0):
         print(f"\n{SECONDS:.0f} s at {rate:.0f} Hz, seed {seed}: torque error in percent")
         print(f"{'log':<36}" + "".join(f"{model:>10}" for model in MODELS))
@@ -191,7 +191,7 @@ PARTS = {"shows": shows, "rates": rates, "hard": hard}
 
 
 def main() -> None:
-    """Print the parts asked for; the first two by default."""
+    """Print the requested parts; the first two by default."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help="shows, rates, hard; default the first two")
     parser.add_argument("--seeds", type=int, default=1)

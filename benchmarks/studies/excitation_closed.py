@@ -1,4 +1,4 @@
-"""Optimal motions of closed robots beside the best of many random ones within the same limits.
+"""Exciting trajectories of closed-loop robots compared with the best of many random ones.
 
 `python benchmarks/studies/excitation_closed.py [--random 1000] [--starts 4] [ROBOT ...]`. Every random motion
 is as large as the limits of all joints, loops closed, poses regular, allow. Value: log det of the
