@@ -183,7 +183,7 @@ def test_undecided_rank_is_told():
     _, reduced = seen_by(nearly)
     codes = [notice.code for notice in reduced.notices]
     assert "rank-undecided" in codes
-    assert "clearest gap" in reduced.notices[codes.index("rank-undecided")].text
+    assert "largest gap" in reduced.notices[codes.index("rank-undecided")].text
 
 
 def test_blocks_of_a_group_give_the_group():
@@ -239,7 +239,7 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
     assert told == {
         "ZZ_link2": "the moment of inertia ZZ of link2 is invisible on its own: only its sums"
         " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 act",
-        "MZ_link5": "no motion makes it act on any effort used",
+        "MZ_link5": "it has no effect on the efforts used, for any motion",
     }
 
 

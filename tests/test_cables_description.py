@@ -115,9 +115,9 @@ def test_what_does_not_fit_is_refused_with_its_value(load, old: str, new: str, s
     ("measured", "said"),
     [
         ("[{swivel: c9}]", "unknown cable 'c9'"),
-        ("[{swivel: c1}]", "no pulley that swivels"),
+        ("[{swivel: c1}]", "no swivelling pulley"),
         ("[{swivel: c2, name: pose}]", "is taken"),
-        ("[{swivel: c2, pose: platform}]", "or the swivel of a cable's pulley"),
+        ("[{swivel: c2, pose: platform}]", "or the swivel angle of a cable's pulley"),
     ],
 )
 def test_swivel_encoders_that_cannot_be_are_refused(load, measured: str, said: str) -> None:

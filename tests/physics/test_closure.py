@@ -84,7 +84,7 @@ def test_poses_stay_closed_and_directions_tangent(seed: int, fixes) -> None:
     try:
         assembly = Assembly(robot)
     except InputError as error:
-        assume("no mobility" not in str(error))
+        assume("no degree of freedom" not in str(error))
         raise
     q = assembly.walk(rng, 6, reach=0.3)
     assert assembly.gaps(q).max() < CLOSED
@@ -179,7 +179,7 @@ def test_loops_that_leave_no_mobility_are_refused() -> None:
     rod = Frame(motion.R[0, 1], motion.p[0, 1])
     weld = Loop("held", FIXED_BY["weld"], "base", rod, "rod1", Frame(np.eye(3), np.zeros(3)))
     start = dict(zip(robot.positions, assembly.start.tolist(), strict=True))
-    with pytest.raises(InputError, match="leave no mobility"):
+    with pytest.raises(InputError, match="leave no degree of freedom"):
         Assembly(replace(robot, loops=(*robot.loops, weld), start=start))
 
 

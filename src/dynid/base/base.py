@@ -108,7 +108,7 @@ def base_set(
     """
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
-        raise InputError(f"a factor with columns {W.shape} cannot serve {len(parameters)} parameters")
+        raise InputError(f"a factor of shape {W.shape} does not match {len(parameters)} parameters")
     if not np.all(np.isfinite(W)):
         raise InputError("the structural factor has values that are not finite")
     ty = tying(parameters, ties, known or {})
@@ -168,16 +168,16 @@ def undecided(rank: ColumnRank, what: str) -> tuple[Notice, ...]:
     if rank.decided:
         return ()
     text = (
-        f"the rank of {what} is not clear: the weakest of the {rank.rank} columns kept has a relative"
-        f" residual of {rank.smallest_kept:.1e}, the strongest dropped one {rank.largest_dropped:.1e}"
+        f"the rank of {what} is ambiguous: the smallest relative residual of the {rank.rank} kept columns is"
+        f" {rank.smallest_kept:.1e}, the largest of the dropped columns {rank.largest_dropped:.1e}"
     )
     if rank.clearest_rank != rank.rank:
-        text += f"; the clearest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
+        text += f"; the largest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
     return (
         Notice(
             "rank-undecided",
             text,
-            "excite the robot more, or read the parameters near the threshold with care",
+            "use a more exciting motion; parameters near the threshold may be unreliable",
         ),
     )
 

@@ -53,13 +53,13 @@ def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseS
     if found.rank.rank == base.rank.rank:
         return base
     text = (
-        f"the dimensions of the description are rounded to {rounding:.0e} m, and"
-        f" {base.rank.rank - found.rank.rank} columns of the structural regressor are independent by no more"
-        " than that"
+        f"the dimensions of the robot description are rounded to {rounding:.0e} m, and"
+        f" {base.rank.rank - found.rank.rank} columns of the structural regressor may be independent only"
+        " because of this rounding"
     )
     remedy = "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`"
     if found.rank.gap < DECIDED_GAP:
         text += f": the number of base parameters is undecided between {found.rank.rank} and {base.rank.rank}"
         return replace(base, notices=(*base.notices, Notice("rank-undecided", text, remedy)))
-    text += f". They count as dependent: {found.rank.rank} base parameters, not {base.rank.rank}"
+    text += f". They are treated as dependent: {found.rank.rank} base parameters, not {base.rank.rank}"
     return replace(found, notices=(*found.notices, Notice("rounded-geometry", text, remedy)))

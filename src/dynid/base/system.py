@@ -102,7 +102,8 @@ class BaseSystem:
         """Standard parameters that no motion can show on their own, and the sums in which they act."""
         base, rows = self.base, self.base.relations()
         without = [
-            NotIdentifiable(name, "no motion makes it act on any effort used") for name in base.eliminated
+            NotIdentifiable(name, "it has no effect on the efforts used, for any motion")
+            for name in base.eliminated
         ]
         grouped = (base.standard[i] for i in base.dependent)
         return (*(NotIdentifiable(one.name, invisible(one, rows)) for one in grouped), *without)
@@ -170,19 +171,19 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
 
 def _check(system: System, base: BaseSet) -> None:
     if tuple(p.name for p in system.parameters) != tuple(p.name for p in base.standard):
-        raise InputError("the data and the base set are not over the same standard parameters")
+        raise InputError("the data and the base set have different standard parameters")
     for i, value in system.known.items():
         if base.c[i] != value:
             raise InputError(
-                f"'{system.parameters[i].name}' is known as {value} in the data,"
-                f" as {base.c[i]} in the base set",
-                remedy="build the base set with the known values of the system",
+                f"'{system.parameters[i].name}' is fixed to {value} in the data,"
+                f" to {base.c[i]} in the base set",
+                remedy="build the base set with the fixed values of the system",
             )
     n_rows = sum(group.n_rows for group in system.groups)
     if n_rows <= len(base.indices):
         raise InputError(
             f"{n_rows} rows cannot determine {len(base.indices)} base parameters and their uncertainty",
-            remedy="print more instants"
+            remedy="add more time instants"
             if all(group.instants for group in system.groups)
             else "use a longer log, or decimate less",
         )
@@ -259,7 +260,7 @@ def _why_zero(parameter: Parameter) -> str:
     text = "its column is zero in these data: "
     if parameter.kind == "drive" and parameter.symbol in _MOTION_TERMS:
         return text + f"{parameter.owner} does not move"
-    return text + f"no motion of {parameter.owner} that calls for it reaches an effort used"
+    return text + f"the motion of {parameter.owner} does not make it act on an effort used"
 
 
 def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ...]:
@@ -268,9 +269,9 @@ def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ..
     return (
         Notice(
             "not-excited",
-            f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not seen: "
+            f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not excited: "
             + listed([one.name for one in unseen]),
-            "add motion of the joints concerned, or read the groupings of the parameters that absorb these",
+            "add motion of these joints; otherwise see the groupings of the parameters that include these",
         ),
     )
 

@@ -13,8 +13,8 @@ _SPOKEN = {
     "Fv": "the viscous friction",
     "Fs": "the Coulomb friction",
     "Off": "the offset",
-    "Fr": "the root friction",
-    "Fl": "the load friction",
+    "Fr": "the square-root friction",
+    "Fl": "the load-dependent friction",
     "Fk": "the Stribeck friction",
 }
 _MOST_SUMS = 3
@@ -44,8 +44,10 @@ def invisible(parameter: Parameter, relations: Iterable[Mapping[str, float]], wh
     sums = [_sum(row, parameter.name) for row in relations if parameter.name in grouped_terms(row)]
     if not sums:
         return f"{spoken(parameter)} has no effect on any effort used"
-    act = "its sum {} acts" if len(sums) == 1 else "its sums {} act"
-    return f"{spoken(parameter)} is invisible on its own{where}: only " + act.format(listed(sums, _MOST_SUMS))
+    act = "the sum {} is identifiable" if len(sums) == 1 else "the sums {} are identifiable"
+    return f"{spoken(parameter)} cannot be identified separately{where}: only " + act.format(
+        listed(sums, _MOST_SUMS)
+    )
 
 
 def _sum(row: Mapping[str, float], name: str) -> str:

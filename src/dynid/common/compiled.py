@@ -54,6 +54,6 @@ def _say_uncached() -> None:
     """One line on stderr, unless logging is set up otherwise; worker processes stay silent."""
     if parent_process() is None:
         logging.getLogger("dynid").warning(
-            "dynid: no folder for compiled code is writable, so each run compiles again, which takes a minute"
-            " or more; set NUMBA_CACHE_DIR to a writable folder"
+            "dynid: no cache folder for compiled code is writable; each run compiles again (a minute or more)"
+            "; set NUMBA_CACHE_DIR to a writable folder"
         )

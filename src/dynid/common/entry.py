@@ -81,7 +81,9 @@ class Entry:
     def text(self) -> str:
         """A non-empty text."""
         if not isinstance(self.node.value, str) or not self.node.value.strip():
-            raise self.error(f"expected a text, found {self.shown}", "quote it if it looks like a number")
+            raise self.error(
+                f"expected a string, found {self.shown}", "put it in quotes if it looks like a number"
+            )
         return self.node.value
 
     def texts(self) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ class Entry:
         names, text = tuple(valid), self.text()
         if text not in names:
             raise self.error(
-                f"'{text}' is not known" + nearest(text, names), "use one of " + ", ".join(names)
+                f"'{text}' is not valid" + nearest(text, names), "use one of " + ", ".join(names)
             )
         return text
 
@@ -113,7 +115,7 @@ class Entry:
         """A whole number, at least `least`."""
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(f"expected a whole number of at least {least}, found {self.shown}")
+            raise self.error(f"expected an integer of at least {least}, found {self.shown}")
         return value
 
     def vector(self, number: Callable[[Entry], T], length: int = 3) -> tuple[T, ...]:

@@ -130,7 +130,7 @@ class ForwardDynamics:
                 length): the derivatives by these too.
         """
         if not self.freedoms.regular(q):
-            raise NoResultError("a pose is singular for the coordinates in which derivatives are taken")
+            raise NoResultError("a pose is singular for the coordinates used for the derivatives")
         N, d = found.N, self.freedoms.dof
         rest = self.inverse(q, dq, found.ddq) - tau @ self.ports
         along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)

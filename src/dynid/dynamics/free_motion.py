@@ -66,8 +66,8 @@ class FreeMotions:
         k = int(np.argmin(self.taut_until))
         raise InputError(
             f"cable '{self.cables[int(self.slack[k])]}' goes slack {self.taut_until[k]:.3g} s after the start"
-            f" of free motion {k + 1}: from then on the platform no longer moves as on locked cables",
-            remedy="release it nearer to its equilibrium, or choose lengths with more tension",
+            f" of free motion {k + 1}: from then on the model with locked cables is not valid",
+            remedy="release it closer to equilibrium, or choose lengths with more tension",
         )
 
 
@@ -162,8 +162,8 @@ def _starts(
         k = int(np.argmin(found))
         gap = robot.gaps(q[k : k + 1], lengths[k : k + 1])[0]
         raise InputError(
-            f"no pose near the start of free motion {k + 1} has its cable lengths: they are missed by"
-            f" {np.abs(gap).max():.3g} m at best",
+            f"no pose near the start of free motion {k + 1} has its cable lengths: the smallest"
+            f" error is {np.abs(gap).max():.3g} m",
             remedy="compare the lengths with those of the starting pose",
         )
     rates = np.zeros((len(q), len(robot.robot.coordinates))) if velocities is None else velocities

@@ -95,9 +95,9 @@ class ClosedFreedoms:
         plan = eliminate(A, self.independent.tolist(), (where[0], where[1]), others)
         if plan is None:
             raise InputError(
-                f"no choice of coordinates moves robot '{mechanism.name}' near its start pose",
+                f"robot '{mechanism.name}' has no valid set of independent coordinates near its start pose",
                 file=mechanism.file,
-                remedy="give a less singular pose under `start:`",
+                remedy="give a pose farther from singularities under `start:`",
             )
         ones, none = np.ones(self.dof), np.zeros((0, 3), dtype=np.int64)
         places = np.arange(self.dof)

@@ -47,9 +47,9 @@ class LockedCables:
     def __init__(self, mechanism: Mechanism, chi: Values, mounted: Sequence[str] = ()) -> None:
         if not mechanism.cables:
             raise InputError(
-                f"robot '{mechanism.name}' has no cables, so nothing hangs freely",
+                f"robot '{mechanism.name}' has no cables, so there is no free motion on locked cables",
                 file=mechanism.file,
-                remedy="describe them under `cables:`",
+                remedy="add them under `cables:`",
             )
         self.robot = locked(mechanism) if driven_cables(mechanism) else mechanism
         self.mounted = tuple(mounted)
@@ -152,7 +152,7 @@ def by_name(mechanism: Mechanism, chi: Values) -> dict[str, float]:
     if isinstance(chi, Mapping):
         for name in chi:
             if name not in names:
-                raise InputError(f"no parameter '{name}'" + nearest(name, names), file=mechanism.file)
+                raise InputError(f"unknown parameter '{name}'" + nearest(name, names), file=mechanism.file)
         return dict(chi)
     values = np.asarray(chi, dtype=float)
     if values.shape != (len(names),):

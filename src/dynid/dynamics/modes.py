@@ -37,7 +37,7 @@ def modes(robot: LockedCables, equilibrium: Equilibrium) -> tuple[Mode, ...]:
     if not equilibrium.stable:
         worst = equilibrium.stiffness[0]
         raise NoResultError(
-            "the equilibrium is not stable: a small displacement grows"
+            "the equilibrium is unstable: a small displacement grows"
             + (f" {np.exp(1.0):.3g}-fold every {1.0 / np.sqrt(-worst):.3g} s" if worst < 0.0 else "")
         )
     q = equilibrium.q[None]

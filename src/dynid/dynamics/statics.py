@@ -105,12 +105,12 @@ def rest(
         lowest = next(one for one in found if one.stable)
         slack = robot.cables[int(np.argmin(lowest.tensions))]
         raise NoResultError(
-            f"with cable lengths {shown} m the robot would rest only if cable '{slack}' could push"
+            f"with cable lengths {shown} m the robot is in equilibrium only if cable '{slack}' pushes"
             f" ({lowest.tensions.min():.3g} N); shorten it, or lengthen the others"
         )
     raise NoResultError(
         f"no stable equilibrium was found for cable lengths {shown} m; check lengths, geometry and the centre"
-        " of mass, or give a pose near it to begin with"
+        " of mass, or give an initial pose near it"
     )
 
 
@@ -143,8 +143,8 @@ def lengths_for(
     sensors = sensors_of(robot.robot, tuple(wanted))
     if sensors.count > len(robot.cables):
         raise InputError(
-            f"{sensors.count} coordinates are wanted of a robot that rests on {len(robot.cables)} cables",
-            remedy="name fewer of them: the others follow from the equilibrium",
+            f"{sensors.count} coordinates are prescribed for a robot on {len(robot.cables)} cables",
+            remedy="prescribe fewer: the others follow from the equilibrium",
         )
     values = np.array(list(wanted.values()), dtype=float)[None]
     begin = np.array(robot.assembly.start if near is None else near, dtype=float)[None]
@@ -154,8 +154,8 @@ def lengths_for(
     if left > 1e-8:
         shown = ", ".join(f"{name} = {value:g}" for name, value in wanted.items())
         raise NoResultError(
-            f"no equilibrium with {shown} was found: it is missed by {left:.3g}; name a reachable pose, or"
-            " give one near it to begin with"
+            f"no equilibrium with {shown} was found: the remaining error is {left:.3g}; choose a reachable"
+            " pose, or give an initial pose near it"
         )
     return _equilibrium(robot, q, robot.lengths(q)[0])
 
@@ -244,7 +244,7 @@ def _weight(robot: LockedCables, q: Float[Array, "k q"]) -> float:
     size = float(np.abs(robot.dynamics.inverse(q, none, none)).max())
     if not size > 0.0:
         raise InputError(
-            f"nothing pulls robot '{robot.robot.name}' down, so no pose is an equilibrium more than others",
+            f"robot '{robot.robot.name}' has no weight, so its equilibrium is not defined",
             remedy="give it mass and gravity",
         )
     return size
@@ -303,7 +303,7 @@ def _no_pose(robot: LockedCables, q: Float[Array, "k q"], lengths: Float[Array, 
     how = "short" if best[k] > 0.0 else "long"
     shown = ", ".join(f"{length:.6g}" for length in lengths)
     return InputError(
-        f"no pose of robot '{robot.robot.name}' was found with cable lengths {shown} m: at best cable"
-        f" '{robot.cables[k]}' is too {how} by {abs(best[k]):.3g} m",
+        f"no pose of robot '{robot.robot.name}' was found with cable lengths {shown} m: in the best pose"
+        f" cable '{robot.cables[k]}' is too {how} by {abs(best[k]):.3g} m",
         remedy="check unit, order and zero of the lengths",
     )

@@ -97,10 +97,10 @@ class Assembly:
         self.mobility = Mobility(self.closure.tree.n_v - self.rank, self.closure.count, self.rank)
         if self.mobility.dof == 0:
             raise InputError(
-                f"the loops of robot '{mechanism.name}' leave no mobility: {self.rank} independent closure"
-                f" equations for {self.closure.tree.n_v} coordinates",
+                f"the loops of robot '{mechanism.name}' leave no degree of freedom: {self.rank} independent"
+                f" closure equations for {self.closure.tree.n_v} coordinates",
                 file=mechanism.file,
-                remedy="check the loops' kinds and frames; rounded lengths can lock a planar loop",
+                remedy="check kinds and frames of the loops; rounded dimensions can lock a planar loop",
             )
 
     @property

@@ -73,9 +73,7 @@ def singular_cables(mechanism: Mechanism, q: Float[Array, "n q"]) -> list[Notice
             )
         elif near < _NEAR:
             least = 1e3 * float(shape.off_axis.min())
-            text = (
-                f"cable '{cable.name}' ends {least:.2g} mm beside its swivel axis, where its pulley can turn"
-            )
+            text = f"cable '{cable.name}' ends {least:.2g} mm from its swivel axis, where its pulley can turn"
             text += " anywhere"
-            told.append(Notice("cable-on-axis", text, "check `axis`, or keep away from such poses"))
+            told.append(Notice("cable-on-axis", text, "check `axis`, or avoid such poses"))
     return told

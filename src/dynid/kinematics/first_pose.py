@@ -61,10 +61,10 @@ def _not_assembled(mechanism: Mechanism, closure: Closure) -> InputError:
     name, how = closure.names[worst], f"stays open by {f[worst]:.3g} (m or rad)"
     if f[worst] < CLOSED:
         name = mechanism.loops[int(np.argmax(closure.turned_over(q)[0]))].name
-        how = "closes only half a turn off: its frames hold an axis the wrong way round"
+        how = "closes only after half a turn: an axis of its frames has the wrong sign"
     together = contradicting(mechanism)
     why = (
-        f"; {_listed(together)} contradict each other: without any one of them the others can be closed"
+        f"; {_listed(together)} contradict each other: if one of them is removed, the others can be closed"
         if len(together) > 1
         else ""
     )

@@ -123,8 +123,8 @@ class LockedMotion:
         found = [robot.coordinates.index(name) for name in free_names(robot, free)]
         if len(found) != self.count:
             raise InputError(
-                f"{len(found)} free coordinates ({', '.join(free)}) for {self.count} freedoms with locked"
-                " cables",
+                f"{len(found)} free coordinates ({', '.join(free)}) for {self.count} degrees of freedom with"
+                " locked cables",
                 file=robot.file,
                 place="free",
                 remedy=f"name {self.count}, or write free: auto",
@@ -148,8 +148,8 @@ def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
                 + (f"{' or '.join(fits)}" if fits else "unknown" + nearest(name, sorted(known))),
                 file=mechanism.file,
                 place="free",
-                remedy=f"name coordinates in full: {', '.join(valid)}; an angle of an IMU or a marker belongs"
-                " under `measured:` first",
+                remedy=f"use the full names: {', '.join(valid)}; list an angle of an IMU or a marker under"
+                " `measured:` first",
             )
         found += fits
     return found

@@ -127,7 +127,7 @@ def sensors_of(
     for column, name in enumerate(positions):
         if name not in owner:
             raise InputError(
-                f"'{name}' is no coordinate of robot '{mechanism.name}'" + nearest(name, names),
+                f"'{name}' is not a coordinate of robot '{mechanism.name}'" + nearest(name, names),
                 file=mechanism.file,
             )
         joint, position = owner[name], names.index(name)
@@ -169,9 +169,9 @@ def _check_whole(mechanism: Mechanism, turning: Sequence[str], given: Sequence[s
     if tuple(given) != tuple(turning):
         raise InputError(
             f"the attitude of a joint needs all of {', '.join(turning)}, in this order; {', '.join(given)}"
-            " are not",
+            " do not match",
             file=mechanism.file,
-            remedy="measure the whole quaternion",
+            remedy="measure the complete quaternion",
         )
 
 

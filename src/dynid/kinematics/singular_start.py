@@ -55,6 +55,6 @@ def singular_start(closure: Closure, used: Float[Array, "q"], there: int, beside
     shown = ", ".join(f"{name}: {value:.4g}" for name, value in zip(robot.positions, used, strict=True))
     text = (
         f"the start pose of robot '{robot.name}' is singular: branches of its motion meet there (rank {there}"
-        f" of the loops, {beside} beside it). Another pose is used: {{{shown}}}"
+        f" of the loops, {beside} nearby). Another pose is used: {{{shown}}}"
     )
-    return Notice("singular-start", text, "give a pose on the branch that is meant under `start:`")
+    return Notice("singular-start", text, "give a pose on the intended branch under `start:`")

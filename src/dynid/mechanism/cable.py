@@ -190,7 +190,7 @@ def _lengths(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float
         lengths = dict(zip(names, values, strict=True))
     for name, length in lengths.items():
         if name not in names:
-            raise refuse(f"'{name}' is no cable with a length to lock" + nearest(name, names), "")
+            raise refuse(f"'{name}' is not a cable whose length can be locked" + nearest(name, names), "")
         if not 0.0 < length < np.inf:
             raise refuse(f"cable '{name}' cannot have length {length:g} m", "give a positive length in m")
     return {name: float(length) for name, length in lengths.items()}

@@ -93,7 +93,7 @@ class Expression:
         """The number it stands for; refused when it is not finite or needs a signal."""
         if self.signals:
             used = sorted(f"{kind}({name})" for kind, name in self.signals)[0]
-            raise self._error(f"'{self.text}' uses {used}, but a fixed number is needed here")
+            raise self._error(f"'{self.text}' uses {used}, but a constant is needed here")
         result = float(self._run(symbols, _no_signal))
         if not math.isfinite(result):
             raise self._error(f"'{self.text}' gives {result}, not a finite number")
@@ -137,11 +137,11 @@ class Expression:
 
     def _symbol(self, symbols: Mapping[str, float], name: str) -> float:
         if name not in symbols:
-            raise self._error(f"'{name}' in '{self.text}' is no symbol" + nearest(name, symbols))
+            raise self._error(f"'{name}' in '{self.text}' is not a symbol" + nearest(name, symbols))
         return float(symbols[name])
 
     def _error(self, text: str) -> InputError:
-        return InputError(text, file=self.file, place=self.place, remedy="mend the expression")
+        return InputError(text, file=self.file, place=self.place, remedy="correct the expression")
 
 
 def parse(text: str, *, file: str | None = None, place: str | None = None) -> Expression:

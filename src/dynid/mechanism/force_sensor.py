@@ -92,16 +92,16 @@ class ForceSensor:
         ):
             if value not in valid:
                 raise InputError(
-                    f"{what} '{value}' of the force sensor is not known" + nearest(value, valid),
+                    f"{what} '{value}' of the force sensor is not valid" + nearest(value, valid),
                     place=f"force_sensor.{what}",
                     remedy="use one of " + ", ".join(valid),
                 )
         if self.imu is not None and (self.gravity != "known" or self.mounting != "known"):
             raise InputError(
-                "an IMU at the sensor feels gravity itself, in axes fixed to the sensor: neither the"
-                " direction of gravity nor the mounting on the arm is in the equations",
+                "an IMU at the sensor measures gravity in axes fixed to the sensor: neither the direction of"
+                " gravity nor the mounting on the arm appears in the equations",
                 place="force_sensor",
-                remedy="leave out `gravity` and `mounting`, or leave out `imu`",
+                remedy="remove `gravity` and `mounting`, or remove `imu`",
             )
 
     @property

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _REMEDIES = {
     ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
-    ".sdf": "SDF is not read: convert it to URDF or MJCF",
-    ".usd": "USD is not read: convert it to URDF or MJCF",
+    ".sdf": "SDF is not supported: convert it to URDF or MJCF",
+    ".usd": "USD is not supported: convert it to URDF or MJCF",
     ".json": "write the robot as YAML: dynid.robot/1",
 }
 
@@ -38,15 +38,15 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     kind = path.suffix.lower()
     if path.is_dir() or (kind not in (".yaml", ".yml", *SUFFIXES) and path.exists()):
         raise InputError(
-            f"'{path.name}' is no robot description",
+            f"'{path.name}' is not a robot description",
             file=path,
-            remedy=_REMEDIES.get(kind, "give a .yaml, a URDF or an MJCF"),
+            remedy=_REMEDIES.get(kind, "give a .yaml, URDF or MJCF file"),
         )
     if not path.exists():
         raise _missing(path, built_in)
     mechanism = load_robotfile(path) if kind in (".yaml", ".yml") else load_source(path)
     if not mechanism.joints:
-        raise InputError("the robot has no joint: nothing moves", file=path, remedy="describe its joints")
+        raise InputError("the robot has no joints", file=path, remedy="add its joints")
     return mechanism
 
 
@@ -82,6 +82,6 @@ def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
     if path.parent.is_dir():
         names += [str(path.parent / other.name) for other in path.parent.glob("*.[yuxm]*")]
     remedy = _REMEDIES.get(
-        path.suffix.lower(), "give a built-in name ('dynid robots'), a .yaml, a URDF or an MJCF"
+        path.suffix.lower(), "give a built-in name (see 'dynid robots') or a .yaml, URDF or MJCF file"
     )
     return InputError(f"no robot '{path}'" + nearest(str(path), names), remedy=remedy)

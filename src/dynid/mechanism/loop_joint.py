@@ -68,8 +68,8 @@ def _used(loops: tuple[Loop, ...], fields: Mapping[str, Entry]) -> set[str]:
     for name, entry in named.items():
         if not can_be_joint(by_name[name]):
             raise entry.error(
-                f"loop '{name}' has no coordinate of its own",
-                "only a revolute or prismatic loop is a joint too",
+                f"loop '{name}' has no joint coordinate",
+                "only a revolute or prismatic loop defines a joint",
             )
     driven = {name for name, loop in by_name.items() if can_be_joint(loop) and _has_terms(fields, name)}
     return driven | set(named)

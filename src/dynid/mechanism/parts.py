@@ -109,7 +109,7 @@ def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> 
         return parts.actuators
     if parts.loops:
         raise refuse(
-            "'actuators' is missing: a robot with loops has passive joints, and nothing tells which",
+            "'actuators' is missing: a robot with loops has passive joints, and the file does not name them",
             "list the joints with motors in a robot file, e.g. actuators: [motor1, motor2]",
         )
     return default_actuators(parts.joints, parts.couplings)
@@ -178,7 +178,7 @@ def resolve_couplings(
         ready = [name for name, one in waiting.items() if not any(other in waiting for other in one.of)]
         if not ready:
             name = next(iter(waiting))
-            raise refuse(name, f"'{name}' follows itself: {_circle(name, waiting)}")
+            raise refuse(name, f"coupled joint '{name}' depends on itself: {_circle(name, waiting)}")
         for name in ready:
             resolved[name] = _substituted(waiting.pop(name), resolved)
     return tuple(resolved[name] for name in couplings)

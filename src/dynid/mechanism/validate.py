@@ -37,15 +37,15 @@ def _check_tree(robot: Mechanism) -> None:
         doubled = sorted({name for name in listed if listed.count(name) > 1}) if _repeats(listed) else []
         if doubled:
             text = f"{kind} name '{doubled[0]}' occurs more than once"
-            raise _refuse(robot, text, "give every one its own name")
+            raise _refuse(robot, text, "give unique names")
     seen = {BASE}
     for joint in robot.joints:
         if joint.parent not in seen:
             raise _refuse(
                 robot,
-                f"joint '{joint.name}' hangs on body '{joint.parent}', which no earlier joint carries"
+                f"joint '{joint.name}' is attached to '{joint.parent}', which no earlier joint has as child"
                 + nearest(joint.parent, seen),
-                "list the joints parents first, beginning at 'base'",
+                "list parent joints before their children, beginning at 'base'",
             )
         seen.add(joint.child)
 
@@ -62,7 +62,7 @@ def _check_motors(robot: Mechanism) -> None:
             if coordinate not in coordinates:
                 raise _refuse(
                     robot,
-                    f"actuator '{actuator.name}' drives '{coordinate}', which is no movable coordinate"
+                    f"actuator '{actuator.name}' drives '{coordinate}', which is not a movable coordinate"
                     + nearest(coordinate, robot.coordinates),
                     "name a movable joint",
                 )
@@ -87,8 +87,8 @@ def _check_drive(robot: Mechanism) -> None:
         if "Fl" in symbols and owner in coordinates and not any(owner in a.on for a in robot.actuators):
             raise _refuse(
                 robot,
-                f"'{owner}' has friction that grows with its load (Fl), but no actuator loads it",
-                "take Fl away from joints without a motor",
+                f"'{owner}' has load-dependent friction (Fl), but no actuator acts on it",
+                "remove Fl from joints without a motor",
             )
     for owner, speed in robot.stribeck.items():
         if owner not in owners:
@@ -107,7 +107,7 @@ def _check_attached(robot: Mechanism) -> None:
             raise _refuse(robot, text + nearest(term.joint, robot.coordinates))
     for payload in robot.payloads.values():
         if payload.body not in robot.bodies:
-            text = f"payload '{payload.name}' sits on unknown body '{payload.body}'"
+            text = f"payload '{payload.name}' is attached to unknown body '{payload.body}'"
             raise _refuse(robot, text + nearest(payload.body, robot.bodies))
     for loop in robot.loops:
         for body in (loop.body_a, loop.body_b):
@@ -129,10 +129,10 @@ def _check_cables(robot: Mechanism) -> None:
             raise _refuse(
                 robot,
                 f"cable '{cable.name}' has neither a length nor a coordinate",
-                "give its length, or add the joint that `cable_joint` makes",
+                "give its length, or add the joint that `cable_joint` creates",
             )
     for swivel in robot.swivels:
         owner = named.get(swivel.cable)
         if owner is None or owner.axis is None or swivel.name not in scalar:
-            text = f"swivel encoder '{swivel.name}' sits on no pulley with a coordinate for it"
+            text = f"swivel encoder '{swivel.name}' is not on a pulley that has a swivel coordinate"
             raise _refuse(robot, text)

@@ -86,7 +86,7 @@ class Element:
         if is_number(word) and abs(float(word)) < float("inf"):
             if abs(float(word)) > _LARGEST and name not in _UNBOUNDED:
                 raise self.error(
-                    f"{owner}: {name} '{word}' is too large for any robot", "check digits and unit"
+                    f"{owner}: {name} '{word}' is too large for a robot", "check digits and unit"
                 )
             return float(word)
         hint = "run xacro first" if "$" in word else "write a finite number with a decimal point, e.g. 1.5"
@@ -130,13 +130,15 @@ def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
     except DefusedXmlException as error:
         place = f"line {target.expat.CurrentLineNumber}"
-        said = f"document types and entities are refused ({type(error).__name__})"
+        said = f"document types and entities are not allowed ({type(error).__name__})"
         raise InputError(said, file=path, place=place, remedy="remove the <!DOCTYPE ...> part") from None
     except (ParseError, ExpatError) as error:
         line, column = getattr(error, "position", (0, 0))
         said = str(error).split(":")[0]
         place = f"line {line}, column {column + 1}"
-        raise InputError(f"not valid XML: {said}", file=path, place=place, remedy="mend the file") from None
+        raise InputError(
+            f"not valid XML: {said}", file=path, place=place, remedy="correct the file"
+        ) from None
     except (ValueError, LookupError) as error:  # unknown encodings
         raise InputError(f"not valid XML: {error}", file=path, remedy="save as UTF-8") from None
     assert isinstance(root, Element)  # noqa: S101  (expat refuses a file without a root)
@@ -162,7 +164,7 @@ class _Target:
         self.open.append(element)
         if len(self.open) > DEPTH_LIMIT:
             raise element.error(
-                f"elements are nested deeper than {DEPTH_LIMIT}", "this is no robot description"
+                f"elements are nested deeper than {DEPTH_LIMIT}", "this is not a robot description"
             )
         # Links stand directly below the root, deeper ones belong to other vocabularies; bodies nest.
         if (tag == "link" and len(self.open) == 2) or (tag == "body" and self.open[0].tag != "robot"):

@@ -38,7 +38,7 @@ def check_order(mechanism: Mechanism, angles: str, file: object) -> None:
         if pose.has_single_angles and pose.angles != angles:
             single = ", ".join(name for name in pose.of if name not in ("x", "y", "z"))
             raise InputError(
-                f"the robot file means {single} of the measured pose '{pose.name}' in the order"
+                f"the robot file defines {single} of the measured pose '{pose.name}' in the order"
                 f" '{pose.angles}', the experiment in the order '{angles}'",
                 file=file,
                 place="angles",
@@ -64,8 +64,8 @@ def check_lengths(q: Float[Array, "n 4"], joint: str, file: object) -> list[Noti
     if not lost.any():
         return []
     q[lost] = np.nan
-    text = f"{int(lost.sum())} samples have no attitude of '{joint}': its quaternion is zero there"
-    return [Notice("attitude-lost", text, "look for frames in which the tracker lost sight")]
+    text = f"{int(lost.sum())} samples have no attitude of '{joint}': the quaternion is zero"
+    return [Notice("attitude-lost", text, "look for frames in which the tracker lost the target")]
 
 
 def _about(axis: int, angle: Float[Array, "n"]) -> Float[Array, "n 4"]:

@@ -61,7 +61,7 @@ def cutoff_for_measured(
     if lower >= cutoff:
         return cutoff, why
     shown = why if filter.kind == "none" else f"{lower:g} Hz" + why[why.index(" (") :]
-    return lower, f"{shown}; measured velocities sink into noise at {max(sinks):.3g} Hz"
+    return lower, f"{shown}; measured velocities fall below the noise at {max(sinks):.3g} Hz"
 
 
 def choose_velocity(
@@ -71,18 +71,18 @@ def choose_velocity(
     without = [log.name for log in logs if log.dq is None]
     if filter.velocity == "measured" and without:
         raise InputError(
-            f"velocity: measured is wanted, but log '{without[0]}' has no complete set of dq columns",
+            f"velocity: measured is requested, but log '{without[0]}' has no complete set of dq columns",
             place="filter.velocity",
             remedy="map dq_1.. under `columns:`, or use velocity: derived",
         )
     if filter.velocity == "derived":
-        return "derived", "derived from positions, as asked", ()
+        return "derived", "derived from positions, as requested", ()
     if without:
         return "derived", "derived (no measured velocities)", ()
     notices = [notice for log in logs for notice in _compared(filter, log, cutoff, derivative)]
     if filter.velocity == "auto" and notices:
         return "derived", "derived from positions (measured velocities disagree)", tuple(notices)
-    asked = "as asked" if filter.velocity == "measured" else "consistent with the positions"
+    asked = "as requested" if filter.velocity == "measured" else "consistent with the positions"
     return "measured", f"measured, {asked}", tuple(notices)
 
 

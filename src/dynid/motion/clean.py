@@ -105,9 +105,9 @@ def _timed(record: Record, notices: list[Notice]) -> Record:
             f"only {int(timed.sum())} samples have a time; at least {MIN_SEGMENT} are needed",
             file=record.file,
             place="column t",
-            remedy="record longer; a few seconds with every joint moving are the least",
+            remedy="record a longer log: at least a few seconds with every joint moving",
         )
-    notices.append(Notice("time-missing", f"{int((~timed).sum())} rows without a time were dropped"))
+    notices.append(Notice("time-missing", f"{int((~timed).sum())} samples without a time were dropped"))
     return record.rows(np.flatnonzero(timed))
 
 
@@ -122,12 +122,12 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     bad = int((~good).sum())
     if bad:
         first = float(record.t[np.flatnonzero(~good)[0]])
-        text = f"{bad} samples hold NaN or infinite values (first at t = {first:g} s)"
+        text = f"{bad} samples contain NaN or infinite values (first at t = {first:g} s)"
         notices.append(
             Notice(
                 "not-finite",
-                text + "; they are masked, the log is split there and the filter's edges are cut",
-                "look for lost packets or a failing sensor",
+                text + "; they are masked, the log is split there and filter edges are removed",
+                "check for lost packets or a faulty sensor",
             )
         )
     return good
@@ -145,18 +145,18 @@ def _split(
     if gaps.any():
         longest = float(steps[gaps].max())
         text = f"{int(gaps.sum())} gaps longer than {1e3 * limit:.3g} ms (longest {1e3 * longest:.3g} ms)"
-        jump = "; steps over 10 median steps may be jumps of the clock" if longest > JUMP_STEPS * step else ""
+        jump = "; steps longer than 10 median steps may be clock jumps" if longest > JUMP_STEPS * step else ""
         notices.append(Notice("gap", f"{text}; the log is split there{jump}", "check the recorder"))
     segments = _runs(record.breaks, good, gaps)
     long_enough = segments[:, 1] - segments[:, 0] >= MIN_SEGMENT
     if not long_enough.any():
         raise InputError(
-            f"no piece of the log has {MIN_SEGMENT} good samples in a row",
+            f"no part of the log has {MIN_SEGMENT} consecutive valid samples",
             file=record.file,
             remedy="check for NaN, gaps, and a `segment` column that changes at every row",
         )
     if not long_enough.all():
-        text = f"{int((~long_enough).sum())} pieces shorter than {MIN_SEGMENT} samples were dropped"
+        text = f"{int((~long_enough).sum())} segments shorter than {MIN_SEGMENT} samples were dropped"
         notices.append(Notice("short-segments", text, "check the recorder"))
     return segments[long_enough]
 
@@ -217,4 +217,4 @@ def _clock_notices(clock: Clock) -> list[Notice]:
     if clock.jitter <= _MOST_JITTER:
         return []
     text = f"clock jitter is {100 * clock.jitter:.0f} % of the step (95 % of steps); the log was resampled"
-    return [Notice("clock-jitter", text, "record with a steadier clock, or time stamps of the controller")]
+    return [Notice("clock-jitter", text, "use a more stable clock, or the time stamps of the controller")]

@@ -61,7 +61,7 @@ def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]
     rate = 1.0 / (step * factor)
     if not _SLOWEST <= rate <= _FASTEST:
         raise InputError(
-            f"the median step {step:g} means {rate:g} samples a second, outside {_SLOWEST:g} Hz to 100 kHz",
+            f"the median step {step:g} means {rate:g} samples per second, outside {_SLOWEST:g} Hz to 100 kHz",
             file=record.file,
             place="column t",
             remedy="give the unit of time: columns: {t: {name: t, unit: ms}}",
@@ -89,14 +89,15 @@ def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
         notices.append(
             Notice(
                 "clock-reset",
-                f"the clock jumps back {int(resets.sum())} times (first after t = {first:g} s); split there",
-                "give a `segment` column if the file holds several runs",
+                f"the clock jumps back {int(resets.sum())} times (first after t = {first:g} s); the log is"
+                " split there",
+                "give a `segment` column if the file contains several runs",
             )
         )
     unsorted = (steps < 0.0) & ~record.breaks[1:]
     if np.any(unsorted):
         record = _sorted(record, unsorted)
-        text = f"{int(unsorted.sum())} samples were out of order and have been sorted by time"
+        text = f"{int(unsorted.sum())} samples were out of order and were sorted by time"
         notices.append(Notice("time-unsorted", text, "check how the log was written"))
     return _without_doubles(record, notices), notices
 
@@ -108,7 +109,7 @@ def _sorted(record: Record, unsorted: Array) -> Record:
             f"{100 * share:.2g} % of the time stamps are out of order (at most 1 % are sorted)",
             file=record.file,
             place=f"column t, first after sample {int(np.flatnonzero(unsorted)[0]) + 1}",
-            remedy="sort the log by its own clock, or check that t is the right column",
+            remedy="sort the log by time, or check that t is the correct column",
         )
     order = np.lexsort((np.arange(len(record.t)), record.t, np.cumsum(record.breaks)))
     return record.rows(order)
@@ -131,7 +132,7 @@ def _without_doubles(record: Record, notices: list[Notice]) -> Record:
             place=f"samples {at} and {at + 1}",
             remedy="write time with more digits, or remove the wrong rows",
         )
-    text = f"{len(double)} samples repeat the one before them and were dropped"
+    text = f"{len(double)} samples repeat the previous sample and were dropped"
     notices.append(Notice("time-doubled", text, "check how the log was written"))
     keep = np.ones(len(record.t), dtype=bool)
     keep[double] = False

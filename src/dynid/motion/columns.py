@@ -77,10 +77,10 @@ def match(
         found = [name for name in names if name in slot.spellings and name not in taken]
         if len(found) > 1:
             raise InputError(
-                f"columns {' and '.join(repr(name) for name in found)} both fit {slot.label}",
+                f"columns {' and '.join(repr(name) for name in found)} both match {slot.label}",
                 file=file,
                 place="header",
-                remedy=f"say which: columns: {{{slot.key}: {found[0]}}}",
+                remedy=f"choose one: columns: {{{slot.key}: {found[0]}}}",
             )
         if found:
             chosen[slot.key] = ColumnMap(found[0])
@@ -99,7 +99,7 @@ def _mapped(
         slot = by_spelling.get(key)
         if slot is None:
             raise InputError(
-                f"'{key}' names no quantity of this robot" + nearest(key, by_spelling),
+                f"'{key}' is not a quantity of this robot" + nearest(key, by_spelling),
                 place="columns",
                 remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
             )
@@ -112,7 +112,7 @@ def _mapped(
         if column.name in users or slot.key in chosen:
             other = users.get(column.name, slot.key)
             raise InputError(
-                f"'{key}' and '{other}' claim the same {'column' if column.name in users else 'quantity'}",
+                f"'{key}' and '{other}' use the same {'column' if column.name in users else 'quantity'}",
                 file=file,
                 place="columns",
                 remedy="map every quantity once, each to its own column",

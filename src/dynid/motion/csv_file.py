@@ -104,11 +104,11 @@ def _sorted_rows(
                 text,
                 file=file,
                 place=f"row {number}, {column}",
-                remedy="mend the cell, or let `identify --drop-bad-rows` leave out such rows and count them",
+                remedy="correct the cell, or use `identify --drop-bad-rows` to drop and count such rows",
             )
         bad.append(number)
     if not good:
-        raise InputError("no row holds numbers only", file=file, remedy="check delimiter and decimal sign")
+        raise InputError("no row contains only numbers", file=file, remedy="check delimiter and decimal sign")
     return good, bad
 
 
@@ -117,7 +117,7 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
     width = len(dialect.names)
     for column in used:
         if column < len(cells) and not is_number(cells[column], dialect.decimal):
-            shown = f"'{cells[column]}' is not a number" if cells[column] else "the cell is blank"
+            shown = f"'{cells[column]}' is not a number" if cells[column] else "the cell is empty"
             return f"column '{dialect.names[column]}'", shown
     if len(cells) != width:
         return f"{len(cells)} cells", f"the row has {len(cells)} cells, the header {width}"
@@ -126,5 +126,5 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
 
 def _dropped(numbers: list[int], kept: int) -> Notice:
     first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    text = f"{len(numbers)} rows with cells that are no numbers were dropped, {kept} kept (file rows {first})"
-    return Notice("bad-rows-dropped", text, "mend the file if many rows are lost")
+    text = f"{len(numbers)} rows with non-numeric cells were dropped, {kept} kept (file rows {first})"
+    return Notice("bad-rows-dropped", text, "correct the file if many rows are lost")

@@ -81,7 +81,7 @@ def pose_covariance(log: Log, start: int, place: list[int]) -> Float[Array, "6 6
             moved = np.einsum("nij,ni->nj", rotation_of(q), np.diff(log.q[low:high, place], _ORDER, axis=0))
         parts.append(np.concatenate([moved, turned], axis=1))
     if not parts:
-        raise InputError(f"log '{log.name}' is too short to tell its noise", file=log.file)
+        raise InputError(f"log '{log.name}' is too short to estimate its noise", file=log.file)
     errors = np.concatenate(parts)
     covariance = errors.T @ errors / (len(errors) * _GAIN)
     return np.asarray(covariance + np.diag(1e-12 * np.diag(covariance) + 1e-30))
@@ -95,8 +95,8 @@ def _sigmas(log: Log, given: Float[Array, "m"] | float | None) -> Float[Array, "
     m = log.q.shape[1]
     if size.size not in (1, m):
         raise InputError(
-            f"{size.size} deviations for {m} measured positions of log '{log.name}'",
-            remedy="give one for all, one a position, or for a pose two: metres and radians",
+            f"{size.size} standard deviations for {m} measured positions of log '{log.name}'",
+            remedy="give one for all, one per position, or two for a pose (metres, radians)",
         )
     moving = np.ptp(log.q[log.valid], axis=0) > 0.0
     return np.where(moving, np.broadcast_to(size, (m,)), 0.0)

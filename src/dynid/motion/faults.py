@@ -212,8 +212,8 @@ def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> li
         told.append(
             Notice(
                 "position-spikes",
-                f"single samples jump out of {_counts(jumped)}; they are masked and the log is split there",
-                "look for lost packets, or a failing encoder",
+                f"single samples are outliers in {_counts(jumped)}; they are masked and split the log",
+                "check for lost packets or a faulty encoder",
             )
         )
     if spiked:
@@ -221,9 +221,9 @@ def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> li
         told.append(
             Notice(
                 "effort-spikes",
-                f"single samples jump out of {_counts(spiked)}; rows of these samples are not used"
-                + ("; so many that the signal itself is in doubt" if many else ""),
-                "look for lost packets (zeros), or electric noise",
+                f"single samples are outliers in {_counts(spiked)}; their equations are not used"
+                + ("; they are so many that the signal may be unreliable" if many else ""),
+                "check for lost packets (zeros) or electrical noise",
             )
         )
     return told
@@ -236,8 +236,8 @@ def _flat_notices(flat: dict[str, float]) -> list[Notice]:
     return [
         Notice(
             "saturation",
-            f"efforts stand at their largest value again and again: {shown}; their rows are not used",
-            "the amplifier or its recorder saturates: move more gently, or raise the limit",
+            f"efforts repeatedly reach the same largest value: {shown}; these samples are not used",
+            "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
         )
     ]
 
@@ -276,18 +276,18 @@ def _stuck(
         told.append(
             Notice(
                 "stuck-signal",
-                f"signals that do not change at all while the robot moves: {', '.join(masked)}; these samples"
+                f"signals that are constant while the robot moves: {', '.join(masked)}; these samples"
                 " are not used",
-                "look for a sensor or a recorder that hangs",
+                "check for a frozen sensor or recorder",
             )
         )
     if resting:
         told.append(
             Notice(
                 "stuck-signal",
-                f"positions that do not change at all while other joints move: {', '.join(resting)}; they"
-                " stop and start gently, and are used",
-                "if the sensor hangs, cut these stretches out with a `segment` column",
+                f"positions that are constant while other joints move: {', '.join(resting)}; they stop and"
+                " start smoothly, and are used",
+                "if the sensor is frozen, exclude these parts with a `segment` column",
             )
         )
     return _Hanging(masks[0], masks[1], told)
@@ -313,13 +313,13 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
         filled = _filled(x)
         size, step = float(np.std(filled)), _resolution(filled)
         if size > 0 and step > _COARSE * size and len(np.unique(filled[: 1 << 15])) < 2.0 / _COARSE:
-            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its deviation)")
+            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation)")
     if not coarse:
         return []
     return [
         Notice(
             "coarse-effort",
-            f"efforts come in coarse steps: {', '.join(coarse)}",
+            f"efforts have coarse resolution: {', '.join(coarse)}",
             "log them with more digits, or in the drive's own unit",
         )
     ]

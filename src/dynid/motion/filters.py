@@ -69,7 +69,7 @@ def check_cutoff(cutoff: float, dt: float, place: str = "filter.cutoff") -> None
         raise InputError(
             f"cutoff {cutoff:g} Hz is not between 0 and half the sampling rate ({0.5 / dt:g} Hz)",
             place=place,
-            remedy="choose a lower cutoff, or leave it out and let the data choose",
+            remedy="choose a lower cutoff, or remove it to choose it from the data",
         )
 
 

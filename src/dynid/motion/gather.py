@@ -51,7 +51,7 @@ def gather(
         )
     if "segment" in table.skipped and "segment" not in chosen:
         raise InputError(
-            "the column 'segment' holds text, and ignoring it would filter across runs",
+            "the column 'segment' contains text; without run numbers the filter would mix runs",
             file=file,
             place="column 'segment'",
             remedy="number the runs",
@@ -114,7 +114,7 @@ def _positions(
             given = [f"q_{i + 1}" for i in entries if i not in missing]
             shown = [" ".join(chosen[key].name for key in keys) for keys in (turned, given)]
             raise InputError(
-                f"the attitude of '{joint}' is there twice: as angles ({shown[0]}) and as a quaternion"
+                f"the attitude of '{joint}' is given twice: as angles ({shown[0]}) and as a quaternion"
                 f" ({shown[1]})",
                 file=file,
                 place="header",
@@ -135,17 +135,17 @@ def _positions(
             place="header",
             remedy="map them under `columns:`, or "
             + (
-                "leave `imu:` out to use joints"
+                "remove `imu:` to use the joints"
                 if inertial
-                else "list the joints the log has under `measured:`"
+                else "list only the logged joints under `measured:`"
             ),
         )
     for i, name in enumerate(names):
         if not np.any(np.isfinite(q[:, i])):
             raise InputError(
-                f"the position of '{name}' holds no finite value",
+                f"the position of '{name}' contains no finite value",
                 file=file,
-                remedy="look at the recorder, or map another column under `columns:`",
+                remedy="check the recorder, or map another column under `columns:`",
             )
     return q
 

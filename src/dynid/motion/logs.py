@@ -222,9 +222,11 @@ def _place(
 def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     """The columns of a log file as they stand in it; its ending chooses the reader."""
     if path.is_dir():
-        raise InputError("a folder, not a file", file=path, remedy="name the logs in it one by one")
+        raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
     if not path.is_file():
-        raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
+        raise InputError(
+            "no such file", file=path, remedy="check the path; it is relative to the experiment file"
+        )
     kind = path.suffix.lower()
     reader = READERS.get(kind)
     if reader is None:

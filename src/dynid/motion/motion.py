@@ -29,12 +29,12 @@ class Motion:
         self.plan = plan
         if abs(log.dt - plan.dt) > 0.01 * plan.dt:
             raise InputError(
-                f"log '{log.name}' has the step {log.dt:g} s, its plan {plan.dt:g} s",
-                remedy="plan logs of different rates each on its own",
+                f"log '{log.name}' has the time step {log.dt:g} s, but its plan has {plan.dt:g} s",
+                remedy="plan logs with different rates separately",
             )
         if plan.velocity == "measured" and log.dq is None:
             raise InputError(
-                f"log '{log.name}' has no measured velocities, but the plan wants them",
+                f"log '{log.name}' has no measured velocities, but the plan needs them",
                 remedy="filter: {velocity: derived}",
             )
 
@@ -106,8 +106,8 @@ class Motion:
             if low <= start < stop <= high:
                 return low, high
         raise InputError(
-            f"samples {start} to {stop} of log '{self.log.name}' do not lie inside one segment",
-            remedy="ask for ranges inside `usable()`",
+            f"samples {start} to {stop} of log '{self.log.name}' are not inside one segment",
+            remedy="request ranges inside `usable()`",
         )
 
     def _whole(self, first: int, last: int) -> _States:

@@ -101,7 +101,10 @@ def _unreadable(path: Path, error: Exception, place: str | None = None) -> Input
     if "CRC" in said:
         text, remedy = f"damaged: a checksum does not match ({said})", "copy or record it again"
     else:
-        text, remedy = f"not a readable Parquet file: {said}", "write it anew; a copy may have been cut short"
+        text, remedy = (
+            f"not a readable Parquet file: {said}",
+            "write the file again; the copy may be truncated",
+        )
     return InputError(text, file=path, place=place, remedy=remedy)
 
 

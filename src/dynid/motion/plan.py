@@ -130,7 +130,9 @@ def plan_motion(
     plans = plan_motions(logs, mechanism, filter, mask)
     if any(abs(log.dt - logs[0].dt) > 0.01 * logs[0].dt for log in logs):
         rates = ", ".join(f"{log.name} {1 / log.dt:g} Hz" for log in logs)
-        raise InputError(f"the logs have different rates: {rates}", remedy="use plan_motions: one plan a log")
+        raise InputError(
+            f"the logs have different rates: {rates}", remedy="use plan_motions: one plan per log"
+        )
     return plans[0]
 
 
@@ -148,7 +150,7 @@ def plan_motions(
       from velocities, and the derivative's neighbours. The odd extension continues value and slope
       but turns the curvature over; one period later 3 % of the acceleration is wrong, two
       periods later 0.3 % (measured), and the slowest pole's time constant grows with the order;
-    - decimation: about 4 rows per period of the cutoff; W and Y are low-passed at 0.8 of half
+    - decimation: about 4 samples per period of the cutoff; W and Y are low-passed at 0.8 of half
       that rate (1.6 cutoffs), which keeps the products of coordinates in W whole;
     - reversals: slower than 4 sigma of the velocity's noise, or 5 % of the peak speed: there
       the sign of dq is not known, and friction is not yet the Coulomb term of a sliding joint;
@@ -192,8 +194,8 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
     choices = {
         **common.words,
         "edges": f"{edge} samples ({edge * log.dt:.3g} s) cut at both ends of every segment",
-        "decimation": f"one row in {decimate} ({fs / decimate:.4g} Hz)"
-        + ("" if filter.decimate else ", chosen: about 4 rows per period of the cutoff"),
+        "decimation": f"one sample in {decimate} ({fs / decimate:.4g} Hz)"
+        + ("" if filter.decimate else ", chosen: about 4 samples per period of the cutoff"),
         "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
         "reversals": f"rows dropped below {_shown(reversal)} {common.unit} and {around} samples around"
         + (chosen if mask.speed is None else ""),
@@ -233,7 +235,7 @@ def _edge(log: Log, filter: FilterSettings, common: _Common) -> int:
         raise InputError(
             f"the longest segment of log '{log.name}' has {size} samples, and {edge} are cut at each end",
             file=log.file,
-            remedy="raise filter.cutoff, or give longer runs",
+            remedy="raise filter.cutoff, or use longer runs",
         )
     return edge
 

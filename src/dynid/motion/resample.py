@@ -63,7 +63,7 @@ def continuous(
             part[1:] *= np.cumprod(signs)[:, None]
     notices = []
     if turned.any():
-        text = f"angles of {int(turned.sum())} coordinates jump by a full turn; made continuous"
+        text = f"angles of {int(turned.sum())} coordinates jump by a full turn and were made continuous"
         notices.append(Notice("angle-wrapped", text))
     return replace(record, q=q), notices
 

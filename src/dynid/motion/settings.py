@@ -36,7 +36,7 @@ def _column(signal: str, given: Any) -> ColumnMap:
     if isinstance(given, str):
         return ColumnMap(given)
     if not isinstance(given, Mapping):
-        raise InputError(f"column of {signal} is {given!r}", place="columns", remedy="give its name")
+        raise InputError(f"column of {signal} is {given!r}", place="columns", remedy="give the column name")
     valid = tuple(one.name for one in fields(ColumnMap))
     for key in given:
         check_choice("key of a column", key, valid)
@@ -120,7 +120,7 @@ def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
     """Refuse a word that is not one of the valid ones."""
     if value not in valid:
         raise InputError(
-            f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
+            f"{what} '{value}' is not valid" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
         )
 
 

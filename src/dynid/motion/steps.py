@@ -23,8 +23,8 @@ def position_steps(log: Log) -> tuple[Notice, ...]:
         return ()
     shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in found[:4])
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    text = f"positions of log '{log.name}' jump between two samples and go on from there: {shown}{more}"
-    remedy = "look for lost counts or a zero that was set during the log; split the log there"
+    text = f"positions of log '{log.name}' jump between two samples and keep the offset: {shown}{more}"
+    remedy = "check for lost encoder counts or a zero set during the log; split the log there"
     return (Notice("position-step", text, remedy),)
 
 

@@ -41,5 +41,5 @@ def check_names(names: Sequence[str], file: object) -> None:
             f"column name '{doubled[0]}' occurs {names.count(doubled[0])} times",
             file=file,
             place="header",
-            remedy="give every column its own name; a guess which one is meant would be a silent error",
+            remedy="give every column a unique name",
         )

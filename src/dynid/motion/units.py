@@ -49,6 +49,6 @@ def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
             f"unknown unit '{unit}'" + nearest(plain, FACTORS),
             file=file,
             place=f"column '{column}'" if column else None,
-            remedy="use one of the listed units, or give `scale` instead",
+            remedy="use one of these units, or give `scale` instead",
         )
     return FACTORS[plain]

@@ -61,7 +61,9 @@ class WrenchSettings:
             check_choice(f"axes of {what}", axes, AXES)
         if self.bodies is not None and not self.bodies:
             raise InputError(
-                "no body is asked for", place="wrench.bodies", remedy="leave `bodies:` out for all"
+                "the list of bodies is empty",
+                place="wrench.bodies",
+                remedy="remove `bodies:` to use all bodies",
             )
 
     def axes_of(self, what: str) -> str:

@@ -34,7 +34,7 @@ _SEED = 20130501
 _STATES = 120
 # A free coordinate that moves less than a tenth of a unit motion multiplies its noise by ten.
 _NEARLY_SINGULAR = 10.0
-_WHOLE = "use the whole pose where the log has it (pose: projected), else measure angles of the platform too"
+_WHOLE = "use the complete pose if the log has it (pose: projected); otherwise measure angles of the platform"
 
 
 def internal_directions(mechanism: Mechanism) -> Directions:
@@ -103,7 +103,7 @@ class InternalRows(MovingRows):
         return self._free_motion.aligned(B, self._references[max(run, 0)])[:, :, self._picked]
 
     def _prepare(self, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "v k"]]]:
-        """Where the runs begin and the reference of each; doubtful choices are told."""
+        """Where the runs begin and the reference of each; doubtful choices are notices."""
         free = self._free_motion
         if isinstance(self.kinematics, TreeKinematics):
             raise TypeError("a robot with cables is closed")
@@ -117,17 +117,17 @@ class InternalRows(MovingRows):
         return [low for low, _ in runs], references or [free.reference(bases)[0]]
 
     def _doubts(self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: int) -> list[Notice]:
-        told = list[Notice]()
+        notices = list[Notice]()
         # A pose that is measured as a whole shows any motion.
         measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
         solved_from = [i for i in measured if i not in self._free_motion.cables]
         poor = self._singular(bases, solved_from, "noise and errors of the lengths grow")
-        told += [Notice("free-singular", f"the pose is solved from {one}", _WHOLE) for one in poor]
+        notices += [Notice("free-singular", f"the pose is solved from {one}", _WHOLE) for one in poor]
         poor = self._singular(bases, self._free, "noise grows") if self._by_free else []
         best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))
         remedy = f"nullspace: orthonormal, or free: [{best}]"
-        told += [Notice("free-singular", f"rows are per velocity of {one}", remedy) for one in poor]
-        return [*told, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
+        notices += [Notice("free-singular", f"equations use the velocity of {one}", remedy) for one in poor]
+        return [*notices, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
 
     def _singular(self, bases: Float[Array, "n v k"], by: Sequence[int], grows: str) -> list[str]:
         """What to say where some coordinates hardly move with the free motion; nothing elsewhere."""
@@ -136,11 +136,11 @@ class InternalRows(MovingRows):
             return []
         names = ", ".join(self._free_motion.mechanism.coordinates[i] for i in by)
         text = f"{names}, nearly singular in log '{self.motion.log.name}': a unit motion moves them by"
-        return [f"{text} {1.0 / worst:.2g} only, and their {grows} {worst:.2g} times"]
+        return [f"{text} only {1.0 / worst:.2g}, and their {grows} by a factor of {worst:.2g}"]
 
     def _words(self, mechanism: Mechanism) -> str:
         if not self._by_free:
-            return f"orthonormal null space of the cables, {self._free_motion.count} rows a sample"
+            return f"orthonormal null space of the cables, {self._free_motion.count} equations per sample"
         return "by free coordinates " + ", ".join(mechanism.coordinates[i] for i in self._free)
 
 

@@ -126,7 +126,7 @@ def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
     still = np.abs(speeds).max(axis=(0, 2), initial=0.0) < _STILL
     if still.any():
         raise InputError(
-            f"motor '{names[int(np.argmax(still))]}' cannot move: the loops hold it still",
+            f"motor '{names[int(np.argmax(still))]}' cannot move: the loops lock it",
             file=mechanism.file,
             place="actuators",
             remedy="put the motor on a joint that moves, or check the loops",
@@ -134,11 +134,11 @@ def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
     rank = int((singular_values(speeds) > _STILL).sum(axis=1).max(initial=0))
     if len(names) <= speeds.shape[2] and rank < len(names):
         raise InputError(
-            f"the motors {', '.join(names)} move only {rank} of the robot's {speeds.shape[2]} freedoms:"
-            " one of them follows from the others",
+            f"the motors {', '.join(names)} drive only {rank} of the robot's {speeds.shape[2]} degrees of"
+            " freedom: the motion of one motor follows from the others",
             file=mechanism.file,
             place="actuators",
-            remedy="name motors that move on their own; two motors on one joint are one actuator",
+            remedy="name motors that move independently; list two motors on one joint as one actuator",
         )
 
 

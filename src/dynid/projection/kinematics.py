@@ -198,7 +198,7 @@ def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | C
 
 
 def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Tracker:
-    """The solver for these sensors; refused where they do not tell the pose."""
+    """The solver for these sensors; refused where they do not determine the pose."""
     missing = assembly.dof - sensors.count
     tracker = None if missing > 0 else assembly.tracker(sensors)
     if tracker is not None:
@@ -210,16 +210,16 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
             f" {', '.join(mechanism.coordinates[i] for i in sensors.velocity)}: poses near the start pose are"
             " singular",
             file=mechanism.file,
-            remedy="give a regular pose, away from where links are stretched out, under `start:`",
+            remedy="give a regular pose under `start:`, away from stretched links",
         )
     what = (
-        f"{sensors.count} measured coordinates cannot tell the pose of a robot with {assembly.dof} degrees of"
-        " freedom"
+        f"{sensors.count} measured coordinates do not determine the pose of a robot with {assembly.dof}"
+        " degrees of freedom"
         if missing > 0
-        else "the measured coordinates depend on each other: they do not tell the pose"
+        else "the measured coordinates depend on each other and do not determine the pose"
     )
     raise InputError(
-        f"{what}; while they stand still, {', '.join(free)} can move",
+        f"{what}: with them fixed, {', '.join(free)} can still move",
         file=mechanism.file,
         remedy=f"measure {free[0]} too, and list it under `measured:`",
     )

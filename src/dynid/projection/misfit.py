@@ -81,8 +81,8 @@ class Misfit:
         rms = self.rms
         name, worst = self.names[int(np.argmax(rms))], self.worst
         return (
-            "more joints measured than freedoms: they miss the closed pose by"
-            f" {rms.max():.2g} rms ({name}), {worst[0]:.2g} at most (t = {worst[2]:.4g} s)"
+            "more measured joints than degrees of freedom: they differ from the closed pose by"
+            f" {rms.max():.2g} RMS ({name}), at most {worst[0]:.2g} (t = {worst[2]:.4g} s)"
         )
 
     def notices(self, log: str) -> tuple[Notice, ...]:
@@ -95,9 +95,9 @@ class Misfit:
         unit, (worst, sensor, when) = self.units[self.names[i]], self.worst
         beside = f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else ""
         text = (
-            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' misses the closed"
-            f" pose by {rms[i]:.2g} {unit} rms{beside}; at most '{self.names[sensor]}' by {worst:.2g}"
-            f" at t = {when:.4g} s. {self.cause()}"
+            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' differs from the"
+            f" closed pose by {rms[i]:.2g} {unit} RMS{beside}; the largest error is {worst:.2g}"
+            f" ('{self.names[sensor]}', t = {when:.4g} s). {self.cause()}"
         )
         return (Notice("loop-misfit", text, "check this zero, gear ratios and the dimensions of the loops"),)
 
@@ -108,7 +108,7 @@ class Misfit:
         offset = self._sums / (gains * self.sensors.weight)
         best = float(share.max(initial=0.0))
         if not _EXPLAINS < best < 1.0 / _EXPLAINS:  # more than all: too far off for a linear answer
-            return "No single joint zero explains it: check gear ratios, dimensions, and several zeros"
+            return "No single joint zero explains it: check gear ratios, dimensions and all joint zeros"
         alike = [int(i) for i in np.argsort(-share) if share[i] > best - _ALIKE]
         zeros = [f"'{self.names[i]}' (off by {offset[i]:+.3g} {self.units[self.names[i]]})" for i in alike]
         return f"Likely cause: the zero of {' or '.join(zeros)}, which explains {100 * best:.0f} % of it"

@@ -99,7 +99,9 @@ def rows_of(
 
 MODELS: dict[str, Model] = {
     "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
-    "power": Model("power", "one equation a sample, blind to internal tension", power_directions, rows_of),
+    "power": Model(
+        "power", "one equation per sample, unaffected by internal tension", power_directions, rows_of
+    ),
     "energy": Model(
         "energy", "power over windows, no acceleration", energy_directions, EnergyRows, case="energy"
     ),
@@ -113,7 +115,7 @@ MODELS: dict[str, Model] = {
     ),
     "wrench": Model(
         "wrench",
-        "six equations a body, from tables of body motion and joint wrenches",
+        "six equations per body, from tables of body motion and joint wrenches",
         wrench_directions,
         WrenchRows,
         wrench_structure,
@@ -124,7 +126,7 @@ MODELS: dict[str, Model] = {
 
 SENSOR = Model(
     "wrench",
-    "six equations a sample, what hangs on a force sensor",
+    "six equations per sample, for the load on a force sensor",
     sensor_directions,
     SensorRows,
     sensor_structure,
@@ -142,7 +144,5 @@ def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = 
 def model_named(name: str, file: str | None = None) -> Model:
     """The registered model, or an error that names those there are."""
     if name not in MODELS:
-        raise InputError(
-            f"model '{name}' is not in this version", file=file, remedy=f"use one of {', '.join(MODELS)}"
-        )
+        raise InputError(f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(MODELS)}")
     return MODELS[name]

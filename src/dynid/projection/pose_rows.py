@@ -125,5 +125,5 @@ def turned_notices(log: str, runs: int) -> tuple[Notice, ...]:
     """A warning where the free motion of some runs turns too far for one reference."""
     if not runs:
         return ()
-    text = f"the free motion of log '{log}' turns by more than 70 degrees in {runs} run(s)"
+    text = f"the direction of free motion in log '{log}' changes by more than 70 degrees in {runs} run(s)"
     return (Notice("free-turned", text, "split the log into shorter runs"),)

@@ -167,8 +167,8 @@ def choose_rows(
         for k in rows:
             if not np.all(available[needs[k]]):
                 raise InputError(
-                    f"effort '{directions.names[k]}' is asked for, but the log has no such column",
-                    remedy="map it under `columns:` or take it out of `efforts:`",
+                    f"effort '{directions.names[k]}' is requested, but the log has no such column",
+                    remedy="map it under `columns:` or remove it from `efforts:`",
                 )
     return Directions(
         tuple(directions.names[k] for k in rows),
@@ -199,7 +199,7 @@ def _row_index(names: Sequence[str], effort: int | str) -> int:
         if not 1 <= effort <= len(names):
             raise InputError(
                 f"effort number {effort} does not exist; there are {len(names)}: {', '.join(names)}",
-                remedy="number or name them under `efforts:`",
+                remedy="use their numbers or names under `efforts:`",
             )
         return effort - 1
     if effort not in names:

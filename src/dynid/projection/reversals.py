@@ -113,7 +113,7 @@ def _words(names: Sequence[str], speeds: Float[Array, "w"]) -> dict[str, str]:
         return {}
     low, high = float(speeds.min()), float(speeds.max())
     shown = f"{high:.2g}" if low >= 0.99 * high else f"{low:.2g} to {high:.2g}"
-    text = f"velocities of {', '.join(names)} rebuilt by the loops; rows dropped below {shown} rad/s or m/s"
+    text = f"velocities of {', '.join(names)} from the loops; rows dropped below {shown} rad/s or m/s"
     return {"reversals of motors not measured": text}
 
 

@@ -75,11 +75,11 @@ class Survey:
         found = [] if self.misfit is None else list(self.misfit.notices(log))
         left_out = [*self.open_at, *self.missed_at]
         if left_out:
-            text = f"{self._counted(left_out)} of log '{log}' do not close and are left out"
-            found.append(Notice("not-assembled", text, "look at the largest motions of the log"))
+            text = f"{self._counted(left_out)} of log '{log}' do not close the loops and are excluded"
+            found.append(Notice("not-assembled", text, "check the largest motions of the log"))
         if self.singular_at:
-            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and left out"
-            remedy = "keep the motion away from poses at which the measured joints do not move the robot"
+            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and are excluded"
+            remedy = "avoid poses in which the measured joints do not move the robot"
             found.append(Notice("singular-poses", text, remedy))
         if self.dead_at:
             found.append(self._dead_points(log))
@@ -89,19 +89,19 @@ class Survey:
 
     def _dead_points(self, log: str) -> Notice:
         text = (
-            f"log '{log}' meets {len(self.dead_at)} dead points of the measured joints, the first at t ="
-            f" {self.dead_at[0]:.4g} s: '{self.loose[1]}' moves there while they stand still. Behind each of"
-            " them two branches fit the log alike, and the one followed may be the wrong one"
+            f"log '{log}' passes {len(self.dead_at)} dead points of the measured joints, the first at t ="
+            f" {self.dead_at[0]:.4g} s: there '{self.loose[1]}' can move while they are fixed. After each"
+            " dead point two branches fit the log equally well, and the computed branch may be wrong"
         )
-        remedy = f"measure '{self.loose[1]}' too, or use only pieces of the log between dead points"
+        remedy = f"measure '{self.loose[1]}' too, or use only parts of the log between dead points"
         return Notice("dead-points", text, remedy)
 
     def _jumped(self, log: str) -> Notice:
         text = f"log '{log}' changes its assembly mode {len(self.jumped_at)} times, first at t = "
-        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses lie on different branches"
-        remedy = "check `start:`, split the log there, or measure one joint more"
+        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses are on different branches"
+        remedy = "check `start:`, split the log there, or measure one more joint"
         if self.dead_at:
-            text += ", as noise decides the branch at dead points of the measured joints"
+            text += ", because noise selects the branch at dead points of the measured joints"
             remedy = f"measure '{self.loose[1]}' too"
         return Notice("assembly-jump", text, remedy)
 

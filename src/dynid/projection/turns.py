@@ -160,5 +160,5 @@ def _notice(log: Log, angles: Int[Array, "k"], turns: Int[Array, "s k"]) -> Noti
         else:
             begins = [float(log.t[a]) for a, _ in log.segments]
             shown += [f"{name} by {k:+d} from t = {t:.4g} s" for k, t in zip(own, begins, strict=True) if k]
-    text = f"encoders are off the closed pose by whole turns, which are removed: {', '.join(shown)}"
+    text = f"encoders differ from the closed pose by full turns, which are removed: {', '.join(shown)}"
     return Notice("whole-turns", text, "set the encoder's zero, or give an `offset` under `columns:`")

@@ -227,10 +227,10 @@ class _Motions:
         found = derivatives(self.table.t[at[:, 0]], x[at.ravel()].reshape(k, -1))
         if found is None:
             raise InputError(
-                f"the {what} must be derived from {source}, which takes {POINTS} instants of one run; there"
-                f" are {k}",
+                f"the {what} must be derived from {source}, which needs {POINTS} time instants of one run;"
+                f" there are {k}",
                 file=self.table.file,
-                remedy=f"print the {what} as columns: then two or three instants are enough",
+                remedy=f"add columns of the {what}: then two or three time instants are enough",
             )
         first, second = (one.reshape(k * r, -1) for one in (found.first, found.second))
         return replace(found, first=first, second=second, inner=np.repeat(found.inner, r))
@@ -243,18 +243,18 @@ class _Motions:
             self.notices.append(
                 Notice(
                     "derived-coarse",
-                    f"the {what}, derived from {source}, may be {100 * error / size:.2g} % wrong: the"
-                    " instants are too far apart, or printed with too few figures",
-                    f"print the {what} too, or more instants",
+                    f"the {what}, derived from {source}, may have an error of {100 * error / size:.2g} %:"
+                    " the time instants are too far apart, or have too few digits",
+                    f"add columns of the {what}, or more time instants",
                 )
             )
 
     def _missing(self, quantity: str) -> InputError:
         spoken, columns = SPOKEN[quantity], " ".join(QUANTITIES[quantity])
         return InputError(
-            f"the table tells no {spoken} ({columns}), and nothing to derive it from",
+            f"the table has no {spoken} ({columns}) and nothing to derive it from",
             file=self.table.file,
             place="header",
-            remedy=f"print {columns}, or joint angles q_1.. (of an open robot), or poses x y z qw qx qy qz at"
-            f" {POINTS} instants or more",
+            remedy=f"add {columns}, or joint angles q_1.. (of an open robot), or poses x y z qw qx qy qz at"
+            f" {POINTS} time instants or more",
         )

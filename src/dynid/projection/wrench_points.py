@@ -65,12 +65,12 @@ def _travelled(
     parent = table.bodies.index(joint.parent)
     if moved.p is None:
         raise InputError(
-            f"joint '{joint.name}' slides, and without positions the place where its wrench acts on"
-            f" '{joint.parent}' is not known",
+            f"joint '{joint.name}' is prismatic: without positions the point where its wrench acts on"
+            f" '{joint.parent}' is unknown",
             file=table.file,
             place="header",
-            remedy="print x y z of the bodies' origins, or joint coordinates q_1..; or leave"
-            f" '{joint.parent}' out: wrench: {{bodies: [...]}}",
+            remedy="add columns x y z of the bodies' origins, or joint coordinates q_1..; or exclude"
+            f" '{joint.parent}': wrench: {{bodies: [...]}}",
         )
     away = moved.p[:, child] + moved.R[:, child] @ inner - moved.p[:, parent]
     return np.asarray(np.einsum("nji,nj->ni", moved.R[:, parent], away))
@@ -94,7 +94,7 @@ def centres_of_mass(
             centres[i] = [values.get(symbol, 0.0) / values["M"] for symbol in ("MX", "MY", "MZ")]
         elif used[i] and body.parameters:
             raise InputError(
-                f"{what} of the centre of mass of '{body.name}' are given, but not where it is",
+                f"{what} of the centre of mass of '{body.name}' are given, but not its position",
                 file=mechanism.file,
                 place=f"bodies.{body.name}",
                 remedy="give them at the body's origin, its prior M and com in the robot file, or"
@@ -120,7 +120,7 @@ def levers(
                 "moments about the world's origin are given, but no positions of the bodies",
                 file=table.file,
                 place="header",
-                remedy="print x y z of the bodies' origins, or joint coordinates q_1..",
+                remedy="add columns x y z of the bodies' origins, or joint coordinates q_1..",
             )
         return np.asarray(-moved.p - (moved.R @ inner[..., None])[..., 0])
     point = inner

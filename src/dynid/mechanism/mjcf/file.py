@@ -44,12 +44,12 @@ def read_settings(root: Element) -> Settings:
     found = Element(compiler.file, "compiler", merged, compiler.line)
     if choice(found, "coordinate", ("local", "global"), "local") == "global":
         raise found.error(
-            'coordinate="global" is not read',
-            "write local coordinates; MuJoCo reads no others either",
+            'coordinate="global" is not supported',
+            "use local coordinates (MuJoCo accepts no others)",
         )
     sequence = merged.get("eulerseq", "xyz")
     if len(sequence) != 3 or set(sequence.lower()) - set("xyz"):
-        raise found.error(f"eulerseq '{sequence}' is no sequence of three axes", 'e.g. eulerseq="xyz"')
+        raise found.error(f"eulerseq '{sequence}' is not a sequence of three axes", 'e.g. eulerseq="xyz"')
     return Settings(
         degrees=choice(found, "angle", ("degree", "radian"), "degree") == "degree",
         eulerseq=sequence,
@@ -65,7 +65,7 @@ def choice(element: Element, name: str, valid: tuple[str, ...], default: str) ->
     value = element.attributes.get(name, default)
     if value not in valid:
         raise element.error(
-            f"{name} '{value}' of <{element.tag}>" + nearest(value, valid), "use a valid word"
+            f"{name} '{value}' of <{element.tag}>" + nearest(value, valid), "use a valid value"
         )
     return value
 

@@ -138,7 +138,7 @@ def _refuse_aligned(element: Element, owner: str, placer: Placer) -> None:
     align = choice(element, "align", ("auto", "true", "false"), "auto")
     if align == "true" or (align == "auto" and placer.settings.alignfree and element.tag == "freejoint"):
         raise element.error(
-            f"{owner}: MuJoCo would turn its body's frame into the principal axes, which is not read",
+            f"{owner}: MuJoCo would align its body's frame with the principal axes, which is not supported",
             'write align="false"',
         )
 

@@ -114,8 +114,8 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
     name = keys[0].attributes.get("name", "0")
     owner, count = f"key '{name}'", len(tree.reference)
     numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
-    text = f"{keys[0].place}: the loops are first closed near {owner}"
-    scope.notices.append(Notice("start-from-key", text, "'start:' of a robot file chooses another pose"))
+    text = f"{keys[0].place}: the loops are first assembled near {owner}"
+    scope.notices.append(Notice("start-from-key", text, "to use another pose, set 'start:' in a robot file"))
     return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
 
 
@@ -132,14 +132,16 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        remedy = "a spring can be a column of 'terms:', what a motor adds is in Ia and Fv of its joint"
+        remedy = "add a spring under 'terms:'; inertia and damping of the motor are in Ia and Fv of its joint"
         notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
     ]
     if carried:
-        text = "gravity compensation is not used, at bodies " + ", ".join(carried)
-        notices.append(Notice("unused-gravcomp", text, "a log's efforts must hold what carries the weight"))
+        text = "gravity compensation is ignored at bodies " + ", ".join(carried)
+        notices.append(
+            Notice("unused-gravcomp", text, "the logged efforts must include the gravity compensation")
+        )
     return notices + _unused_tendons(model)
 
 
@@ -151,7 +153,7 @@ def _unused_tendons(model: MjcfModel) -> list[Notice]:
     if not idle:
         return []
     text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
-    return [Notice("ignored-tendon", text, "what they do to the efforts can be a column of 'terms:'")]
+    return [Notice("ignored-tendon", text, "add their effect on the efforts as an entry of 'terms:'")]
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:

@@ -82,7 +82,7 @@ def read_rotation(element: Element, owner: str, settings: Settings, scope: Scope
         return quaternion_matrix(values, max(last_digit(word) for _, word in numbers), element, owner, scope)
     except ValueError:
         raise element.error(
-            f'{owner}: {key}="{element.attributes[key]}" gives no direction', "correct it"
+            f'{owner}: {key}="{element.attributes[key]}" gives no direction', "give a nonzero value"
         ) from None
 
 
@@ -115,7 +115,7 @@ def quaternion_matrix(
     """
     norm = float(np.linalg.norm(quaternion))
     if not norm > 0.0:
-        raise ValueError("a zero quaternion is no rotation")
+        raise ValueError("a zero quaternion is not a rotation")
     q = np.asarray(quaternion, float) / norm
     near = _near(q, digit)
     change = float(np.abs(q - near).max())
@@ -170,8 +170,10 @@ def _from_axes(element: Element, owner: str, scope: Scope, values: Float[Array, 
     """X as given, y made normal to it, as MuJoCo does, however far that is."""
     x, y = unit_vector(values[:3]), unit_vector(values[3:])
     if abs(float(x @ y)) > 1e-3:
-        text = f"{element.place}, {owner}: the axes of xyaxes are not normal; y was turned, as MuJoCo does"
-        scope.notices.append(Notice("orthogonalised-axes", text, "give two normal vectors"))
+        text = (
+            f"{element.place}, {owner}: the axes of xyaxes are not orthogonal; y was corrected, as in MuJoCo"
+        )
+        scope.notices.append(Notice("orthogonalised-axes", text, "give two orthogonal vectors"))
     return tidy(frame_from_axes(np.zeros(3), {0: x, 1: y}, tolerance=1.0).R)
 
 

@@ -37,7 +37,7 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
     for symbol, value in known.items():
         if symbol not in parameters and value != 0.0:
             raise entry.error(
-                f"{symbol} is known to be {value:g}, but '{body.name}' does not have that parameter",
+                f"{symbol} is fixed to {value:g}, but '{body.name}' does not have that parameter",
                 f"add {symbol} to 'parameters'",
             )
     return replace(
@@ -49,7 +49,7 @@ def read_known(entry: Entry, scope: Scope) -> dict[str, float]:
     """Values taken as true: what no body can have is refused."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
-        raise entry.error(f"{wrong} is negative, which no body can have", "correct it, or leave it out")
+        raise entry.error(f"{wrong} is negative, which is physically impossible", "correct or remove it")
     return values
 
 
@@ -58,7 +58,7 @@ def read_prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
         text = f"{entry.place}: '{name}' is excluded from the priors: its {wrong} is negative"
-        scope.notices.append(Notice("impossible-prior", text, "correct it to see it beside the estimate"))
+        scope.notices.append(Notice("impossible-prior", text, "correct it to compare it with the estimate"))
         return {}
     return values
 
@@ -74,7 +74,7 @@ def read_inertial(entry: Entry, scope: Scope) -> dict[str, float]:
     values = {symbol: scope.number(fields[symbol]) for symbol in SYMBOLS if symbol in fields}
     if "com" in fields:
         if "M" not in values or any(symbol in values for symbol in _MOMENTS):
-            raise fields["com"].error("'com' goes with M and without MX, MY, MZ", "give M and com")
+            raise fields["com"].error("'com' needs M and excludes MX, MY and MZ", "give M and com")
         com = fields["com"].vector(scope.number)
         values |= {symbol: values["M"] * x for symbol, x in zip(_MOMENTS, com, strict=True)}
     return {symbol: values[symbol] for symbol in SYMBOLS if symbol in values}
@@ -91,7 +91,7 @@ def read_payloads(
         if bodies is not None and body not in bodies:
             raise fields["body"].error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
         if bodies is not None and name in bodies:
-            raise item.error(f"payload '{name}' has the name of a body", "give it its own name")
+            raise item.error(f"payload '{name}' has the name of a body", "choose another name")
         payloads[name] = Payload(
             name,
             body,

@@ -57,13 +57,13 @@ def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
     # Drive terms belong to a coordinate or to a motor: one name for two velocities has no meaning.
     if name in coordinate_joints(joints) and ratios != {name: 1.0}:
         raise fields["name"].error(
-            f"motor '{name}' has the name of a joint but another velocity", f"call it motor_{name}"
+            f"motor '{name}' has the name of a joint but a different velocity", f"call it motor_{name}"
         )
     if "kind" not in fields:
         return Actuator(name, ratios)
     turns = fields["kind"].choice((JointKind.REVOLUTE, JointKind.PRISMATIC)) == JointKind.REVOLUTE
     if name in coordinate_joints(joints) and turns != coordinate_joints(joints)[name].is_angle(name):
-        raise fields["kind"].error(f"'{name}' is the joint itself", "give the motor a name and a ratio")
+        raise fields["kind"].error(f"'{name}' is the joint itself", "give the motor its own name and a ratio")
     return Actuator(name, ratios, turns)
 
 
@@ -127,13 +127,13 @@ def read_couplings(
         fields = item.fields(("joint", "of", "offset"), required=("joint", "of"))
         name = _simple(fields["joint"], fields["joint"].text(), joints)
         if name in couplings:
-            raise fields["joint"].error(f"'{name}' follows two couplings", "keep one")
+            raise fields["joint"].error(f"'{name}' is defined by two couplings", "keep one")
         of = {_simple(e, c, joints): scope.number(e) for c, e in fields["of"].mapping().items()}
         offset = scope.number(fields["offset"]) if "offset" in fields else 0.0
         couplings[name], places[name] = Coupling(name, of, offset), item
 
     def refuse(name: str, text: str) -> InputError:
-        return places.get(name, entry).error(text, "break the circle")
+        return places.get(name, entry).error(text, "remove the cycle of couplings")
 
     return resolve_couplings(couplings, refuse)
 

@@ -80,7 +80,7 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
         path = Path(file).parent / fields["source"].text()
         if path.suffix.lower() not in SUFFIXES:
             raise fields["source"].error(
-                f"'{path.name}' is no URDF and no MJCF",
+                f"'{path.name}' is neither a URDF nor an MJCF file",
                 "give a .urdf, .xml or .mjcf; run xacro first on a .xacro",
             )
         if not path.is_file():

@@ -43,7 +43,7 @@ class Scope:
         for name, value in entry.mapping().items():
             if not _NAME.match(name) or name in _RESERVED:
                 raise value.error(
-                    f"'{name}' cannot be a symbol", "use letters, digits and _, and no function name"
+                    f"'{name}' cannot be a symbol", "use letters, digits and _; function names are reserved"
                 )
             declared = self.number(value)
             self.symbols[name] = self._named(name, declared)
@@ -59,9 +59,9 @@ class Scope:
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             number = float(value)
         else:
-            raise entry.error(f"expected a number or arithmetic, found {entry.shown}")
+            raise entry.error(f"expected a number or an arithmetic expression, found {entry.shown}")
         if abs(number) > LARGEST:
-            raise entry.error(f"{number:g} is too large for any robot in SI units", "check digits and unit")
+            raise entry.error(f"{number:g} is too large for a robot in SI units", "check digits and unit")
         return number
 
     def length(self, entry: Entry, name: str) -> float:
@@ -104,13 +104,17 @@ class Scope:
                 raise InputError(f"no dimension '{name}'" + nearest(name, self.geometry))
         notices = list(self.notices)
         if self._snapped:
-            text = f"{len(self._snapped)} rounded angle(s) taken as exact: " + _listed(self._snapped)
-            notices.append(Notice("snapped-angle", text, "write multiples of pi in full to silence this"))
+            text = f"{len(self._snapped)} rounded angle(s) replaced by exact values: " + _listed(
+                self._snapped
+            )
+            notices.append(
+                Notice("snapped-angle", text, "to avoid this notice, write multiples of pi in full")
+            )
         if self._coarse:
             text = f"{len(self._coarse)} angle(s) look like coarsely rounded multiples of pi: " + _listed(
                 self._coarse
             )
-            remedy = "kept as written; more digits (1.570796) or, in a robot file, pi/2 make them exact"
+            remedy = "they are used as written; write more digits (1.570796) or, in a robot file, pi/2"
             notices.append(Notice("coarse-angle", text, remedy))
         return tuple(notices)
 

@@ -44,7 +44,7 @@ def check_term_names(entry: Entry, robot: Mechanism) -> None:
         name = item.mapping()["name"]
         if name.text() in others:
             raise name.error(
-                f"'{name.text()}' is a parameter of its own already", "give the term its own name"
+                f"'{name.text()}' is already the name of a parameter", "choose another name for the term"
             )
 
 

@@ -90,27 +90,27 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
         return f"its inertia is not positive definite (smallest principal moment {moments[0]:.4g} kg m^2)"
     if moments[0] + moments[1] < (1.0 - _TRIANGLE_RTOL) * moments[2]:
         shown = ", ".join(f"{x:.4g}" for x in moments)
-        return f"its principal moments ({shown} kg m^2) break the triangle inequality"
+        return f"its principal moments ({shown} kg m^2) violate the triangle inequality"
     return ""
 
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
     """The notice about an inertial that no body could have."""
     text = f"{element.place}: {owner} is excluded from the priors: {fault}"
-    return Notice("impossible-prior", text, "correct the inertial if you want it printed beside the estimate")
+    return Notice("impossible-prior", text, "correct the inertial to compare it with the estimate")
 
 
 def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Notice]:
     """Notices about links or bodies (`word`) that are frames only, or come without inertial."""
     notices = []
     if frames:
-        which = "links on fixed joints" if word == "link" else "bodies without joint and"
-        text = f"{which} without mass are taken as frames, without parameters: " + ", ".join(frames)
-        notices.append(Notice("massless-frame", text, "give them an inertial if they have mass"))
+        which = "links on fixed joints" if word == "link" else "bodies without a joint and"
+        text = f"{which} without mass are treated as frames without parameters: " + ", ".join(frames)
+        notices.append(Notice("massless-frame", text, "add an inertial if they have mass"))
     if missing:
         which = "links" if word == "link" else "bodies"
-        text = f"{which} without a complete inertial are unknown, without a prior: " + ", ".join(missing)
+        text = f"{which} without a complete inertial have no prior: " + ", ".join(missing)
         notices.append(
-            Notice("missing-inertial", text, "nothing is invented; add an inertial to compare with")
+            Notice("missing-inertial", text, "add an inertial to compare the estimate with a prior")
         )
     return notices

@@ -64,7 +64,7 @@ def unknown_parts(
         for child in element.children:
             known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
             if element.tag in children and _foreign(child.tag):
-                what = f"element <{child.tag}> of another name space in <{element.tag}> is not read"
+                what = f"element <{child.tag}> of another namespace in <{element.tag}> is not supported"
                 found.setdefault(what, []).append(child)
             elif valid and child.tag not in valid:
                 what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
