@@ -1,8 +1,8 @@
-"""Strict YAML 1.2: plain data with a line for every place, and nothing that runs or explodes.
+"""Strict YAML 1.2: plain data with a line number for every node; no code runs, and sizes are limited.
 
-The parser's events are turned into nodes here, without recursion and without constructors, so
-that tags have no power, an alias costs as many nodes as it stands for, and every scalar keeps
-the text it was written as (the digits of an angle matter).
+The parser's events are turned into nodes here, without recursion and without constructors. So tags
+have no effect, an alias counts as many nodes as it expands to, and every scalar keeps its text as
+written (the digits of an angle matter).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Node:
         value: A scalar, a list of nodes, or a mapping of names to nodes.
         text: The scalar as written; empty for lists and mappings.
         line, column: Where it begins, counted from 1.
-        size: Nodes it stands for, aliases expanded.
+        size: Number of nodes, aliases expanded.
         key_lines: Lines of the keys of a mapping.
     """
 
@@ -91,7 +91,7 @@ class Document:
 
 
 def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Document:
-    """Read one YAML file strictly; whatever is wrong becomes an `InputError` with its place."""
+    """Read one YAML file strictly; every error becomes an `InputError` with its place."""
     path = Path(file)
     try:
         size = path.stat().st_size
@@ -118,7 +118,7 @@ def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int
 
 
 def parse_yaml(text: str, *, file: str | None = None, node_budget: int = NODE_BUDGET) -> Document:
-    """The same for text that is at hand."""
+    """The same for a given text."""
     builder = _Builder(file, node_budget)
     for event in _events(text, file):
         builder.take(event)

@@ -1,4 +1,4 @@
-"""One way to a mechanism: a built-in name, a robot file, a URDF or an MJCF."""
+"""Load a mechanism: a built-in name, a robot file, a URDF or an MJCF."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
 def builtin_robots() -> dict[str, str]:
     """Name and one-line description of every built-in robot.
 
-    Only the line `description:` of each file is looked at: the list must be there at once.
+    Only the line `description:` of each file is read, to make the list fast.
     """
     found = {}
     for name, path in _files().items():
@@ -63,7 +63,7 @@ def builtin_robots() -> dict[str, str]:
 
 
 def reference(mechanism: Mechanism) -> str:
-    """What leads back to a mechanism from any folder: a built-in name, else the full path of its file."""
+    """What identifies a mechanism from any folder: a built-in name, else the full path of its file."""
     if mechanism.file is None:
         return mechanism.name
     path = Path(mechanism.file).resolve()
@@ -72,12 +72,12 @@ def reference(mechanism: Mechanism) -> str:
 
 def _files() -> dict[str, Path]:
     folder = Path(str(files("dynid.robots")))
-    # name.demo.yaml holds the simulated experiment of the robot, not a robot.
+    # name.demo.yaml contains the simulated experiment of the robot, not a robot.
     return {path.stem: path for path in sorted(folder.glob("*.yaml")) if "." not in path.stem}
 
 
 def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
-    """The error for a name that leads nowhere, with what is near it."""
+    """The error for an unknown name, with the closest valid names."""
     names = list(built_in)
     if path.parent.is_dir():
         names += [str(path.parent / other.name) for other in path.parent.glob("*.[yuxm]*")]

@@ -1,4 +1,4 @@
-"""Whether the parts of a mechanism fit together: asked once, when it is built."""
+"""Consistency of the parts of a mechanism: checked once, when it is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_parts(robot: Mechanism) -> None:
-    """Refuse a mechanism whose parts do not fit; names are quoted with the nearest valid one."""
+    """Refuse a mechanism with inconsistent parts; unknown names are quoted with the nearest valid one."""
     _check_tree(robot)
     _check_motors(robot)
     _check_drive(robot)
@@ -55,7 +55,7 @@ def _repeats(names: list[str]) -> bool:
 
 
 def _check_motors(robot: Mechanism) -> None:
-    """Motors on coordinates, measured joints that there are."""
+    """Motors on existing coordinates, measured joints that exist."""
     coordinates, names = set(robot.coordinates), [joint.name for joint in robot.joints]
     for actuator in robot.actuators:
         for coordinate in actuator.on:
@@ -73,7 +73,7 @@ def _check_motors(robot: Mechanism) -> None:
 
 
 def _check_drive(robot: Mechanism) -> None:
-    """Drive terms and Stribeck speeds of joints or motors that there are."""
+    """Drive terms and Stribeck speeds of existing joints or motors."""
     coordinates = set(robot.coordinates)
     owners = coordinates | {actuator.name for actuator in robot.actuators}
     for owner, symbols in robot.drive.items():
@@ -100,7 +100,7 @@ def _check_drive(robot: Mechanism) -> None:
 
 
 def _check_attached(robot: Mechanism) -> None:
-    """Terms, payloads and loops on joints and bodies that there are."""
+    """Terms, payloads and loops on existing joints and bodies."""
     for term in robot.terms:
         if term.joint not in robot.coordinates:
             text = f"term '{term.name}' acts on unknown joint '{term.joint}'"
@@ -117,7 +117,7 @@ def _check_attached(robot: Mechanism) -> None:
 
 
 def _check_cables(robot: Mechanism) -> None:
-    """Cables between bodies that there are, each with a length or a coordinate; swivels on pulleys."""
+    """Cables between existing bodies, each with a length or a coordinate; swivels on pulleys."""
     scalar = {joint.name for joint in robot.joints if joint.coordinates == (joint.name,)}
     named = {cable.name: cable for cable in robot.cables}
     for cable in robot.cables:

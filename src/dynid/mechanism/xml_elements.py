@@ -15,7 +15,7 @@ from dynid.common.strict_number import is_number
 DEPTH_LIMIT = 100
 _CHUNK = 1 << 16
 _LARGEST = 1e15
-_UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and the like stand for "no limit" there
+_UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and similar values mean "no limit" there
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class Element:
 
     @property
     def place(self) -> str:
-        """Where it stands, for notices about the model's file."""
+        """Its place, for notices about the model's file."""
         return f"{self.included}, line {self.line}" if self.included else f"line {self.line}"
 
     def child(self, tag: str) -> Element | None:
@@ -93,7 +93,7 @@ class Element:
         raise self.error(f"{owner}: {name} '{word}' in <{self.tag}> is not a finite number", hint)
 
     def error(self, text: str, remedy: str) -> InputError:
-        """An error that stands at this element."""
+        """An error at this element."""
         return InputError(text, file=self.file, place=f"line {self.line}", remedy=remedy)
 
 
@@ -166,7 +166,7 @@ class _Target:
             raise element.error(
                 f"elements are nested deeper than {DEPTH_LIMIT}", "this is not a robot description"
             )
-        # Links stand directly below the root, deeper ones belong to other vocabularies; bodies nest.
+        # Links are directly below the root, deeper ones belong to other vocabularies; bodies nest.
         if (tag == "link" and len(self.open) == 2) or (tag == "body" and self.open[0].tag != "robot"):
             self.count += 1
             if limits.exceeded(self.count, self.count_limit):
@@ -179,7 +179,7 @@ class _Target:
         self.open.pop()
 
     def data(self, text: str) -> None:
-        """Text between elements carries nothing in these formats."""
+        """Text between elements has no meaning in these formats."""
 
     def close(self) -> Element | None:
         return self.root

@@ -92,7 +92,7 @@ def _on_joint(
             f"{owner} drives {joint.kind} joint '{name}' about axes of the parent, which is not supported",
             "use joint= instead",
         )
-    # A ball turns about its own three axes; a free joint is pushed along three, then turned.
+    # A ball joint rotates about its own three axes; a free joint translates along three, then rotates.
     count = {JointKind.SPHERICAL: 3, JointKind.FREE: 6}.get(joint.kind, 1)
     return dict(zip(joint.coordinates, gear[:count], strict=True))
 
@@ -105,7 +105,7 @@ def _name(
     taken: set[str],
     scope: Scope,
 ) -> str:
-    """The motor's own name; that of its joint or `motor_joint` where it has none or none that fits."""
+    """The motor's own name; without a usable one, that of its joint or `motor_joint`."""
     first = next(iter(on))
     if not name:
         plain = on == {first: 1.0} and first not in taken
@@ -139,7 +139,7 @@ def _fixed_tendons(model: MjcfModel, joints: Mapping[str, Joint]) -> dict[str, d
 
 
 def _shared(actuators: Sequence[Actuator]) -> list[Notice]:
-    """Motors with one and the same velocity: position and velocity servos of one joint, mostly."""
+    """Motors with the same velocity: usually position and velocity servos of one joint."""
     groups: dict[tuple[tuple[str, float], ...], list[str]] = {}
     for actuator in actuators:
         groups.setdefault(tuple(sorted(actuator.on.items())), []).append(actuator.name)

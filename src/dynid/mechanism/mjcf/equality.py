@@ -42,7 +42,7 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
     """All active equalities.
 
     Args:
-        driven: Coordinates with a motor: where a coupling leaves the choice, the other one depends.
+        driven: Coordinates with a motor: where both are possible, the other coordinate is the dependent one.
     """
     elements = entries(model.root, "equality")
     if elements and _switched_off(model.root):
@@ -101,7 +101,7 @@ class _Reader:
         (body_a, a), (body_b, b) = ends
         if body_a == body_b:
             raise element.error(f"{owner} joins '{body_a}' to itself", "an equality joins two bodies")
-        if not turns:  # a point has no directions of its own: those of the bodies keep the equations plain
+        if not turns:  # a point has no directions of its own: those of the bodies keep the equations simple
             a, b = Frame(np.eye(3), a.p), Frame(np.eye(3), b.p)
         kind = "weld" if turns else "point"
         return Loop(name, FIXED_BY[kind], body_a, tidy_frame(a), body_b, tidy_frame(b))
@@ -137,7 +137,7 @@ class _Reader:
         return [(one, given if given is not None else between @ at_two), (two, at_two)]
 
     def _relative(self, element: Element, owner: str, name: str) -> Frame | None:
-        """The `relpose` of a weld: where body 1 holds the anchor; None leaves it to qpos0."""
+        """The `relpose` of a weld: where body 1 has the anchor; None: from qpos0."""
         numbers = element.numbers("relpose", owner, range(7, 8))
         if numbers is None or not any(value for value, _ in numbers[3:]):
             return None
@@ -160,7 +160,7 @@ class _Reader:
         return name
 
     def coupling(self, element: Element, name: str) -> Coupling:
-        """A joint equality; joint2 is missing where joint1 stands still."""
+        """A joint equality; joint2 is missing where joint1 is fixed."""
         owner = f"equality '{name}'"
         one = self._joint(element, "joint1", owner)
         numbers = element.numbers("polycoef", owner, range(1, 6))
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _resolved(found: list[tuple[Coupling, Element]], driven: Collection[str]) -> tuple[Coupling, ...]:
-    """One coupling for each dependent coordinate, chains put together."""
+    """One coupling for each dependent coordinate, chains resolved."""
     couplings: dict[str, Coupling] = {}
     places: dict[str, Element] = {}
     for coupling, element in found:

@@ -15,7 +15,7 @@ _TRUTH = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class Settings:
-    """How numbers are meant: the attributes of <compiler> that change a mechanism.
+    """How numbers are interpreted: the attributes of <compiler> that change a mechanism.
 
     Attributes:
         degrees: Whether angles are in degrees (MJCF's default) instead of radians.
@@ -35,7 +35,7 @@ class Settings:
 
 
 def read_settings(root: Element) -> Settings:
-    """The compiler settings; where there are several <compiler>, later ones win."""
+    """The compiler settings; where there are several <compiler>, later ones have priority."""
     merged: dict[str, str] = {}
     compiler = root
     for element in sections(root, "compiler"):
@@ -76,7 +76,7 @@ def flag(element: Element, name: str, *, default: bool) -> bool:
 
 
 def sections(root: Element, tag: str) -> list[Element]:
-    """All sections of this name: MJCF lets them stand in several places."""
+    """All sections of this name: MJCF allows them in several places."""
     return [element for element in root.children if element.tag == tag]
 
 
@@ -88,8 +88,8 @@ def entries(root: Element, tag: str) -> list[Element]:
 def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
     """Put the children of included files in the place of each <include>.
 
-    A file must lie in the folder of the model, links in the file system followed, and is included
-    once, as in MuJoCo: so there is no circle. All files together stay below the limits.
+    A file must be in the folder of the model (symbolic links are resolved) and is included once, as in
+    MuJoCo, so there is no cycle. All files together must stay below the limits.
 
     Args:
         root: Changed in place.

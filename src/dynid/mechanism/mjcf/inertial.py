@@ -1,7 +1,7 @@
 """Inertials of an MJCF as priors, treated as those of a URDF: what is missing stays unknown.
 
 MuJoCo computes the inertia of a body without <inertial> from its shapes and a density. That is a
-guess about the robot, not a statement of it, and is not made here.
+guess, not information about the robot, and is not done here.
 """
 
 from __future__ import annotations

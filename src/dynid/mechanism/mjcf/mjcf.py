@@ -1,6 +1,6 @@
 """Reader of MJCF files: bodies, joints, inertials as priors, equalities as loops and couplings.
 
-What a model leaves open stays open: nothing is invented, and no mesh is opened.
+Values missing in a model stay unknown: none is guessed, and no mesh is opened.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
 def _drive_priors(tree: Tree) -> dict[str, float]:
     """Armature, damping and friction loss of joints, where they are given, as Ia, Fv and Fs.
 
-    What MuJoCo takes for zero because nobody wrote it is no statement about the robot.
+    A missing value, which MuJoCo takes as zero, is no information about the robot.
     """
     priors: dict[str, float] = {}
     for joint in tree.joints:
         element = tree.elements.get(joint.name)
         for symbol, key in _PRIORS.items():
-            # More than one number is a polynomial, which no single parameter is.
+            # More than one number is a polynomial, which a single parameter cannot represent.
             numbers = element.numbers(key, f"joint '{joint.name}'", range(1, 10)) if element else None
             if numbers and len(numbers) == 1:
                 priors |= {f"{symbol}_{name}": numbers[0][0] for name in joint.coordinates}
@@ -120,7 +120,7 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
 
 
 def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
-    """What MuJoCo would add to the efforts and is no part of the description here."""
+    """Notices about effects that MuJoCo adds to the efforts and that are not read here."""
     found: list[str] = []
     for name, element in tree.elements.items():
         if _counts(element, "stiffness", f"joint '{name}'"):
@@ -146,7 +146,7 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
 
 
 def _unused_tendons(model: MjcfModel) -> list[Notice]:
-    """Tendons that no actuator pulls: their springs, dampers and limits are no part of the robot here."""
+    """Tendons that no actuator pulls: their springs, dampers and limits are not read."""
     pulled = {element.attributes.get("tendon") for element in entries(model.root, "actuator")}
     names = [element.attributes.get("name", "(no name)") for element in entries(model.root, "tendon")]
     idle = [name for name in names if name not in pulled]
@@ -157,6 +157,6 @@ def _unused_tendons(model: MjcfModel) -> list[Notice]:
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:
-    """Whether an attribute is there and not zero."""
+    """Whether an attribute is present and not zero."""
     numbers = element.numbers(key, owner, range(1, 10))
     return any(value != 0.0 for value, _ in numbers or ())

@@ -60,7 +60,7 @@ class MjcfBody:
     geoms: list[Element] = field(default_factory=list)
 
     def error(self, text: str, remedy: str) -> InputError:
-        """An error that stands at this body."""
+        """An error at this body."""
         return self.placed.element.error(text, remedy)
 
 
@@ -206,7 +206,7 @@ def _kind(joint: Element) -> JointKind:
 
 
 def _names(root: Element, *tags: str) -> set[str]:
-    """Names of all elements with these tags in the world; two alike are refused."""
+    """Names of all elements with these tags in the world; duplicates are refused."""
     found: dict[str, Element] = {}
     for world in sections(root, "worldbody"):
         for element in world.walk():

@@ -1,4 +1,4 @@
-"""Bodies and payloads of the robot file: which parameters, what is known, what is believed."""
+"""Bodies and payloads of the robot file: which parameters, fixed values, priors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOMENTS = ("MX", "MY", "MZ")
 
 
 def read_bodies(entry: Entry, scope: Scope, bodies: Mapping[str, Body]) -> dict[str, Body]:
-    """All `bodies`, with those of the file's `bodies:` changed as it says."""
+    """All `bodies`, with the changes of the file's `bodies:`."""
     changed = dict(bodies)
     for name, item in entry.mapping().items():
         if name not in bodies:
@@ -46,7 +46,7 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
 
 
 def read_known(entry: Entry, scope: Scope) -> dict[str, float]:
-    """Values taken as true: what no body can have is refused."""
+    """Values taken as exact; impossible ones are refused."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
         raise entry.error(f"{wrong} is negative, which is physically impossible", "correct or remove it")
@@ -54,7 +54,7 @@ def read_known(entry: Entry, scope: Scope) -> dict[str, float]:
 
 
 def read_prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
-    """Values believed; those of an impossible body are left out, with a notice."""
+    """Prior values; those of an impossible body are excluded, with a notice."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
         text = f"{entry.place}: '{name}' is excluded from the priors: its {wrong} is negative"

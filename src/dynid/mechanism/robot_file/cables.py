@@ -1,4 +1,4 @@
-"""Cables of the robot file, and where their lengths stand at the start pose."""
+"""Cables of the robot file, and their lengths at the start pose."""
 
 from __future__ import annotations
 

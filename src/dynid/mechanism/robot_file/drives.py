@@ -19,7 +19,7 @@ def coordinate_joints(joints: Sequence[Joint]) -> dict[str, Joint]:
 
 
 def check_coordinate(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
-    """`name` if it is a movable coordinate, else an error that says what would be."""
+    """`name` if it is a movable coordinate, else an error with the valid names."""
     owners = coordinate_joints(joints)
     if name in owners:
         return name
@@ -68,7 +68,7 @@ def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
 
 
 def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`drive:`, names or globs to lists of terms; a name wins over a glob, a later glob over an earlier."""
+    """`drive:`, names or globs to lists of terms; a name overrides a glob, a later glob an earlier one."""
     if is_none(entry):
         return {}
     drive: dict[str, tuple[str, ...]] = {}
@@ -120,7 +120,7 @@ def is_none(entry: Entry) -> bool:
 def read_couplings(
     entry: Entry, scope: Scope, joints: Sequence[Joint], source: Sequence[Coupling]
 ) -> tuple[Coupling, ...]:
-    """`couplings:` of the file and those of its source, chains put together."""
+    """`couplings:` of the file and those of its source, chains resolved."""
     couplings = {coupling.joint: coupling for coupling in source}
     places: dict[str, Entry] = {}
     for item in entry.items():
@@ -139,7 +139,7 @@ def read_couplings(
 
 
 def _simple(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
-    """A coordinate that is a number of its own, not part of a quaternion or a free pose."""
+    """A coordinate that is a single number, not part of a quaternion or a free pose."""
     check_coordinate(entry, name, joints)
     kind = coordinate_joints(joints)[name].kind
     if kind in (JointKind.SPHERICAL, JointKind.FREE):

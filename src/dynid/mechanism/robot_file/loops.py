@@ -26,7 +26,7 @@ def read_loops(
 
     Args:
         bodies: Names of the bodies that a loop may join, besides `base`.
-        taken: Names of joints and coordinates: a loop can be a joint too and needs its own.
+        taken: Names of joints and coordinates: a loop can also be a joint and needs a unique name.
         root: What a source file calls `base`.
     """
     names = set(taken)
@@ -89,7 +89,7 @@ def _length(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) 
 
 
 def _turn(fields: Mapping[str, Entry], scope: Scope) -> Frame:
-    """The turn, the same in both frames, that makes `axis` their z."""
+    """The rotation, the same in both frames, that makes `axis` their z."""
     if "axis" not in fields:
         return Frame(np.eye(3), np.zeros(3))
     kind = fields["kind"].text() if "kind" in fields else "fix"

@@ -1,4 +1,4 @@
-"""`measured:` of the robot file: joints, poses of bodies, pulleys, and how well each is known."""
+"""`measured:` of the robot file: joints, poses of bodies, pulleys, and the standard deviation of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Measured:
 
     Attributes:
         joints: Names of the measured joints, in the order of q_1.. of a log.
-        sigma: Position coordinate -> deviation, in [rad] or [m].
+        sigma: Position coordinate -> standard deviation, in [rad] or [m].
         chains: Massless joints of measured poses.
         welds: Their loops.
         poses: The sensors themselves.
@@ -187,7 +187,7 @@ def _add_swivel(
 def _check_names(
     item: Entry, pose: MeasuredPose, chain: Sequence[Joint], joints: Sequence[Joint], loops: Collection[str]
 ) -> None:
-    """A measured pose needs names of its own, for its columns too."""
+    """A measured pose needs unique names, also for its columns."""
     own = next((joint for joint in joints if joint.child == pose.body and joint.kind is JointKind.FREE), None)
     taken = {joint.name for joint in joints} & {pose.name, *(joint.name for joint in chain)}
     clash = sorted(taken) or sorted({pose.name} & set(loops))
@@ -214,10 +214,10 @@ def _coordinates(entry: Entry | None) -> tuple[str, ...]:
 
 
 def _sigmas(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> dict[str, float]:
-    """Deviations by position coordinate.
+    """Standard deviations by position coordinate.
 
-    One number where all coordinates have one unit; else `[metres, radians]`, or one a coordinate in
-    their order, an attitude counting as one.
+    One number where all coordinates have one unit; else `[metres, radians]`, or one per coordinate
+    in their order; an attitude counts as one.
     """
     quantities = [quantity for joint in joints for quantity in _quantities(joint)]
     units = dict.fromkeys(unit for unit, _ in quantities)
@@ -255,7 +255,7 @@ def _positive(entry: Entry, scope: Scope) -> float:
 
 
 def _check_all_or_none(found: Measured, joints: Sequence[Joint], places: Mapping[str, Entry]) -> None:
-    """Weights compare: a coordinate without deviation among others with one has no place."""
+    """Weights are relative: either all coordinates have a standard deviation or none."""
     without = [
         joint.name
         for joint in joints

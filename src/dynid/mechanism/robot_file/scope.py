@@ -17,7 +17,7 @@ from dynid.common.notices import Notice
 from dynid.mechanism.expression import SIGNALS, parse
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
 
-LARGEST = 1e15  # beyond it products overflow, and no robot is a tenth of a light year long
+LARGEST = 1e15  # beyond it products overflow; no robot has such dimensions
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
 
@@ -72,7 +72,7 @@ class Scope:
         return self.bare_length(value, name) if bare else value
 
     def bare_length(self, value: float, name: str) -> float:
-        """The same for a length that is at hand as a number."""
+        """The same for a length that is already a number."""
         value = _without_rounding(value)
         if value == 0.0:
             return value
@@ -89,7 +89,7 @@ class Scope:
         return self.written_angle(self.number(entry), text, entry.path)
 
     def written_angle(self, angle: float, text: str, where: str) -> float:
-        """The same for an angle whose value and text are at hand."""
+        """The same for an angle whose value and text are given."""
         snapped = snap_angle(angle, text)
         if is_noticeable(angle, snapped):
             self._snapped.append(f"{where} {text} -> {snapped / math.pi:.6g} pi")
@@ -124,7 +124,7 @@ class Scope:
 
 
 def _without_rounding(length: float) -> float:
-    """Zero for what a conversion left over: 0.3 cos(pi/2) is 2e-17 and means nothing."""
+    """Zero for the rounding error of a conversion: 0.3 cos(pi/2) is 2e-17."""
     return length if abs(length) > ROUNDING else 0.0
 
 

@@ -1,7 +1,7 @@
 """Inertials of a URDF as priors: ten parameters about the link's origin, or none.
 
-A URDF gives the inertia about the centre of mass in a frame of its own. What is missing or
-impossible is no prior: it is said once, and nothing is put in its place.
+A URDF gives the inertia about the centre of mass in a frame of its own. Missing or
+impossible values give no prior: this is reported once, and nothing is substituted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
 
 _ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-# Inertias are written with a few digits; a thin rod or plate may miss the triangle by rounding.
+# Inertias are written with a few digits; a thin rod or plate may violate the triangle inequality by rounding.
 _TRIANGLE_RTOL = 1e-6
 
 
@@ -95,7 +95,7 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
 
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
-    """The notice about an inertial that no body could have."""
+    """The notice about a physically inconsistent inertial."""
     text = f"{element.place}: {owner} is excluded from the priors: {fault}"
     return Notice("impossible-prior", text, "correct the inertial to compare it with the estimate")
 

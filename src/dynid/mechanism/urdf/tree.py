@@ -140,7 +140,7 @@ def _ordered(
 
 
 def _second_parent(joint: Element, name: str, parent: str, child: str, first: str) -> InputError:
-    """The error for a closed loop, with the closure that says the same."""
+    """The error for a closed loop, with the equivalent closure."""
     kinds = {"fixed": "weld", "prismatic": "prismatic", "planar": "planar"}
     kind = kinds.get(joint.attributes.get("type", ""), "revolute")
     origin, axis = joint.child("origin"), joint.child("axis")

@@ -1,6 +1,6 @@
 """Reader of URDF files: joints, links as bodies, inertials as priors, mimics as couplings.
 
-What a URDF leaves open stays open: nothing is invented, repaired or opened beside the file.
+Values missing in a URDF stay unknown: nothing is guessed or repaired, and no other file is opened.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _limits(element: Element, joint: Joint) -> dict[str, float | tuple[float, fl
     owner = f"joint '{joint.name}'"
     if dynamics is not None:
         for name in ("damping", "friction"):
-            dynamics.number(name, 0.0, owner)  # a typing error is refused; friction is ours to identify
+            dynamics.number(name, 0.0, owner)  # a typing error is refused; friction is identified, not read
     if limit is None or not joint.coordinates:
         return {}
     low, high = limit.number("lower", 0.0, owner), limit.number("upper", 0.0, owner)

@@ -19,7 +19,7 @@ def words(*lines: str) -> tuple[str, ...]:
     return tuple(" ".join(lines).split())
 
 
-# Children that are read or knowingly ignored, below each element that we look into.
+# Children that are read or deliberately ignored, below each element that is read.
 _CHILDREN = {
     "robot": words(
         "link joint material transmission gazebo sensor ros2_control mujoco group group_state",
@@ -50,10 +50,10 @@ _ATTRIBUTES = {
 def unknown_parts(
     root: Element, children: Vocabulary = _CHILDREN, attributes: Vocabulary = _ATTRIBUTES
 ) -> tuple[Notice, ...]:
-    """Notices about elements and attributes that nobody defines: mostly typing errors.
+    """Notices about unknown elements and attributes: mostly typing errors.
 
     Args:
-        children: Tags below each element that is looked into.
+        children: Tags below each element that is read.
         attributes: Names at each element; `parent/tag` where a tag means two things.
     """
     found: dict[str, list[Element]] = {}
@@ -88,7 +88,7 @@ def unknown_parts(
 
 
 def _foreign(name: str) -> bool:
-    """Whether a name belongs to another vocabulary by its name space."""
+    """Whether a name belongs to another vocabulary by its namespace."""
     return name.startswith("{") or ":" in name
 
 
