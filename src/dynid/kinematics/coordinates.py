@@ -19,7 +19,7 @@ class CoordinateMap:
     """Tree positions are `positions @ q_measured + offset`; velocities likewise.
 
     Attributes:
-        positions: Shape (n_q, m); a coupled joint's row holds its ratios.
+        positions: Shape (n_q, m); a coupled joint's row contains its ratios.
         offset: Shape (n_q,), in [rad, m].
         velocities: G with dq = G u, u the independent velocities, shape (n_v, n_u).
         independent: Names of the independent velocity coordinates.

@@ -1,4 +1,4 @@
-"""Attitudes of a log: roll, pitch, yaw as unit quaternions, and quaternions that are none."""
+"""Attitudes of a log: roll, pitch, yaw as unit quaternions, and invalid quaternions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
 
 CONVENTIONS = tuple(ANGLE_ORDERS)
-_LOST = 0.1  # length of a quaternion: trackers that lose sight write zeros
-_MOST_OFF = 0.1  # of the typical length from 1: drift and rounding stay far below
+_LOST = 0.1  # length of a quaternion: trackers write zeros when they lose the target
+_MOST_OFF = 0.1  # deviation of the typical length from 1: drift and rounding are much smaller
 
 
 def quaternion(angles: Float[Array, "n 3"], convention: str) -> Float[Array, "n 4"]:
@@ -47,7 +47,7 @@ def check_order(mechanism: Mechanism, angles: str, file: object) -> None:
 
 
 def check_lengths(q: Float[Array, "n 4"], joint: str, file: object) -> list[Notice]:
-    """Mark lost attitudes (all zero) as NaN, in place; refuse columns that are no unit quaternions.
+    """Mark lost attitudes (all zero) as NaN, in place; refuse columns that are not unit quaternions.
 
     The length itself does not matter later, so a slow drift of it is left as it is.
     """

@@ -1,4 +1,4 @@
-"""From a raw record to uniform segments: bad samples, gaps, jitter; everything counted and told."""
+"""From a raw record to uniform segments: bad samples, gaps, jitter; everything is counted and reported."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dynid.motion.resample import METHOD, continuous, resample
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
-_BLIND_STEPS = 5.0  # a gap longer than so many steps splits when no cutoff is known
+_BLIND_STEPS = 5.0  # without a known cutoff, a gap longer than so many steps splits the log
 _MOST_JITTER = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A record on a uniform clock, its segments, and what was done to it."""
+    """A record on a uniform clock, its segments, and the changes made to it."""
 
     record: Record
     segments: tuple[tuple[int, int], ...]
@@ -48,22 +48,22 @@ def clean(
         angles: Which positions are angles that may jump by a full turn, shape (m,).
         quaternions: Columns of q at which a quaternion begins.
         cutoff: Low-pass the coordinates will get, in [Hz]: decides how long a gap may be.
-        time_unit_given: Whether t is in seconds for certain.
+        time_unit_given: Whether t is known to be in seconds.
     """
     notices: list[Notice] = []
     record = _timed(record, notices)
     record, choices = in_seconds(record, time_unit_given)
     step = median_step(record)
-    record, told = in_order(record, step)
-    notices += told
+    record, added = in_order(record, step)
+    notices += added
     step = median_step(record)
     faults = signal_faults(record, *_names(record, quaternions), step)
     notices += faults.notices
     good = _finite(record, notices) & faults.good
     doubtful = record.t[~faults.usable]
     segments = _split(record, good, step, cutoff, notices)
-    record, told = continuous(record, segments, angles, quaternions)
-    notices += told
+    record, added = continuous(record, segments, angles, quaternions)
+    notices += added
     clock = understand(record.t, segments, step)
     choices["clock"] = _words(clock)
     notices += _clock_notices(clock)
@@ -78,7 +78,7 @@ def clean(
 
 
 def _names(record: Record, quaternions: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Columns as a log names them; entries of quaternions, which are no coordinates, have no name."""
+    """Columns as a log names them; entries of quaternions, which are not coordinates, have no name."""
     turned = {start + i for start in quaternions for i in range(4)}
     positions = ["" if i in turned else f"q_{i + 1}" for i in range(record.q.shape[1])]
     return positions, [f"tau_{i + 1}" for i in range(record.tau.shape[1])]
@@ -96,7 +96,7 @@ def _away(t: Float[Array, "n"], doubtful: Float[Array, "d"], distance: float) ->
 
 
 def _timed(record: Record, notices: list[Notice]) -> Record:
-    """Rows that have a time at all."""
+    """Rows that have a time."""
     timed = np.isfinite(record.t)
     if timed.all() and len(timed) >= MIN_SEGMENT:
         return record
@@ -178,7 +178,7 @@ def _gap_limit(
     step: float,
     cutoff: float | None,
 ) -> float:
-    """Longest step that is still bridged, in [s]: a quarter period of the cutoff, at most a jump.
+    """Longest step that is interpolated, in [s]: a quarter period of the cutoff, at most a clock jump.
 
     Without a cutoff, and with steps between 5 and 10 medians to decide on, the cutoff is the
     one the data would choose on the longest piece.

@@ -12,9 +12,9 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.motion.record import Record
 
-JUMP_STEPS = 10.0  # a step so many times the median is a jump of the clock, whatever the cutoff
+JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
 _SLOWEST, _FASTEST = 1.0, 1e5  # Hz
-# Median step in the file's unit up to which the unit is taken: each span covers 20 Hz to 20 kHz,
+# Largest median step in the file's unit for which the unit is assumed: each range covers 20 Hz to 20 kHz,
 # seconds down to 2 Hz, nanoseconds down to 1 Hz.
 _UNIT_SPANS = (("s", 0.5, 1.0), ("ms", 50.0, 1e-3), ("us", 5e4, 1e-6), ("ns", 1e9, 1e-9))
 _EPOCH = 1e8  # s; later than this is a date, not a duration
@@ -23,11 +23,11 @@ _MOST_UNSORTED = 0.01
 
 @dataclass(frozen=True)
 class Clock:
-    """What is known of the steps inside the segments.
+    """Properties of the time steps inside the segments.
 
     Attributes:
         dt: Step of the uniform clock, in [s].
-        uniform: Whether the samples stand on that clock already (rounding of t aside).
+        uniform: Whether the samples are already on that clock (except rounding of t).
         lost: Samples missing on the uniform clock.
         shortest, longest: Steps found, in [s].
         jitter: 95 % of the steps differ from dt by less than this, in steps.
@@ -77,7 +77,7 @@ def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]
 
 
 def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
-    """Resets and jumps back become breaks; a few samples out of order are sorted; doubles go."""
+    """Resets and jumps back become breaks; a few samples out of order are sorted; duplicates are removed."""
     notices: list[Notice] = []
     steps = np.diff(record.t)
     resets = (steps < -JUMP_STEPS * step) & ~record.breaks[1:]
@@ -116,7 +116,7 @@ def _sorted(record: Record, unsorted: Array) -> Record:
 
 
 def _without_doubles(record: Record, notices: list[Notice]) -> Record:
-    """Drop samples that repeat the one before; refuse two different samples at one time."""
+    """Drop samples that repeat the previous one; refuse two different samples at the same time."""
     double = np.flatnonzero((np.diff(record.t) == 0.0) & ~record.breaks[1:]) + 1
     if len(double) == 0:
         return record

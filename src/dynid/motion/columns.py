@@ -1,7 +1,7 @@
-"""Which column of a file holds which quantity: `q_1`, `dq_motor1`, `tau3`, `x`, `roll`, ...
+"""Which column of a file contains which quantity: `q_1`, `dq_motor1`, `tau3`, `x`, `roll`, ...
 
 Positions and efforts are numbered as the measured joints and the actuators of the mechanism, or
-carry their names; the underscore is optional. What the user maps comes first.
+carry their names; the underscore is optional. The user's mapping has priority.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     for i, name in enumerate(positions):
         bare = _bare(name, poses)
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare, *lengths.get(name, ()))))
-        # The same log may have q_1.. and dq_1.. of joints: these are not what an IMU measures.
+        # The same log may have q_1.. and dq_1.. of joints, which are not measured by an IMU.
         spellings = (name,) if inertial else spellings
         what = f"{name} of the IMU" if inertial else f"the position of '{name}'"
         yield Slot(f"q_{i + 1}", "q", i, spellings, what)
@@ -159,7 +159,7 @@ def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:
 
 
 def _bare(name: str, poses: Sequence[str]) -> tuple[str, ...]:
-    """Columns of a pose may go without `q_`, and without its name if it is the only one."""
+    """Columns of a pose may omit `q_`, and its name if it is the only pose."""
     for pose in poses:
         suffix = name.removeprefix(f"{pose}_")
         if suffix != name and suffix in _OF_POSE:

@@ -20,8 +20,8 @@ _SAMPLE_CHARACTERS = 1 << 16
 def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     """Columns of a delimited text file with a header line.
 
-    Cells that are no numbers are refused with row, column and text, unless `drop_bad_rows` asks
-    to leave such rows out; then they are counted in a notice.
+    Non-numeric cells are refused with row, column and text. With `drop_bad_rows` such rows are
+    dropped and counted in a notice.
     """
     text, encoding = decode(path.read_bytes(), path)
     sample = text[:_SAMPLE_CHARACTERS]
@@ -62,7 +62,7 @@ def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
     rows = np.loadtxt(
         StringIO(body), delimiter=delimiter, comments=None, ndmin=2, quotechar='"', usecols=used
     )
-    # With usecols a row that is too long passes; the count of delimiters tells.
+    # With usecols a row that is too long passes; the count of delimiters detects it.
     if delimiter is not None:
         expected = (len(dialect.names) - 1) * len(rows)
         if body.count(delimiter) != expected:
@@ -71,7 +71,7 @@ def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
 
 
 def _parsed_again(body: str, dialect: Dialect, used: list[int], file: Path) -> Float[Array, "n c"]:
-    """Rows of which each cell is a number; what NumPy refuses all the same is refused in its words."""
+    """Rows in which each cell is a number; rows that NumPy still refuses give its error text."""
     try:
         return _parse(body, dialect, used)
     except ValueError as error:

@@ -16,7 +16,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.motion.settings import FILTERS
 
-_FORGOTTEN = 1e-14  # what is left of a chunk's start-up transient: below rounding of q
+_FORGOTTEN = 1e-14  # remaining part of a chunk's start-up transient: below rounding of q
 _KAISER_BETA = 8.0  # stop band 80 dB down
 
 
@@ -79,7 +79,7 @@ def samples(duration: float, dt: float) -> int:
 
 
 def extend_odd(x: Float[Array, "n m"], width: int) -> Float[Array, "n2 m"]:
-    """`x` continued by `width` samples at both ends, turned by 180 degrees about the end points.
+    """`x` continued by `width` samples at both ends, rotated by 180 degrees about the end points.
 
     Where the segment is shorter than `width`, the outermost value is repeated.
     """

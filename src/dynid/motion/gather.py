@@ -19,12 +19,12 @@ from dynid.motion.settings import ColumnMap
 from dynid.motion.table import Table
 from dynid.motion.units import factor
 
-_LARGEST = 1e100  # no quantity of a robot; some recorders write 1e308 for what is missing
+_LARGEST = 1e100  # above any quantity of a robot; some recorders write 1e308 for missing values
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """A raw record with the story of its columns."""
+    """A raw record with the origin of its columns."""
 
     record: Record
     effort_present: Bool[Array, "a"]
@@ -80,7 +80,7 @@ def gather(
 
 
 def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
-    """SI value: scale * (x in unit) + offset; integer stamps lose their start before they become floats."""
+    """SI value: scale * (x in unit) + offset; integer time stamps start at zero before they become floats."""
     if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
         x = x - x[0]
     gain = column.scale * factor(column.unit, column=column.name, file=file)
@@ -157,7 +157,7 @@ def _rates(
     q: Float[Array, "n m"],
     notices: list[Notice],
 ) -> Float[Array, "n m"] | None:
-    """Measured rates (or the positions asked for), if the log has them for every coordinate."""
+    """Measured rates (or reference positions), if the log has them for every coordinate."""
     own = [slot for slot in known if slot.quantity == quantity]
     found = [slot for slot in own if slot.key in values and np.any(np.isfinite(values[slot.key]))]
     if len(found) == q.shape[1]:

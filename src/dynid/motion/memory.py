@@ -1,4 +1,4 @@
-"""Columns in memory as a table: a mapping of arrays, or a data frame of whatever library."""
+"""Columns in memory as a table: a mapping of arrays, or a data frame of any library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of an encoder: a count that is lost or a zero that is set anew while the log runs."""
+"""Steps of an encoder: a lost count, or a zero that is reset during the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dynid.common.notices import Notice
 from dynid.motion.log import Log
 
-# Of what the increments of the signal usually change by from sample to sample (99 % of them): the
+# Relative to the usual change of the signal's increments from sample to sample (99 % quantile): the
 # sharpest corner of a smooth motion stays below 10.
 _UNUSUAL = 30.0
 _LEAST = 0.01  # of the range of the signal
@@ -17,7 +17,7 @@ _FEWEST = 32  # samples
 
 
 def position_steps(log: Log) -> tuple[Notice, ...]:
-    """Joints whose position jumps between two samples and then goes on as before."""
+    """Joints whose position jumps between two samples and then continues as before."""
     found = [one for i in range(log.q.shape[1]) for one in _steps(log, i)]
     if not found:
         return ()
@@ -31,7 +31,7 @@ def position_steps(log: Log) -> tuple[Notice, ...]:
 def _steps(log: Log, column: int) -> Iterable[tuple[str, float, float]]:
     """Name, size [rad] or [m] and time [s] of each step of one coordinate.
 
-    An increment of a smooth motion is close to the mean of the two beside it.
+    An increment of a smooth motion is close to the mean of its two neighbours.
     """
     for a, b in log.segments:
         if b - a < _FEWEST:

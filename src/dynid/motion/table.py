@@ -1,4 +1,4 @@
-"""Table: the columns of a file, as every reader hands them over."""
+"""Table: the columns of a file, as every reader returns them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Table:
 
     Attributes:
         columns: Name -> values, each shape (n,), as stored (no unit applied).
-        skipped: Columns that hold no numbers.
+        skipped: Columns without numbers.
         choices: What the reader decided about the format, in words.
     """
 

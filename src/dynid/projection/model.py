@@ -1,8 +1,8 @@
 """The contract of identification models and their registry.
 
 A model is a choice of tangent directions N and a way to compute the rows N^T W chi = N^T B tau:
-along a log, and at random states for what any motion could tell. Adding one is a file and a line
-in `MODELS`; everything after `System` stays as it is.
+along a log, and at random states for structural identifiability. To add a model, write one file and a
+line in `MODELS`; everything after `System` stays unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dynid.regressor.layout import Layout
 
 @runtime_checkable
 class PackedRows(Protocol):
-    """Rows computed for any range of samples on demand: all that filtering needs to know."""
+    """Rows computed for any range of samples on demand: the interface that filtering needs."""
 
     layout: Layout
     dt: float
@@ -53,7 +53,7 @@ class PackedRows(Protocol):
 
 @runtime_checkable
 class RowSource(PackedRows, Protocol):
-    """Rows of one log by one model: what prediction needs to know besides."""
+    """Rows of one log by one model: the additional interface for prediction."""
 
     directions: Directions
     motion: Motion
@@ -67,8 +67,8 @@ class Model:
 
     Attributes:
         directions: All rows the model has for a mechanism.
-        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion; `foretold`
-            are parameters that foretell loads; those of a windowed model also take `integration`.
+        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion;
+            `load_parameters` predict loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
     """
@@ -91,7 +91,7 @@ def rows_of(
     """Rows along a motion: fast where the directions are constant, else pose by pose.
 
     Args:
-        foretold: Parameters that foretell the loads of load-dependent friction; None: loads are one.
+        load_parameters: Parameters that predict the loads of load-dependent friction; None: loads are one.
     """
     kind = TreeRows if directions.N is not None else MovingRows
     return kind(mechanism, parameters, directions, motion, load_parameters)
@@ -142,7 +142,7 @@ def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = 
 
 
 def model_named(name: str, file: str | None = None) -> Model:
-    """The registered model, or an error that names those there are."""
+    """The registered model, or an error with the valid names."""
     if name not in MODELS:
         raise InputError(f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(MODELS)}")
     return MODELS[name]

@@ -1,4 +1,4 @@
-"""How every body of a table moves: read from its columns, and what they lack from joint angles or poses.
+"""Motion of every body of a table: from its columns; missing quantities from joint angles or poses.
 
 omega = 2 conj(q) dq/dt        alpha = d omega / dt (body axes)        a = d^2 p / dt^2
 """
@@ -23,7 +23,7 @@ from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
 from dynid.projection.wrench_points import centres_of_mass
 
-_COARSE = 0.01  # what a shorter formula may change of a derivative before it must be told
+_COARSE = 0.01  # difference from a shorter formula above which a derivative gives a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class TableMotion:
         omega, alpha: Angular velocity and acceleration, body axes, shape (n, b, 3), in [rad/s], [rad/s^2].
         a: Acceleration of the body's origin, world axes, gravity not subtracted, shape (n, b, 3), in [m/s^2].
         p: The body's origin in the world, shape (n, b, 3), in [m]; None where neither columns nor joint
-            angles tell.
+        angles give it.
         fine: Where all of it is known, shape (n, b).
         choices: Where each quantity is from, in words.
     """
@@ -51,7 +51,7 @@ class TableMotion:
 
 
 def table_motion(mechanism: Mechanism, table: BodyTable, settings: WrenchSettings) -> TableMotion:
-    """Motion of every body: measured where the table has columns, else derived, and the choice is said."""
+    """Motion of every body: measured where the table has columns, else derived; the choice is reported."""
     return _Motions(mechanism, table, settings).found()
 
 
@@ -236,7 +236,7 @@ class _Motions:
         return replace(found, first=first, second=second, inner=np.repeat(found.inner, r))
 
     def _told(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
-        """Say where a quantity is from, and warn where the instants are too far apart for it."""
+        """Report the source of a quantity, and warn where the instants are too far apart for it."""
         self.choices[what] = f"differentiated from {source} ({POINTS} neighbouring instants)"
         error, size = np.sqrt(np.sum(np.square(rough), axis=0))
         if error > _COARSE * size:
