@@ -98,7 +98,7 @@ def test_tied_value_known_for_one_is_known_for_all_and_conflict_is_refused():
     _, base = structural_base(rng, known={0: 2.0}, ties=[(0, 1)])
     assert base.c[1] == 2.0
     assert "YY_link1" not in base.names
-    with pytest.raises(InputError, match=r"known as 3\.0"):
+    with pytest.raises(InputError, match=r"fixed to 3\.0"):
         structural_base(rng, known={0: 2.0, 1: 3.0}, ties=[(0, 1)])
 
 

@@ -146,7 +146,7 @@ def test_locking_wants_one_length_for_every_cable() -> None:
     robot = load_robot("cable4")
     with pytest.raises(InputError, match="3 lengths for 4 cables"):
         locked(robot, [1.6, 1.6, 1.6])
-    with pytest.raises(InputError, match="'cable9' is no cable"):
+    with pytest.raises(InputError, match="'cable9' is not a cable"):
         locked(robot, {"cable9": 1.6})
     with pytest.raises(InputError, match="cannot have length -1"):
         locked(robot, [1.6, 1.6, 1.6, -1.0])

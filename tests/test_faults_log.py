@@ -379,7 +379,7 @@ def test_30_impossible_rates_are_refused(tmp_path):
     columns = recording()
     columns["t"] = np.arange(1000) * 5.0
     path = write_csv(tmp_path / "a.csv", columns)
-    with pytest.raises(InputError, match=r"0\.2 samples a second"):
+    with pytest.raises(InputError, match=r"0\.2 samples per second"):
         read_log(path, arm(), columns={"t": Column("t", "s")})
     columns["t"] = np.arange(1000) * 1e-6
     with pytest.raises(InputError, match="outside 1 Hz to 100 kHz"):
@@ -562,7 +562,7 @@ def test_21_runs_named_by_text_are_not_silently_joined(tmp_path):
     half = len(rows) // 2
     named = [f"{row},{'first' if i < half else 'second'}" for i, row in enumerate(rows)]
     (tmp_path / "a.csv").write_text("\n".join([f"{header},segment", *named]))
-    with pytest.raises(InputError, match="holds text"):
+    with pytest.raises(InputError, match="contains text"):
         read_log(path, arm())
 
 

@@ -190,7 +190,7 @@ def test_broken_loops_are_refused(load, loop, said):
     "use", ["measured: [crank, pin]", "drive: {pin: [Fv]}", "limits: {pin: {q: 1}}", "start: {pin: 1}"]
 )
 def test_a_point_has_no_coordinate(load, use):
-    with pytest.raises(InputError, match="loop 'pin' has no coordinate") as caught:
+    with pytest.raises(InputError, match="loop 'pin' has no joint coordinate") as caught:
         load(FOURBAR + f"loops: [{PIN.replace('revolute', 'point')}]\n{use}\n")
     assert "line 8" in caught.value.place
 

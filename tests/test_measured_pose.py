@@ -170,10 +170,10 @@ def test_deviations_fill_the_weights() -> None:
         ("[{pose: platfrom}]", "unknown body 'platfrom'; did you mean 'platform'"),
         ("[platform]", "unknown joint 'platform'"),
         ("[{joint: motor1, pose: platform}]", "a joint, the pose of a body"),
-        ("[{joint: motor1, sigma: 0}]", "deviation 0 is not positive"),
+        ("[{joint: motor1, sigma: 0}]", "standard deviation 0 is not positive"),
         ("[{joint: motor1, sigma: -1e-4}]", "not positive"),
         ("[{joint: motor1, sigma: 1e-4}, motor2]", "'motor2' has no standard deviation, but others do"),
-        ("[{joint: motor1, sigma: 1e-4}, {pose: platform}]", "'pose' has no deviation"),
+        ("[{joint: motor1, sigma: 1e-4}, {pose: platform}]", "'pose' has no standard deviation"),
         (
             "[{pose: platform, sigma: 1e-3}]",
             r"1 deviations for 4 quantities \(pose_x, pose_y, pose_z, pose\)",

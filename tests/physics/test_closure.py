@@ -216,7 +216,7 @@ def test_frames_held_half_a_turn_off_are_not_taken_for_closed(kind: str) -> None
     q[0, robot.positions.index("pose_qx")] = q[0, robot.positions.index("spin_qw")] = 1.0
     assert np.abs(closure.values(q).f).max() < 1e-15  # exact zeros
     assert closure.turned_over(q).all()
-    with pytest.raises(InputError, match="'held' closes only half a turn off"):
+    with pytest.raises(InputError, match="'held' closes only after half a turn"):
         Assembly(robot)
     upright = Assembly(replace(robot, start={"pose_qw": 0.8, "pose_qx": 0.6}))
     assert not upright.closure.turned_over(upright.start[None]).any()

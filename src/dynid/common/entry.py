@@ -101,7 +101,7 @@ class Entry:
         names, text = tuple(valid), self.text()
         if text not in names:
             raise self.error(
-                f"'{text}' is not valid" + nearest(text, names), "use one of " + ", ".join(names)
+                f"'{text}' is not known" + nearest(text, names), "use one of " + ", ".join(names)
             )
         return text
 

@@ -92,7 +92,7 @@ class ForceSensor:
         ):
             if value not in valid:
                 raise InputError(
-                    f"{what} '{value}' of the force sensor is not valid" + nearest(value, valid),
+                    f"{what} '{value}' of the force sensor is not known" + nearest(value, valid),
                     place=f"force_sensor.{what}",
                     remedy="use one of " + ", ".join(valid),
                 )

@@ -120,7 +120,7 @@ def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
     """Refuse a value that is not one of the valid ones."""
     if value not in valid:
         raise InputError(
-            f"{what} '{value}' is not valid" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
+            f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
         )
 
 
