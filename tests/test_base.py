@@ -145,7 +145,8 @@ def test_what_data_cannot_separate_is_absorbed_and_named():
     assert reduced.names == ("XX_link0_R", "YY_link1_R", "MX_link3_R")
     assert reduced.unseen[0].name == "M_link4"
     assert reduced.unseen[0].reason == (
-        "the mass of link4 is invisible on its own in these data: only its sum MX_link3 + 0.31 M_link4 acts"
+        "the mass of link4 cannot be identified separately in these data: only the sum MX_link3 + 0.31"
+        " M_link4 is identifiable"
     )
     assert reduced.groupings()[2] == "MX_link3_R = MX_link3 + 0.31 M_link4"
     chi = np.arange(1.0, 7.0)
@@ -237,8 +238,8 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
     _, reduced = seen_by(lambda W: None)
     told = {one.name: one.reason for one in reduced.invisible()}
     assert told == {
-        "ZZ_link2": "the moment of inertia ZZ of link2 is invisible on its own: only its sums"
-        " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 act",
+        "ZZ_link2": "the moment of inertia ZZ of link2 cannot be identified separately: only the sums"
+        " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 are identifiable",
         "MZ_link5": "it has no effect on the efforts used, for any motion",
     }
 
@@ -262,6 +263,7 @@ def test_other_sums_are_counted():
     table = parameters(3)
     rows = [{f"Q{i}": 1.0, "P1_link1": 2.0, "P2_link2": 1.0} for i in range(5)]
     assert invisible(table[1], rows).endswith(
-        "only its sums Q0 + 2 P1_link1 + ..., Q1 + 2 P1_link1 + ..., Q2 + 2 P1_link1 + ... and 2 more act"
+        "only the sums Q0 + 2 P1_link1 + ..., Q1 + 2 P1_link1 + ..., Q2 + 2 P1_link1 + ..."
+        " and 2 more are identifiable"
     )
     assert "has no effect" in invisible(table[0], rows)

@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused_with_its_value(load, old: str, new: str, s
 def test_swivel_encoders_that_cannot_be_are_refused(load, measured: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load(ROBOT.replace("measured: [pose]", f"measured: {measured}"))
-    with pytest.raises(InputError, match="where the swivel angle"):
+    with pytest.raises(InputError, match="zero of the swivel angle"):
         load(
             ROBOT.replace(", x: [1, 0, 0]", "").replace("measured: [pose]", "measured: [pose, {swivel: c2}]")
         )

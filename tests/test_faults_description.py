@@ -204,7 +204,7 @@ def test_fault_12_elements_of_other_name_spaces_are_reported(load):
     included = two_links(extra='<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="x.urdf"/>')
     mechanism = load(included)
     assert codes(mechanism) == ["unknown-element"]
-    assert "XInclude}include> of another name space in <link> is not read" in mechanism.notices[0].text
+    assert "XInclude}include> of another namespace in <link> is not supported" in mechanism.notices[0].text
 
 
 def test_fault_12_unknown_elements_and_keys(load, tmp_path):

@@ -148,7 +148,7 @@ def bad_row(tmp_path, row):
         ("0.56,\uff11,1", "row 58, column 'q_1': '\uff11' is not a number"),
         ("0.56,\u22121,1", "row 58, column 'q_1': '\u22121' is not a number"),
         ("0.56,1_0,1", "row 58, column 'q_1': '1_0' is not a number"),
-        ("0.56,,1", "row 58, column 'q_1': the cell is blank"),
+        ("0.56,,1", "row 58, column 'q_1': the cell is empty"),
         ("0.56,1", "row 58, 2 cells: the row has 2 cells, the header 3"),
         ("0.56,1,2,9", "row 58, 4 cells: the row has 4 cells, the header 3"),
     ],
@@ -182,7 +182,7 @@ def test_21_two_columns_for_one_joint_are_refused_unless_mapped(tmp_path):
     columns = recording()
     columns["q_motor1"] = columns["q_1"] + 1.0
     path = write_csv(tmp_path / "a.csv", columns)
-    with pytest.raises(InputError, match="'q_1' and 'q_motor1' both fit the position of 'motor1'"):
+    with pytest.raises(InputError, match="'q_1' and 'q_motor1' both match the position of 'motor1'"):
         read_log(path, arm())
     log = read_log(path, arm(), columns={"q_1": Column("q_motor1")})
     assert log.mapping["q_1"] == "q_motor1"
@@ -205,7 +205,7 @@ def test_21_wrong_mapping_is_refused_with_the_nearest_name(tmp_path):
         read_log(path, arm(), columns={"q_l": Column("q_1")})
     with pytest.raises(InputError, match="did you mean 'tau_"):
         read_log(path, arm(), columns={"q_1": Column("tau_l")})
-    with pytest.raises(InputError, match="claim the same column"):
+    with pytest.raises(InputError, match="use the same column"):
         read_log(path, arm(), columns={"q_1": Column("q_2"), "q_2": Column("q_2")})
 
 

@@ -176,9 +176,9 @@ def test_deviations_fill_the_weights() -> None:
         ("[{joint: motor1, sigma: 1e-4}, {pose: platform}]", "'pose' has no standard deviation"),
         (
             "[{pose: platform, sigma: 1e-3}]",
-            r"1 deviations for 4 quantities \(pose_x, pose_y, pose_z, pose\)",
+            r"1 standard deviations for 4 quantities \(pose_x, pose_y, pose_z, pose\)",
         ),
-        ("[{pose: platform, sigma: [1, 2, 3]}]", "3 deviations for 4"),
+        ("[{pose: platform, sigma: [1, 2, 3]}]", "3 standard deviations for 4"),
         ("[{pose: platform, of: [x, yow]}]", "'yow' is not known; did you mean 'yaw'"),
         ("[{pose: platform, of: []}]", "no quantity of the pose is measured"),
         ("[{pose: platform, angles: zyx}]", "only used where one or two angles are measured"),

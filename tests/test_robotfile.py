@@ -306,7 +306,7 @@ def test_refusals_name_the_line(load, addition, said, place):
         ("axis: [0, 1, 0]", "axes: [[0, 1, 0], [1, 0, 0]]", "has no 'axes'"),
         ("d: d2}", "d: d3}", "'d3' in 'd3' is not a symbol"),
         ("mdh: {r: 0.3}", "mdh: {R: 0.3}", "unknown key 'R'"),
-        ("mdh: {r: 0.3}", "mdh: {r: 0.3}, axis: [1, 0, 0]", "beside 'mdh'"),
+        ("mdh: {r: 0.3}", "mdh: {r: 0.3}, axis: [1, 0, 0]", "cannot be combined with 'mdh'"),
         ("rpy: [0, pi/2, 0]", "rpy: [0, pi/2, 0], x: [1, 0, 0]", "exactly two"),
         ("rpy: [0, pi/2, 0]", "x: [1, 0, 0], y: [1, 1, 0]", "degrees apart"),
         ("{d2: 0.5,", "{pi: 3,", "cannot be a symbol"),

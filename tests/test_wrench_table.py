@@ -672,7 +672,7 @@ def test_missing_columns_are_refused(tmp_path, drop, text):
 
 
 def test_missing_motion_is_refused_with_all_ways_out():
-    with pytest.raises(InputError, match="tells no acceleration of the origin") as error:
+    with pytest.raises(InputError, match="has no acceleration of the origin") as error:
         fit(without(table(), "acceleration"))
     assert "joint angles" in error.value.remedy
 
