@@ -105,7 +105,7 @@ def test_a_loop_that_cannot_be_assembled_alone_is_not_called_a_contradiction(rob
 
 
 def test_loops_that_leave_no_mobility(robot) -> None:
-    refused(robot(NAILS), "leave no mobility: 4 independent closure equations for 4 coordinates")
+    refused(robot(NAILS), "leave no degree of freedom: 4 independent closure equations for 4 coordinates")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_log_without_a_measured_joint(log) -> None:
 
 def test_too_few_measured_joints(robot, log) -> None:
     with pytest.raises(
-        InputError, match=r"1 measured coordinates cannot tell the pose .* 2 degrees"
+        InputError, match=r"1 measured coordinates do not determine the pose .* 2 degrees"
     ) as caught:
         identify(robot(measured="[left]"), without(log, "q_2"))
     assert "measure " in (caught.value.remedy or "")
@@ -171,11 +171,11 @@ def test_an_effort_of_a_passive_joint(log) -> None:
 
 
 def test_a_motor_on_a_joint_that_the_loops_hold(robot, log) -> None:
-    with pytest.raises(InputError, match="motor 'left' cannot move: the loops hold it still"):
+    with pytest.raises(InputError, match="motor 'left' cannot move: the loops lock it"):
         identify(robot(NAILS.splitlines()[0]), log)
 
 
 def test_motors_that_depend_on_each_other(robot, log) -> None:
     motors = "[left, {name: second, on: {left: 3}}]"
-    with pytest.raises(InputError, match="move only 1 of the robot's 2 freedoms"):
+    with pytest.raises(InputError, match="drive only 1 of the robot's 2 degrees of freedom"):
         identify(robot(actuators=motors), log)

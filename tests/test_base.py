@@ -98,7 +98,7 @@ def test_tied_value_known_for_one_is_known_for_all_and_conflict_is_refused():
     _, base = structural_base(rng, known={0: 2.0}, ties=[(0, 1)])
     assert base.c[1] == 2.0
     assert "YY_link1" not in base.names
-    with pytest.raises(InputError, match=r"known as 3\.0"):
+    with pytest.raises(InputError, match=r"fixed to 3\.0"):
         structural_base(rng, known={0: 2.0, 1: 3.0}, ties=[(0, 1)])
 
 
@@ -145,7 +145,8 @@ def test_what_data_cannot_separate_is_absorbed_and_named():
     assert reduced.names == ("XX_link0_R", "YY_link1_R", "MX_link3_R")
     assert reduced.unseen[0].name == "M_link4"
     assert reduced.unseen[0].reason == (
-        "the mass of link4 is invisible on its own in these data: only its sum MX_link3 + 0.31 M_link4 acts"
+        "the mass of link4 cannot be identified separately in these data: only the sum MX_link3 + 0.31"
+        " M_link4 is identifiable"
     )
     assert reduced.groupings()[2] == "MX_link3_R = MX_link3 + 0.31 M_link4"
     chi = np.arange(1.0, 7.0)
@@ -183,7 +184,7 @@ def test_undecided_rank_is_told():
     _, reduced = seen_by(nearly)
     codes = [notice.code for notice in reduced.notices]
     assert "rank-undecided" in codes
-    assert "clearest gap" in reduced.notices[codes.index("rank-undecided")].text
+    assert "largest gap" in reduced.notices[codes.index("rank-undecided")].text
 
 
 def test_blocks_of_a_group_give_the_group():
@@ -237,9 +238,9 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
     _, reduced = seen_by(lambda W: None)
     told = {one.name: one.reason for one in reduced.invisible()}
     assert told == {
-        "ZZ_link2": "the moment of inertia ZZ of link2 is invisible on its own: only its sums"
-        " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 act",
-        "MZ_link5": "no motion makes it act on any effort used",
+        "ZZ_link2": "the moment of inertia ZZ of link2 cannot be identified separately: only the sums"
+        " XX_link0 + 0.5 ZZ_link2 and YY_link1 - ZZ_link2 are identifiable",
+        "MZ_link5": "it has no effect on the efforts used, for any motion",
     }
 
 
@@ -262,6 +263,7 @@ def test_other_sums_are_counted():
     table = parameters(3)
     rows = [{f"Q{i}": 1.0, "P1_link1": 2.0, "P2_link2": 1.0} for i in range(5)]
     assert invisible(table[1], rows).endswith(
-        "only its sums Q0 + 2 P1_link1 + ..., Q1 + 2 P1_link1 + ..., Q2 + 2 P1_link1 + ... and 2 more act"
+        "only the sums Q0 + 2 P1_link1 + ..., Q1 + 2 P1_link1 + ..., Q2 + 2 P1_link1 + ..."
+        " and 2 more are identifiable"
     )
     assert "has no effect" in invisible(table[0], rows)

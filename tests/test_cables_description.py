@@ -115,15 +115,15 @@ def test_what_does_not_fit_is_refused_with_its_value(load, old: str, new: str, s
     ("measured", "said"),
     [
         ("[{swivel: c9}]", "unknown cable 'c9'"),
-        ("[{swivel: c1}]", "no pulley that swivels"),
+        ("[{swivel: c1}]", "no swivelling pulley"),
         ("[{swivel: c2, name: pose}]", "is taken"),
-        ("[{swivel: c2, pose: platform}]", "or the swivel of a cable's pulley"),
+        ("[{swivel: c2, pose: platform}]", "or the swivel angle of a cable's pulley"),
     ],
 )
 def test_swivel_encoders_that_cannot_be_are_refused(load, measured: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load(ROBOT.replace("measured: [pose]", f"measured: {measured}"))
-    with pytest.raises(InputError, match="where the swivel angle"):
+    with pytest.raises(InputError, match="zero of the swivel angle"):
         load(
             ROBOT.replace(", x: [1, 0, 0]", "").replace("measured: [pose]", "measured: [pose, {swivel: c2}]")
         )
@@ -146,7 +146,7 @@ def test_locking_wants_one_length_for_every_cable() -> None:
     robot = load_robot("cable4")
     with pytest.raises(InputError, match="3 lengths for 4 cables"):
         locked(robot, [1.6, 1.6, 1.6])
-    with pytest.raises(InputError, match="'cable9' is no cable"):
+    with pytest.raises(InputError, match="'cable9' is not a cable"):
         locked(robot, {"cable9": 1.6})
     with pytest.raises(InputError, match="cannot have length -1"):
         locked(robot, [1.6, 1.6, 1.6, -1.0])

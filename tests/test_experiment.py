@@ -125,7 +125,7 @@ def test_made_in_python():
         ("robot: r\nlogs: [a]\nfilter: {cutoff: 0}", "not positive", "line 3, filter"),
         ("robot: r\nlogs: [a]\nuncertainty: hca", "did you mean 'hac'", "line 3, uncertainty"),
         ("robot: r\nlogs: [a]\nuncertainty: {method: hac, block: 1}", "has no block", "line 3, uncertainty"),
-        ("robot: r\nlogs: [a]\nfilter: {decimate: 2.5}", "whole number", "line 3, filter.decimate"),
+        ("robot: r\nlogs: [a]\nfilter: {decimate: 2.5}", "integer", "line 3, filter.decimate"),
         ("robot: r\nlogs: [a]\nfilter: {kind: bessel}", "not known", "line 3"),
         ("robot: r\nlogs: [a]\nmask: {speed: -1}", "negative", "line 3"),
         ("robot: r\nlogs: [a]\nefforts: [0]", "at least 1", "line 3"),

@@ -66,7 +66,7 @@ def test_values(text, value):
         ("g11", "did you mean 'g1'"),
         ("1/0", "not a finite number"),
         ("sqrt(-1)", "not a finite number"),
-        ("q(g1)", "fixed number"),
+        ("q(g1)", "a constant is needed"),
         ("1+" * 6000 + "1", "characters"),
     ],
 )

@@ -154,7 +154,7 @@ def test_compensation_reads_no_other_file(tmp_path) -> None:
         ("{body: link_7, gravity: estimated}", "estimate"),
         ("{body: link_7, sign: loads}", "load"),
         ("{xyz: [0, 0, 0]}", "'body' is missing"),
-        ("{body: link_7, imu: true, gravity: estimate}", "feels gravity itself"),
+        ("{body: link_7, imu: true, gravity: estimate}", "measures gravity in axes fixed to the sensor"),
         ("{body: link_7, range: {force: 0, moment: 1}}", "not positive"),
         ("{body: link_7, tool: {name: t, known: {M: -1}}}", "negative"),
     ],

@@ -236,7 +236,7 @@ def test_a_pose_solved_from_poor_coordinates_is_told_whatever_the_null_space() -
     _, source, _ = rows_of(robot, whole, {"pose": "free", "free": ("x", "y"), "lengths": "estimate"})
     [told] = [notice for notice in source.notices if notice.code == "free-singular"]
     assert "the pose is solved from pose_x, pose_y" in told.text
-    assert "the whole pose" in told.remedy
+    assert "the complete pose" in told.remedy
     for way in ("measured", "projected"):
         _, source, _ = rows_of(robot, whole, {"pose": way, "lengths": "estimate"})
         assert not source.notices

@@ -41,7 +41,7 @@ def test_files_of_every_kind(tmp_path):
         ("arm.xml", "<mujoco/>", "no <body>"),
         ("arm.xml", "<sdf/>", "not <robot>"),
         ("arm.sdf", "<sdf/>", "convert it to URDF"),
-        ("arm.txt", "", "no robot description"),
+        ("arm.txt", "", "not a robot description"),
     ],
 )
 def test_other_formats_are_refused_with_a_remedy(tmp_path, name, text, said):
@@ -59,7 +59,7 @@ def test_missing_files_and_names(tmp_path):
         with pytest.raises(InputError, match="did you mean"):
             load_robot(name + "x")
         break
-    with pytest.raises(InputError, match="no robot description"):
+    with pytest.raises(InputError, match="not a robot description"):
         load_robot(tmp_path)
 
 

@@ -167,13 +167,13 @@ def test_link_of_a_loop_takes_no_other_name(load):
         (PIN.replace("kind: revolute, ", ""), "either 'kind' or 'fix'"),
         (PIN.replace("kind: revolute", "fix: [x, rw]"), "'rw' is not known"),
         (PIN.replace("kind: revolute", "fix: [x, x]"), "listed twice"),
-        (PIN.replace("kind: revolute", "fix: []"), "fixes nothing"),
-        (PIN.replace("kind: revolute", "kind: rod"), "a rod needs it"),
+        (PIN.replace("kind: revolute", "fix: []"), "must fix at least one direction"),
+        (PIN.replace("kind: revolute", "kind: rod"), "is required for kind rod"),
         (PIN.replace("kind: revolute", "kind: rod, length: 0"), "has length 0"),
-        (PIN.replace("kind: revolute", "kind: revolute, length: 1"), "goes with kind rod"),
+        (PIN.replace("kind: revolute", "kind: revolute, length: 1"), "not allowed otherwise"),
         (PIN.replace("kind: revolute", "kind: revolute, axis: [0, 0, 0]"), "axis is zero"),
-        (PIN.replace("kind: revolute", "kind: point, axis: [1, 0, 0]"), "not with 'point'"),
-        (PIN.replace("kind: revolute", "fix: [x], axis: [1, 0, 0]"), "not with 'fix'"),
+        (PIN.replace("kind: revolute", "kind: point, axis: [1, 0, 0]"), "not for 'point'"),
+        (PIN.replace("kind: revolute", "fix: [x], axis: [1, 0, 0]"), "not for 'fix'"),
         (PIN.replace("name: pin", "name: knee"), "'knee' occurs twice"),
         (f"{PIN}, {PIN}", "'pin' occurs twice"),
         (PIN.replace("b: {body: three, xyz: [h, 0, 0]}", "b: {xyz: [h, 0, 0]}"), "'body' is missing"),
@@ -190,7 +190,7 @@ def test_broken_loops_are_refused(load, loop, said):
     "use", ["measured: [crank, pin]", "drive: {pin: [Fv]}", "limits: {pin: {q: 1}}", "start: {pin: 1}"]
 )
 def test_a_point_has_no_coordinate(load, use):
-    with pytest.raises(InputError, match="loop 'pin' has no coordinate") as caught:
+    with pytest.raises(InputError, match="loop 'pin' has no joint coordinate") as caught:
         load(FOURBAR + f"loops: [{PIN.replace('revolute', 'point')}]\n{use}\n")
     assert "line 8" in caught.value.place
 

@@ -169,19 +169,19 @@ def test_deviations_fill_the_weights() -> None:
     [
         ("[{pose: platfrom}]", "unknown body 'platfrom'; did you mean 'platform'"),
         ("[platform]", "unknown joint 'platform'"),
-        ("[{joint: motor1, pose: platform}]", "a joint or the pose of a body"),
-        ("[{joint: motor1, sigma: 0}]", "deviation 0 is not positive"),
+        ("[{joint: motor1, pose: platform}]", "a joint, the pose of a body"),
+        ("[{joint: motor1, sigma: 0}]", "standard deviation 0 is not positive"),
         ("[{joint: motor1, sigma: -1e-4}]", "not positive"),
-        ("[{joint: motor1, sigma: 1e-4}, motor2]", "'motor2' has no deviation, but others have"),
-        ("[{joint: motor1, sigma: 1e-4}, {pose: platform}]", "'pose' has no deviation"),
+        ("[{joint: motor1, sigma: 1e-4}, motor2]", "'motor2' has no standard deviation, but others do"),
+        ("[{joint: motor1, sigma: 1e-4}, {pose: platform}]", "'pose' has no standard deviation"),
         (
             "[{pose: platform, sigma: 1e-3}]",
-            r"1 deviations for 4 quantities \(pose_x, pose_y, pose_z, pose\)",
+            r"1 standard deviations for 4 quantities \(pose_x, pose_y, pose_z, pose\)",
         ),
-        ("[{pose: platform, sigma: [1, 2, 3]}]", "3 deviations for 4"),
+        ("[{pose: platform, sigma: [1, 2, 3]}]", "3 standard deviations for 4"),
         ("[{pose: platform, of: [x, yow]}]", "'yow' is not known; did you mean 'yaw'"),
-        ("[{pose: platform, of: []}]", "nothing of the pose is measured"),
-        ("[{pose: platform, angles: zyx}]", "only where one or two angles are measured"),
+        ("[{pose: platform, of: []}]", "no quantity of the pose is measured"),
+        ("[{pose: platform, angles: zyx}]", "only used where one or two angles are measured"),
         ("[{pose: platform, name: motor1}]", "needs the name 'motor1', which is taken"),
         ("[{pose: platform}, {pose: proximal1}]", "needs the name 'pose', which is taken"),
         ("[{pose: platform, names: camera}]", "unknown key 'names'; did you mean 'name'"),
@@ -391,7 +391,7 @@ def test_python_entrance_and_logs_with_both_pose_and_joints(tmp_path: Path) -> N
     robot, log = exact_log("[{pose: platform, of: [x, y, yaw]}, motor1, motor3]")
     write_log(log, tmp_path / "both.csv")
     estimate = identify(robot, tmp_path / "both.csv", model="inverse")
-    assert "more joints measured than freedoms" in str(estimate.provenance) + str(estimate.choices)
+    assert "more measured joints than degrees of freedom" in str(estimate.provenance) + str(estimate.choices)
     assert estimate.fit.residual_percent < 1e-4
 
 
@@ -490,7 +490,9 @@ def test_too_little_of_a_pose_is_refused_with_what_can_still_move() -> None:
     _, log = exact_log(PLANAR)
     few = robot_with("[{pose: platform, of: [x, y]}]")
     partial = log_from_arrays(few, log.t, log.q[:, :2], log.tau)
-    with pytest.raises(InputError, match=r"2 measured coordinates cannot tell the pose .* can move"):
+    with pytest.raises(
+        InputError, match=r"2 measured coordinates do not determine the pose .* can still move"
+    ):
         identify_logs(few, (partial,), (), Experiment(robot=few, model="inverse"))
 
 

@@ -218,10 +218,10 @@ def test_two_servos_of_one_joint_are_told(load):
     ("motor", "said"),
     [
         ("<motor joint='jj'/>", "did you mean 'j'"),
-        ("<motor site='s'/>", "transmission is not read"),
-        ("<adhesion body='arm'/>", "transmission is not read"),
-        ("<motor tendon='t'/>", "no fixed tendon"),
-        ("<motor joint='j' gear='0'/>", "gear of zero"),
+        ("<motor site='s'/>", "unsupported transmission"),
+        ("<adhesion body='arm'/>", "unsupported transmission"),
+        ("<motor tendon='t'/>", "not a fixed tendon"),
+        ("<motor joint='j' gear='0'/>", "gear ratio of zero"),
         ("<motor name='m' joint='j'/><motor name='m' joint='j'/>", "occurs twice"),
         ("<motor joint='j' gear='x'/>", "'x' in <motor> is not a finite number"),
         ("<motor joint='j' class='none'/>", "unknown default class 'none'"),
@@ -259,7 +259,7 @@ def test_inactive_and_disabled_equalities_are_told(load):
     inactive = FOUR_BAR.replace("<connect ", '<connect active="false" ')
     robot = load(inactive)
     assert robot.loops == ()
-    assert "line 10: equality 'pin' is not active" in robot.notices[0].text
+    assert "line 10: equality 'pin' is inactive" in robot.notices[0].text
     by_class = "<default><equality active='false'/></default></mujoco>"
     assert load(FOUR_BAR.replace("</mujoco>", by_class)).loops == ()
     disabled = FOUR_BAR.replace("</mujoco>", "<option><flag equality='disable'/></option></mujoco>")
@@ -302,11 +302,11 @@ def test_a_joint_that_follows_already_leads_the_next(load):
     ("equality", "said"),
     [
         ("<joint joint1='a' joint2='b' polycoef='0 1 0.5'/>", "not linear: polycoef has 0.5 0 0"),
-        ("<joint joint1='a' joint2='bb'/>", "no hinge or slide"),
+        ("<joint joint1='a' joint2='bb'/>", "not a hinge or slide"),
         ("<joint joint1='a' joint2='a'/>", "to itself"),
         ("<joint joint2='a'/>", "no attribute 'joint1'"),
-        ("<joint joint1='b' joint2='c'/><joint joint1='c' joint2='b'/>", "follows itself|two couplings"),
-        ("<tendon tendon1='t'/>", "is a <tendon>, which is not read"),
+        ("<joint joint1='b' joint2='c'/><joint joint1='c' joint2='b'/>", "depends on itself|two couplings"),
+        ("<tendon tendon1='t'/>", "is a <tendon>, which is not supported"),
         ("<flex flex='f'/>", "is a <flex>"),
         ("<distance geom1='f'/>", "is a <distance>"),
         ("<connect name='x' body1='a' body2='bb' anchor='0 0 0'/>", "'x' names body 'bb', which is missing"),
@@ -355,8 +355,8 @@ def test_loops_without_motors_are_refused(load):
         (model(body(extra="childclass='x'")), "unknown default class 'x'"),
         (model(body(inside=INERTIAL + body("b", "<freejoint/>"))), "the free joint of body 'b'"),
         (model(body(joint="<freejoint align='true'/>")), "principal axes"),
-        (model("<composite type='rope'/>"), "<composite> is not read"),
-        (model("<replicate count='3'/>"), "<replicate> is not read"),
+        (model("<composite type='rope'/>"), "<composite> is not supported"),
+        (model("<replicate count='3'/>"), "<replicate> is not supported"),
         (model("<joint/>"), "in the world"),
         (model(body(), rest="<compiler coordinate='global'/>"), "global"),
         (model(body(), rest="<compiler eulerseq='xyw'/>"), "eulerseq 'xyw'"),
@@ -364,7 +364,7 @@ def test_loops_without_motors_are_refused(load):
         (model(body(), rest="<default><default/></default>"), "no attribute 'class'"),
         ("<mujoco><worldbody/></mujoco>", "no <body>"),
         (model(body())[:-20], "not valid XML"),
-        ('<!DOCTYPE m [<!ENTITY x "y">]>' + model(body()), "entities are refused"),
+        ('<!DOCTYPE m [<!ENTITY x "y">]>' + model(body()), "entities are not allowed"),
         ("<mujoco><worldbody>" + "<body>" * 2000, "nested deeper"),
         (model(*(body(f"b{i}", f"<joint name='j{i}'/>") for i in range(1001))), "more than 1000 <body>"),
     ],
@@ -445,7 +445,7 @@ def test_included_files_obey_the_same_limits(load, tmp_path):
     part = tmp_path / "part.xml"
     main_text = model(body(), "<include file='part.xml'/>")
     part.write_text('<!DOCTYPE m [<!ENTITY x "y">]><mujocoinclude/>')
-    refused(load, main_text, "entities are refused")
+    refused(load, main_text, "entities are not allowed")
     part.write_text("<robot/>")
     refused(load, main_text, "root element is <robot>")
     part.write_text("<mujocoinclude>" + "<body><joint/></body>" * 3 + "</mujocoinclude>")

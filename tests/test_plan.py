@@ -181,7 +181,7 @@ def test_noise_of_measured_velocities_lowers_the_cutoff() -> None:
         assert derived.cutoff >= plan.cutoff
     # Four bandwidths (1.6 Hz and the resolution of the spectrum) always pass.
     assert 1.5 < cutoffs[0.1] < cutoffs[0.0]
-    assert "measured velocities sink into noise" in plan.choices["low-pass on coordinates"]
+    assert "measured velocities fall below the noise" in plan.choices["low-pass on coordinates"]
 
 
 @pytest.mark.parametrize("seconds", [3.0, 5.0, 10.0])

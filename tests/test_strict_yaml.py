@@ -54,9 +54,9 @@ def test_small_aliases_are_allowed_and_shared():
         ("a: 1e999", "line 1, column 4", "not a finite number"),
         ("a: [1,\n  2", "line 2", "not valid YAML"),
         ("a: b: c", "line 1, column 5", "not valid YAML"),
-        ("? [a]\n: 3", "line 1", "cannot be a name"),
+        ("? [a]\n: 3", "line 1", "cannot be a key"),
         ("a: &x [*x]", "line 1", "complete"),
-        ("a: 1\n---\nb: 2", "line 2", "second document"),
+        ("a: 1\n---\nb: 2", "line 2", "second YAML document"),
         ("[" * 5000, "line 1, column 101", "nested deeper"),
     ],
 )

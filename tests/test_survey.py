@@ -75,7 +75,7 @@ def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:
     kinematics = kinematics_along(robot, motion)
     told = {notice.code: notice.text for notice in kinematics.notices}
     assert "5 poses (0.25 %" in told["not-assembled"]
-    assert "singular and left out" in told["singular-poses"]
+    assert "singular and are excluded" in told["singular-poses"]
     low, high = motion.usable()[0]
     states = kinematics.states(low, motion.states(low, high))
     at = np.arange(low, high)
@@ -110,7 +110,7 @@ def test_too_few_or_dependent_sensors_are_refused_with_what_can_still_move(tmp_p
     loose = loose.replace("kind: prismatic, parent: base", "kind: prismatic, parent: plate")
     robot = robot_of(tmp_path, loose)
     with pytest.raises(
-        InputError, match=r"1 measured coordinates cannot tell .* 2 degrees of freedom; while"
+        InputError, match=r"1 measured coordinates do not determine .* 2 degrees of freedom: with them fixed"
     ) as found:
         kinematics_along(robot, motion_along(robot, np.full((500, 1), 0.27)))
     assert "measure" in str(found.value.remedy)

@@ -280,7 +280,7 @@ def test_moments_about_the_centre_of_mass_of_the_robot_file():
 
 
 def test_a_point_that_is_not_known_is_said():
-    with pytest.raises(InputError, match="not where it is"):
+    with pytest.raises(InputError, match="not its position"):
         fit(table(), parameters="full", at="com")
     with pytest.raises(InputError, match="positions"):
         fit(table(), at="world")
@@ -384,7 +384,7 @@ def test_accelerations_of_the_centre_of_mass_are_those_of_the_origin_if_it_is_th
     figures["centroid"] = figures.pop("acceleration")
     centred = replace(log, table=replace(log.rows, signals=signals, figures=figures))
     assert worst(fit(centred)) < 1e-3
-    with pytest.raises(InputError, match="centre of mass of 'B1' are given, but not where it is"):
+    with pytest.raises(InputError, match="centre of mass of 'B1' are given, but not its position"):
         fit(centred, parameters="full")
 
 
@@ -672,7 +672,7 @@ def test_missing_columns_are_refused(tmp_path, drop, text):
 
 
 def test_missing_motion_is_refused_with_all_ways_out():
-    with pytest.raises(InputError, match="tells no acceleration of the origin") as error:
+    with pytest.raises(InputError, match="has no acceleration of the origin") as error:
         fit(without(table(), "acceleration"))
     assert "joint angles" in error.value.remedy
 
@@ -719,7 +719,7 @@ def test_recordings_of_joints_are_no_tables():
         ({"axes": {"force": "body"}}, "axes of 'force' is not known"),
         ({"axes": {"wrench": "tool"}}, "axes of wrench 'tool' is not known"),
         ({"acceleration": "total"}, "wrench acceleration 'total'"),
-        ({"bodies": []}, "no body is asked for"),
+        ({"bodies": []}, "the list of bodies is empty"),
     ],
 )
 def test_settings_are_checked(options, text):

@@ -109,7 +109,7 @@ def test_the_three_models_have_one_null_space_on_random_mechanisms(seed: int, fi
     try:
         assembly = Assembly(robot)
     except InputError as error:
-        assume("no mobility" not in str(error))
+        assume("no degree of freedom" not in str(error))
         raise
     # A random mechanism may be too near to another one to be decided.
     assume(assert_same_null_space(robot, assembly, 200, seed) > 0)
@@ -124,7 +124,7 @@ def test_power_is_velocity_times_inverse_rows_and_the_rate_of_energy(seed: int, 
     try:
         assembly = Assembly(robot)
     except InputError as error:
-        assume("no mobility" not in str(error))
+        assume("no degree of freedom" not in str(error))
         raise
     q = assembly.walk(rng, 8, reach=0.3)
     dq, ddq, N = assembly.random_rates(q, rng)

@@ -84,7 +84,7 @@ def test_poses_stay_closed_and_directions_tangent(seed: int, fixes) -> None:
     try:
         assembly = Assembly(robot)
     except InputError as error:
-        assume("no mobility" not in str(error))
+        assume("no degree of freedom" not in str(error))
         raise
     q = assembly.walk(rng, 6, reach=0.3)
     assert assembly.gaps(q).max() < CLOSED
@@ -179,7 +179,7 @@ def test_loops_that_leave_no_mobility_are_refused() -> None:
     rod = Frame(motion.R[0, 1], motion.p[0, 1])
     weld = Loop("held", FIXED_BY["weld"], "base", rod, "rod1", Frame(np.eye(3), np.zeros(3)))
     start = dict(zip(robot.positions, assembly.start.tolist(), strict=True))
-    with pytest.raises(InputError, match="leave no mobility"):
+    with pytest.raises(InputError, match="leave no degree of freedom"):
         Assembly(replace(robot, loops=(*robot.loops, weld), start=start))
 
 
@@ -216,7 +216,7 @@ def test_frames_held_half_a_turn_off_are_not_taken_for_closed(kind: str) -> None
     q[0, robot.positions.index("pose_qx")] = q[0, robot.positions.index("spin_qw")] = 1.0
     assert np.abs(closure.values(q).f).max() < 1e-15  # exact zeros
     assert closure.turned_over(q).all()
-    with pytest.raises(InputError, match="'held' closes only half a turn off"):
+    with pytest.raises(InputError, match="'held' closes only after half a turn"):
         Assembly(robot)
     upright = Assembly(replace(robot, start={"pose_qw": 0.8, "pose_qx": 0.6}))
     assert not upright.closure.turned_over(upright.start[None]).any()

@@ -314,7 +314,7 @@ def test_intervals_of_stribeck_speeds_cover_the_truth(tmp_path) -> None:
 
 def test_a_joint_without_motor_has_no_load() -> None:
     robot = load_robot("dualv")
-    with pytest.raises(InputError, match="no actuator loads it"):
+    with pytest.raises(InputError, match="no actuator acts on it"):
         replace(robot, drive={"elbow1": ("Fl",)})
     with pytest.raises(InputError, match="not positive"):
         replace(robot, stribeck={"motor1": 0.0})

@@ -1,4 +1,4 @@
-"""Base parameters: which columns of W are independent, and what the others group into.
+"""Base parameters: which columns of W are independent, and how the others are grouped.
 
 W chi = W_B (chi_B + K chi_D)     W_D = W_B K
 """

@@ -1,4 +1,4 @@
-"""The structural base set: what any motion of this mechanism could ever tell.
+"""The structural base set: parameters identifiable from some motion of this mechanism.
 
 W_tied = W_base [I K] P: columns that depend on others are grouped into them,
 
@@ -37,7 +37,7 @@ class BaseSet:
         dependent: Standard indices of the grouped columns, one per column of K.
         eliminated: Names of parameters without effect on any row.
         tied: Name -> names of all members that are one parameter.
-        rank: How the decision was taken.
+        rank: The rank decision.
     """
 
     standard: tuple[Parameter, ...]
@@ -81,7 +81,7 @@ class BaseSet:
         }
 
     def groupings(self, symbols: Symbols | None = None) -> tuple[str, ...]:
-        """The relation of each base parameter as text; empty when it stands alone."""
+        """The relation of each base parameter as text; empty when nothing is grouped into it."""
         return tuple(grouping_text(row, symbols) for row in self.relations())
 
 
@@ -99,16 +99,16 @@ def base_set(
 
     Args:
         parameters: One per column of the factor.
-        structural_factor: Rows over the standard parameters; the measured side is not read.
+        structural_factor: Rows over the standard parameters; the measured side is not used.
         order: Standard indices in the order in which columns are considered.
-        known: Standard index -> value; these columns take no part.
+        known: Standard index -> value; these columns are excluded.
         ties: Groups of standard indices that are one parameter (see `tied_columns`).
         rtol: Residual below which a column is dependent, relative to its norm.
-        rounding: And below which it is dependent relative to the largest norm of all columns.
+        rounding: Residual below which it is dependent, relative to the largest norm of all columns.
     """
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
-        raise InputError(f"a factor with columns {W.shape} cannot serve {len(parameters)} parameters")
+        raise InputError(f"a factor of shape {W.shape} does not match {len(parameters)} parameters")
     if not np.all(np.isfinite(W)):
         raise InputError("the structural factor has values that are not finite")
     ty = tying(parameters, ties, known or {})
@@ -129,7 +129,7 @@ def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
 
     Args:
         base: The base set before.
-        ties: Groups of standard indices; members that are no base parameters take no part.
+        ties: Groups of standard indices; members that are not base parameters are ignored.
     """
     place = {i: k for k, i in enumerate(base.indices)}
     groups = [[place[i] for i in group if i in place] for group in ties]
@@ -168,16 +168,16 @@ def undecided(rank: ColumnRank, what: str) -> tuple[Notice, ...]:
     if rank.decided:
         return ()
     text = (
-        f"the rank of {what} is not clear: the weakest of the {rank.rank} columns kept has a relative"
-        f" residual of {rank.smallest_kept:.1e}, the strongest dropped one {rank.largest_dropped:.1e}"
+        f"the rank of {what} is ambiguous: the smallest relative residual of the {rank.rank} kept columns is"
+        f" {rank.smallest_kept:.1e}, the largest of the dropped columns {rank.largest_dropped:.1e}"
     )
     if rank.clearest_rank != rank.rank:
-        text += f"; the clearest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
+        text += f"; the largest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
     return (
         Notice(
             "rank-undecided",
             text,
-            "excite the robot more, or read the parameters near the threshold with care",
+            "use a more exciting motion; parameters near the threshold may be unreliable",
         ),
     )
 

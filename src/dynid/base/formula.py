@@ -17,13 +17,13 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 
 _HOLDS = 1e-8  # relative; structural factors give coefficients to about 1e-12
-_INTEGER = 1e-5  # exponents and fractions are this near to their values before they are tested
+_INTEGER = 1e-5  # exponents and fractions must be this close to their values before they are tested
 _MAX_CONSTANTS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Values of a coefficient, some held out to test what was fitted to the others.
+    """Values of a coefficient, some held out to test the fit to the others.
 
     Attributes:
         labels: Names of the constants it depends on.
@@ -40,7 +40,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class _Monomial:
-    """Product of constants to whole powers, and of sines and cosines of at most one of them."""
+    """Product of constants to integer powers, and of sines and cosines of at most one of them."""
 
     powers: tuple[int, ...]
     angle: int = -1
@@ -98,7 +98,7 @@ def _fit_monomial(samples: Samples) -> str | None:
 
 
 def _feature_sets(m: int, degree: int | None) -> Iterator[list[_Monomial]]:
-    """Candidate sums: lengths only, lengths over one of them, then each in turn taken for an angle."""
+    """Candidate sums: lengths only, lengths over one of them, then each in turn treated as an angle."""
     degrees = (degree,) if degree is not None else (1, 2, 3)
     for d in degrees:
         if d > 0:
@@ -149,7 +149,7 @@ def _fit_sum(samples: Samples, features: Sequence[_Monomial]) -> str | None:
 
 
 def _holds(samples: Samples, terms: Sequence[tuple[Fraction, _Monomial]]) -> bool:
-    """Whether the formula gives every sample, the held-out ones first of all."""
+    """Whether the formula gives every sample, held-out ones first."""
     for X, c in ((samples.X_held, samples.c_held), (samples.X, samples.c)):
         predicted = sum(float(k) * one.value(X) for k, one in terms)
         if np.any(np.abs(predicted - c) > _HOLDS * np.max(np.abs(c))):
@@ -158,7 +158,7 @@ def _holds(samples: Samples, terms: Sequence[tuple[Fraction, _Monomial]]) -> boo
 
 
 def _fraction(value: float) -> Fraction | None:
-    """The fraction of small denominator that `value` is, if it is one."""
+    """The fraction of small denominator equal to `value`, if there is one."""
     near = Fraction(value).limit_denominator(8)
     close = abs(value - float(near)) <= _INTEGER * 1e-2 * abs(value)
     return near if near != 0 and close and abs(near.numerator) <= 100_000 else None
@@ -167,7 +167,7 @@ def _fraction(value: float) -> Fraction | None:
 def _sum_text(terms: Sequence[tuple[Fraction, _Monomial]], labels: Sequence[str]) -> str:
     """`d3^2 + r4^2`, `-d4 r4`, `2 r3`, `d2^2/d3`."""
     text = ""
-    ordered = sorted(terms, key=lambda term: term[0] < 0)  # what adds first: d4^2 - a3^2
+    ordered = sorted(terms, key=lambda term: term[0] < 0)  # positive terms first: d4^2 - a3^2
     for k, one in ordered:
         sign = "-" if k < 0 else "+"
         body = _term_text(abs(k), one, labels)

@@ -1,4 +1,4 @@
-"""Grouping relations in words a roboticist reads."""
+"""Grouping relations in readable form."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Mapping
 Symbols = Mapping[tuple[str, str], str]
 
 _ONE = 1e-9  # coefficients this near to one are one: structural factors are exact to 1e-12
-# A number that stands alone, with a point or an exponent; digits within names and whole numbers stay.
+# A separate number with a point or an exponent; digits within names and integers are not changed.
 _DECIMAL = re.compile(r"(?<![^\s(-])[0-9]+(?:\.[0-9]+(?:e[-+]?[0-9]+)?|e[-+]?[0-9]+)(?![^\s)])")
-_NOTHING = 1e-10  # beside the largest coefficient: rounding
+_NOTHING = 1e-10  # relative to the largest coefficient: rounding
 
 
 def grouping_text(coefficients: Mapping[str, float], symbols: Symbols | None = None) -> str:
-    """`ZZ_link2_R = ZZ_link2 + YY_link3 + 0.0506 M_link3`, or nothing when nothing is grouped.
+    """`ZZ_link2_R = ZZ_link2 + YY_link3 + 0.0506 M_link3`, or empty when nothing is grouped.
 
-    Coefficients have all their digits; `readable` rounds them for people.
+    Coefficients have all their digits; `readable` rounds them for display.
 
     Args:
         coefficients: Standard name -> coefficient; the first is the parameter that is kept.
@@ -33,7 +33,7 @@ def grouping_text(coefficients: Mapping[str, float], symbols: Symbols | None = N
 
 
 def grouped_terms(coefficients: Mapping[str, float]) -> dict[str, float]:
-    """The dependent parameters that count, without the kept one and without rounding."""
+    """The dependent parameters, without the kept one and without rounding errors."""
     kept = next(iter(coefficients))
     largest = max(abs(value) for value in coefficients.values())
     return {
@@ -47,7 +47,7 @@ def signed_term(value: float, name: str, symbol: str | None = None) -> str:
     """` + 0.31 ZZ_link2`, ` - d4 r4 M_link4`, ` - (d3^2 + r4^2) M_link4`."""
     text = coefficient_text(value) if symbol is None else symbol
     sign = "+"
-    if text.startswith("-") and " + " not in text:  # all of it is subtracted
+    if text.startswith("-") and " + " not in text:  # all terms are subtracted
         sign, text = "-", text[1:].replace(" - ", " + ")
     if " + " in text or " - " in text:
         text = f"({text})"
@@ -55,12 +55,12 @@ def signed_term(value: float, name: str, symbol: str | None = None) -> str:
 
 
 def coefficient_text(value: float) -> str:
-    """A number with the digits a reader needs: three significant ones, whole numbers whole."""
+    """A number with the digits a reader needs: three significant ones; integers without decimals."""
     return _whole(value) or f"{value:.3g}"
 
 
 def exact_text(value: float) -> str:
-    """A number with all its digits, for programs; whole numbers whole."""
+    """A number with twelve digits, for programs (the rest is rounding); integers without decimals."""
     return _whole(value) or f"{value:.12g}"
 
 

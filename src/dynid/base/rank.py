@@ -1,8 +1,7 @@
-"""Which columns of W are independent, decided in a fixed order and shown with the gap.
+"""Which columns of W are independent, decided in a fixed order and reported with the gap.
 
-Going through the columns in one documented order names the same survivors on every machine;
-pivoting would let rounding choose. Columns have unit norm before anything is decided, so
-units do not matter.
+One documented order of the columns keeps the same columns on every machine; with pivoting,
+rounding would choose. Columns have unit norm before the decision, so units do not matter.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 
-STRUCTURAL_RTOL = 1e-8  # rounding leaves 1e-15..1e-12 of a dependent column, geometry far more than 1e-6
+STRUCTURAL_RTOL = 1e-8  # residuals are 1e-15..1e-12 for a dependent column, far more than 1e-6 by geometry
 DATA_RTOL = 1e-7
 DECIDED_GAP = 10.0
-# A column this small beside the largest one is rounding (the sine of a half turn), not motion.
+# A column this small relative to the largest one is rounding (the sine of a half turn), not motion.
 ZERO_RTOL = 1e-13
 _FLOOR = float(np.finfo(float).eps)
 _BLOCK = 32
@@ -33,8 +32,8 @@ class ColumnRank:
         dependent: Columns that are combinations of kept ones, in the order considered.
         zero: Columns without any effect.
         K: W[:, dependent] = W[:, kept] @ K, shape (kept, dependent), ratio of the columns' units.
-        residuals: What is left of each considered non-zero column after projection on the
-            columns kept before it, relative to its norm, in the order considered.
+        residuals: Residual of each considered non-zero column after projection on the columns
+            kept before it, relative to its norm, in the order considered.
         smallest_kept, largest_dropped: Relative residuals on either side of the decision (a
             missing side counts as 1 and 0).
         clearest_rank, clearest_gap: Where the sorted residuals jump most, and by how much.
@@ -77,9 +76,9 @@ def independent_columns(
 
     Args:
         R: Triangle of W (or W itself), shape (k, p), units of the columns.
-        order: Column indices in the order considered; columns left out take no part.
+        order: Column indices in the order considered; missing columns are ignored.
         rtol: A column is kept if its residual exceeds this part of its own norm.
-        floor: And if it exceeds what noise alone makes of the column, shape (p,), unit of the column.
+        floor: And if it exceeds the norm due to noise alone, shape (p,), unit of the column.
     """
     columns = np.asarray(order, dtype=int)
     norms = _column_norms(R)
@@ -109,7 +108,7 @@ def independent_columns(
 
 
 def _column_norms(R: Float[Array, "k p"]) -> Float[Array, "p"]:
-    """Norms that neither overflow nor underflow: columns are brought to size one first."""
+    """Norms that neither overflow nor underflow: columns are scaled to size one first."""
     peak = np.abs(R).max(axis=0, initial=0.0)
     safe = np.where(peak > 0, peak, 1.0)
     return np.asarray(peak * np.sqrt(np.sum((R / safe) ** 2, axis=0)))
@@ -118,7 +117,7 @@ def _column_norms(R: Float[Array, "k p"]) -> Float[Array, "p"]:
 def _sweep(
     A: Float[Array, "k m"], least: Float[Array, "m"]
 ) -> tuple[Float[Array, "k kept"], Array, Float[Array, "m"]]:
-    """Gram-Schmidt, every column twice; blocks of columns meet the basis in matrix products."""
+    """Gram-Schmidt, every column twice; blocks of columns are projected by matrix products."""
     k, m = A.shape
     Q = np.zeros((k, min(k, m)), order="F")
     keep, residuals, n = np.zeros(m, dtype=bool), np.zeros(m), 0
@@ -129,7 +128,7 @@ def _sweep(
         for i, column in enumerate(block.T, start):
             for _ in range(2):
                 column = column - Q[:, first:n] @ (Q[:, first:n].T @ column)
-            if np.linalg.norm(column) < 0.1:  # cancellation has brought old directions back
+            if np.linalg.norm(column) < 0.1:  # cancellation has reintroduced old directions
                 column = column - Q[:, :n] @ (Q[:, :n].T @ column)
             residuals[i] = np.linalg.norm(column)
             if residuals[i] > least[i] and n < Q.shape[1]:
@@ -141,7 +140,7 @@ def _sweep(
 def _combinations(
     Q: Float[Array, "k kept"], A: Float[Array, "k m"], keep: Array, rtol: float
 ) -> Float[Array, "kept dependent"]:
-    """Coefficients of the dependent unit columns; those made of rounding are cleared."""
+    """Coefficients of the dependent unit columns; rounding errors are set to zero."""
     import scipy.linalg
 
     if not keep.any() or keep.all():

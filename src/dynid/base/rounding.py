@@ -1,8 +1,8 @@
 """Rank of a description whose numbers are rounded.
 
-Six digits of a dimension make parallel axes and equal lengths differ by 5e-7. Columns that are dependent
-by design then leave a residual of some times that, far above rounding of the computer (1e-12) and far
-below what geometry leaves (1e-3). Such columns count as dependent, and a notice says so.
+With six digits per dimension, parallel axes and equal lengths differ by 5e-7. Columns that are dependent
+by design then have a residual of a few times that: far above floating-point rounding (1e-12) and far below
+residuals due to geometry (1e-3). Such columns count as dependent, and a notice reports it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dynid.base.base import BaseSet
 from dynid.base.rank import DECIDED_GAP
 from dynid.common.notices import Notice
 
-# Numbers with fewer digits are meant as they are (0.31025 m), numbers with more are exact.
+# Numbers with fewer digits are exact as written (0.31025 m), numbers with more digits too.
 _DIGITS = range(6, 10)
 # Residual over rounding: a chain of bodies adds up the roundings of its dimensions.
 _GROWTH = 100.0
 
 
 def rounding_of(values: Iterable[float]) -> float:
-    """Half of the last digit of the numbers that look rounded, the largest of them; 0 if none does.
+    """Half a unit of the last digit of the numbers that look rounded, the largest of them; 0 if none does.
 
     Args:
         values: Dimensions of a description, in [m].
@@ -40,7 +40,7 @@ def _half_digit(value: float) -> float:
 
 
 def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseSet]) -> BaseSet:
-    """The base set with columns dropped that are independent only by the rounding of the description.
+    """The base set without columns that are independent only because of rounding in the description.
 
     Args:
         base: Decided as if every number were exact.
@@ -53,13 +53,13 @@ def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseS
     if found.rank.rank == base.rank.rank:
         return base
     text = (
-        f"the dimensions of the description are rounded to {rounding:.0e} m, and"
-        f" {base.rank.rank - found.rank.rank} columns of the structural regressor are independent by no more"
-        " than that"
+        f"the dimensions of the robot description are rounded to {rounding:.0e} m, and"
+        f" {base.rank.rank - found.rank.rank} columns of the structural regressor may be independent only"
+        " because of this rounding"
     )
     remedy = "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`"
     if found.rank.gap < DECIDED_GAP:
         text += f": the number of base parameters is undecided between {found.rank.rank} and {base.rank.rank}"
         return replace(base, notices=(*base.notices, Notice("rank-undecided", text, remedy)))
-    text += f". They count as dependent: {found.rank.rank} base parameters, not {base.rank.rank}"
+    text += f". They are treated as dependent: {found.rank.rank} base parameters, not {base.rank.rank}"
     return replace(found, notices=(*found.notices, Notice("rounded-geometry", text, remedy)))

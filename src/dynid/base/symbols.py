@@ -30,7 +30,7 @@ _SEED = 20240229
 
 @runtime_checkable
 class Geometric(Protocol):
-    """What is read of a mechanism: its named dimensions, and how to build it with others."""
+    """Required interface of a mechanism: its named dimensions, and how to build it with others."""
 
     @property
     def geometry(self) -> Mapping[str, float]:
@@ -60,7 +60,7 @@ def recover_symbols(
     *,
     units: Mapping[str, str] | None = None,
 ) -> dict[tuple[str, str], str]:
-    """Text of each coefficient that follows from named dimensions.
+    """Text of each coefficient that is a function of named dimensions.
 
     Args:
         mechanism: With `geometry` and `rebuild`; only these two are read.
@@ -69,8 +69,8 @@ def recover_symbols(
 
     Returns:
         (kept, dependent) -> `d4^2`, `2 r3`, `d3^2 + r4^2`; where no formula holds, the number
-        with what it depends on, `0.0506 (d3, r4)`. Constants that are no simple fraction are
-        left out: the number says it all.
+        with what it depends on, `0.0506 (d3, r4)`. Constants that are not a simple fraction are
+        omitted: the number is sufficient.
     """
     nominal = coefficients(mechanism)
     names = tuple(name for name, value in mechanism.geometry.items() if not _is_structure(value))
@@ -126,7 +126,7 @@ def _evaluator(
         geometry = {**mechanism.geometry, **dict(zip(names, x.tolist(), strict=True))}
         try:
             found = coefficients(rebuild(geometry))
-        except DynidError:  # a geometry that does not exist tells nothing
+        except DynidError:  # an impossible geometry gives no information
             return np.full(len(keys), np.nan)
         if not found.keys() >= set(keys):
             return np.full(len(keys), np.nan)
@@ -143,8 +143,8 @@ def _run(
 
 
 def _test_sets(n: int, budget: int) -> Bool[Array, "tests constants"]:
-    """Which dimensions each test changes: one each, or, when there are too many, two tests a
-    dimension with no pair of tests used twice, so that few others are suspected with it."""
+    """Which dimensions each test changes: one each, or, when there are too many, two tests per
+    dimension with no pair of tests used twice, so that few others are confounded with it."""
     if n <= budget:
         return np.eye(n, dtype=bool)
     tests = np.zeros((budget, n), dtype=bool)
@@ -155,7 +155,7 @@ def _test_sets(n: int, budget: int) -> Bool[Array, "tests constants"]:
 
 
 def _factors(rng: np.random.Generator, changed: Bool[Array, "constants"]) -> Float[Array, "constants"]:
-    """Factors 0.7..0.9 or 1.1..1.3 for what is changed, one for the rest."""
+    """Factors 0.7..0.9 or 1.1..1.3 for changed dimensions, one for the rest."""
     size = rng.uniform(0.1, 0.3, changed.size) * rng.choice([-1.0, 1.0], changed.size)
     return np.where(changed, 1.0 + size, 1.0)
 
@@ -163,7 +163,7 @@ def _factors(rng: np.random.Generator, changed: Bool[Array, "constants"]) -> Flo
 def _movable(
     tests: Bool[Array, "tests constants"], C: Float[Array, "tests keys"]
 ) -> Bool[Array, "constants"]:
-    """Dimensions whose change leaves the groupings as they are, in at least one test."""
+    """Dimensions whose change keeps the groupings, in at least one test."""
     fine = np.isfinite(C).all(axis=1)
     return np.asarray(tests[fine].any(axis=0))
 
@@ -179,7 +179,7 @@ def _matters(
 
 
 def _is_structure(value: float) -> bool:
-    """Zero and quarter turns make the structure: changed, they would give another robot."""
+    """Zero and quarter turns define the structure: with other values it would be another robot."""
     quarters = value / (np.pi / 2)
     return bool(abs(quarters - round(quarters)) < 1e-4)
 

@@ -1,4 +1,4 @@
-"""BaseSystem: the data's equations over the base parameters these data can see.
+"""BaseSystem: the data's equations over the base parameters identifiable from these data.
 
 [W Y] [[S, -c], [0, 1]] = [W_base, Y - W c]: selection, ties and known values are one map.
 """
@@ -22,14 +22,14 @@ from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
 
-# A column this many times above what noise alone makes of it is estimated within a percent of its error.
+# If a column is this many times its norm due to noise alone, noise in W biases its estimate by about 1 %.
 _NOISE = 10.0
 _MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl", "Fk")
 
 
 @dataclass(frozen=True)
 class NotIdentifiable:
-    """A base parameter that these data cannot tell, and why."""
+    """A parameter that is not identifiable, and why."""
 
     name: str
     reason: str
@@ -41,8 +41,8 @@ class Measured:
 
     Attributes:
         norm: ||Y||, unit of Y.
-        norm_about_mean: ||Y - mean(Y)|| where the rows hold a constant column, else None: a
-            triangle does not know the sum of Y otherwise.
+        norm_about_mean: ||Y - mean(Y)|| where the rows contain a constant column, else None: a
+            triangular factor does not contain the sum of Y otherwise.
     """
 
     norm: float
@@ -51,20 +51,20 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class BaseSystem:
-    """W chi = Y over the base parameters seen by these data.
+    """W chi = Y over the base parameters identifiable from these data.
 
     Attributes:
         base: The structural set it comes from.
-        system: Equations over the seen parameters; one block a group.
+        system: Equations over these parameters; one block per group.
         source: The system before, over the standard parameters, with all blocks.
-        indices: Standard index that each seen parameter keeps.
-        S: Standard column combination of each seen column, shape (p, v).
+        indices: Standard index that each of these parameters keeps.
+        S: Standard column combination of each of their columns, shape (p, v).
         G: chi = G chi_standard, what is grouped by structure and by these data, shape (v, p).
         unseen: Base parameters these data do not determine.
         rank: The decision on the data.
         measured: One per group.
-        equations: Equations with their blocks that stand in for those of the source, where an
-            estimator has rewritten its rows; None: the rows are those of the source.
+        equations: Equations with their blocks that replace those of the source, where an
+            estimator has modified its rows; None: the rows are those of the source.
     """
 
     base: BaseSet
@@ -91,24 +91,25 @@ class BaseSystem:
     def groupings(self, symbols: Symbols | None = None) -> tuple[str, ...]:
         """The relation of each parameter as text.
 
-        A symbol found for the structure is used only where these data leave the coefficient
-        as it is.
+        A symbol found for the structure is used only where these data do not change the
+        coefficient.
         """
         structural = self.base.coefficients()
         rows = self.relations()
         return tuple(grouping_text(row, _still_valid(row, structural, symbols or {})) for row in rows)
 
     def invisible(self) -> tuple[NotIdentifiable, ...]:
-        """Standard parameters that no motion can show on their own, and the sums in which they act."""
+        """Standard parameters that no motion identifies separately, and the sums in which they act."""
         base, rows = self.base, self.base.relations()
         without = [
-            NotIdentifiable(name, "no motion makes it act on any effort used") for name in base.eliminated
+            NotIdentifiable(name, "it has no effect on the efforts used, for any motion")
+            for name in base.eliminated
         ]
         grouped = (base.standard[i] for i in base.dependent)
         return (*(NotIdentifiable(one.name, invisible(one, rows)) for one in grouped), *without)
 
     def values_of(self, standard: Mapping[str, float]) -> dict[str, float | None]:
-        """Base values from standard ones (priors, truth); None where one that counts is missing."""
+        """Base values from standard ones (priors, truth); None where a required one is missing."""
         rows = zip(self.names, self.relations(), strict=True)
         return {
             name: sum(k * standard[member] for member, k in row.items())
@@ -118,7 +119,7 @@ class BaseSystem:
         }
 
     def blocked(self) -> System:
-        """The same equations as `system` with the blocks of the source, rows as they come."""
+        """The same equations as `system` with the blocks of the source, rows in their order."""
         if self.equations is not None:
             return self.equations
         return mapped_blocks(self.source, self.S, self.base.c, self.system.parameters)
@@ -132,15 +133,15 @@ class BaseSystem:
 
 
 def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> BaseSystem:
-    """Restrict the data to base columns and find which of them these data see.
+    """Restrict the data to base columns and find which of them are identifiable from these data.
 
-    Refuses fewer rows than parameters; names every base parameter that the data leave open.
+    Refuses fewer rows than parameters; names every base parameter that the data do not determine.
 
     Args:
         system: Over the same standard parameters as `base`; its known values must be those of
             the base set.
         base: Structural base set.
-        rtol: Residual below which a column is not seen, relative to its norm.
+        rtol: Residual below which a column is not identifiable, relative to its norm.
     """
     _check(system, base)
     mapped = _mapped(system, base.S, base.c, _parameters(base.standard, base.indices, base.names))
@@ -170,19 +171,19 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
 
 def _check(system: System, base: BaseSet) -> None:
     if tuple(p.name for p in system.parameters) != tuple(p.name for p in base.standard):
-        raise InputError("the data and the base set are not over the same standard parameters")
+        raise InputError("the data and the base set have different standard parameters")
     for i, value in system.known.items():
         if base.c[i] != value:
             raise InputError(
-                f"'{system.parameters[i].name}' is known as {value} in the data,"
-                f" as {base.c[i]} in the base set",
-                remedy="build the base set with the known values of the system",
+                f"'{system.parameters[i].name}' is fixed to {value} in the data,"
+                f" to {base.c[i]} in the base set",
+                remedy="build the base set with the fixed values of the system",
             )
     n_rows = sum(group.n_rows for group in system.groups)
     if n_rows <= len(base.indices):
         raise InputError(
             f"{n_rows} rows cannot determine {len(base.indices)} base parameters and their uncertainty",
-            remedy="print more instants"
+            remedy="add more time instants"
             if all(group.instants for group in system.groups)
             else "use a longer log, or decimate less",
         )
@@ -201,7 +202,7 @@ def _parameters(
 def _affine(
     group: Group, S: Float[Array, "p v"], c: Float[Array, "p"]
 ) -> tuple[Int[Array, "k"], Float[Array, "c1 k1"]]:
-    """Which new columns a group of rows has, and [[S, -c], [0, 1]] over them: Y less what is known."""
+    """Which new columns a group of rows has, and [[S, -c], [0, 1]] over them: Y minus the known part."""
     own = S[group.columns]
     columns = np.flatnonzero(np.any(own != 0, axis=0))
     affine = np.zeros((len(own) + 1, len(columns) + 1))
@@ -212,7 +213,7 @@ def _affine(
 def mapped_blocks(
     system: System, S: Float[Array, "p v"], c: Float[Array, "p"], parameters: tuple[Parameter, ...]
 ) -> System:
-    """The equations over other columns, W S chi = Y - W c, block by block, rows as they come."""
+    """The equations over other columns, W S chi = Y - W c, block by block, rows in their order."""
     groups = []
     for group in system.groups:
         columns, affine = _affine(group, S, c)
@@ -237,7 +238,7 @@ def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
     norm = float(np.linalg.norm(factor.Y))
     for k, i in enumerate(group.columns):
         ones = factor.W[:, k]
-        # An offset of ratio one that is in force all the time is a column of ones.
+        # An offset of ratio one that acts all the time is a column of ones.
         if parameters[i].symbol == "Off" and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
             about_mean = norm**2 - float(ones @ factor.Y) ** 2 / group.n_rows
             return Measured(norm, float(np.sqrt(max(about_mean, 0.0))))
@@ -259,7 +260,7 @@ def _why_zero(parameter: Parameter) -> str:
     text = "its column is zero in these data: "
     if parameter.kind == "drive" and parameter.symbol in _MOTION_TERMS:
         return text + f"{parameter.owner} does not move"
-    return text + f"no motion of {parameter.owner} that calls for it reaches an effort used"
+    return text + f"the motion of {parameter.owner} does not make it act on an effort used"
 
 
 def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ...]:
@@ -268,9 +269,9 @@ def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ..
     return (
         Notice(
             "not-excited",
-            f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not seen: "
+            f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not excited: "
             + listed([one.name for one in unseen]),
-            "add motion of the joints concerned, or read the groupings of the parameters that absorb these",
+            "add motion of these joints; otherwise see the groupings of the parameters that include these",
         ),
     )
 

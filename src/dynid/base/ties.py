@@ -57,9 +57,9 @@ def tying(
     for i, value in known.items():
         if values.setdefault(leader[i], value) != value:
             raise InputError(
-                f"'{parameters[i].name}' is known as {value}, but the parameter tied to it is known"
-                f" as {values[leader[i]]}",
-                remedy="give one value, or drop the tie",
+                f"'{parameters[i].name}' is fixed to {value}, but the parameter tied to it is fixed"
+                f" to {values[leader[i]]}",
+                remedy="give one value, or remove the tie",
             )
     first = tuple(i for i in range(len(parameters)) if leader[i] == i and i not in values)
     T = np.zeros((len(parameters), len(first)))

@@ -1,4 +1,4 @@
-"""What cannot be seen, in words: which combination acts where a parameter alone does not."""
+"""Unidentifiable parameters in words: which combination is identifiable instead of a single parameter."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SPOKEN = {
     "Fv": "the viscous friction",
     "Fs": "the Coulomb friction",
     "Off": "the offset",
-    "Fr": "the root friction",
-    "Fl": "the load friction",
+    "Fr": "the square-root friction",
+    "Fl": "the load-dependent friction",
     "Fk": "the Stribeck friction",
 }
 _MOST_SUMS = 3
@@ -34,22 +34,24 @@ def spoken(parameter: Parameter) -> str:
 
 
 def invisible(parameter: Parameter, relations: Iterable[Mapping[str, float]], where: str = "") -> str:
-    """Why a grouped parameter has no value of its own, and the sums in which it acts.
+    """Why a grouped parameter cannot be identified separately, and the sums in which it acts.
 
     Args:
-        parameter: A standard parameter that is kept by no base parameter.
+        parameter: A standard parameter that no base parameter keeps.
         relations: Of the base parameters: standard name -> coefficient, the kept one first.
-        where: What the statement is limited to, e.g. ` in these data`.
+        where: Restriction of the statement, e.g. ` in these data`.
     """
     sums = [_sum(row, parameter.name) for row in relations if parameter.name in grouped_terms(row)]
     if not sums:
         return f"{spoken(parameter)} has no effect on any effort used"
-    act = "its sum {} acts" if len(sums) == 1 else "its sums {} act"
-    return f"{spoken(parameter)} is invisible on its own{where}: only " + act.format(listed(sums, _MOST_SUMS))
+    act = "the sum {} is identifiable" if len(sums) == 1 else "the sums {} are identifiable"
+    return f"{spoken(parameter)} cannot be identified separately{where}: only " + act.format(
+        listed(sums, _MOST_SUMS)
+    )
 
 
 def _sum(row: Mapping[str, float], name: str) -> str:
-    """`MX_link1 + 0.31 M_link2`, and dots for what else is grouped there."""
+    """`MX_link1 + 0.31 M_link2`, and dots for other grouped parameters."""
     more = " + ..." if len(grouped_terms(row)) > 1 else ""
     return next(iter(row)) + signed_term(row[name], name) + more
 

@@ -1,1 +1,1 @@
-"""What all folders use: arrays, errors, notices, strict files, threads, compilation."""
+"""Shared by all folders: arrays, errors, notices, strict files, threads, compilation."""

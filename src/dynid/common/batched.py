@@ -1,7 +1,7 @@
-"""Factorisations and solutions of many small matrices at once, in which a bad sample harms no other.
+"""Factorisations and solutions of many small matrices at once; a bad sample does not affect the others.
 
 NumPy raises `LinAlgError` for a whole batch when one matrix of it is singular or not finite. Here that
-matrix gives NaN, and every other one exactly what it gives alone: LAPACK works on one matrix at a time.
+matrix gives NaN. Every other matrix gives the same result as alone: LAPACK works on one matrix at a time.
 Callers treat NaN as "no answer for this sample". Leading axes are samples; a single matrix has none.
 """
 
@@ -25,7 +25,7 @@ def solve(M: Inexact[Array, "*n d d"], y: Inexact[Array, "*n d k"]) -> Inexact[A
 
 
 def solve_or_nearest(M: Float[Array, "n d d"], y: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """X with M x = y; the smallest x of least residual where M is exactly singular."""
+    """X with M x = y; the minimum-norm least-squares solution where M is exactly singular."""
     x = solve(M, y[:, :, None])[:, :, 0]
     lost = _finite(M) & _finite(y[:, :, None]) & ~np.isfinite(x).all(axis=1)
     if lost.any():
@@ -90,7 +90,7 @@ def _complete_qr(M: Array) -> Any:
 
 
 def _surviving(work: Work, *arrays: Array) -> tuple[Array, ...]:
-    """What `work` gives for each sample, NaN for those that are not finite or that it refuses."""
+    """Result of `work` for each sample; NaN for samples that are not finite or for which it fails."""
     leading = arrays[0].shape[:-2]
     # Not -1: a batch without samples, or of empty matrices, has no size to divide.
     flat = [one.reshape(math.prod(leading), *one.shape[-2:]) for one in arrays]
@@ -102,7 +102,7 @@ def _surviving(work: Work, *arrays: Array) -> tuple[Array, ...]:
 
 
 def _accepted(work: Work, arrays: Sequence[Array]) -> tuple[Array, ...]:
-    """What `work` gives, halving the batch where it is refused until the refused samples are alone."""
+    """Result of `work`; where it fails, the batch is halved until the failing samples are isolated."""
     n = len(arrays[0])
     try:
         found = work(*arrays)
@@ -116,7 +116,7 @@ def _accepted(work: Work, arrays: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def _spread(found: Array, fine: Array) -> Array:
-    """Results of the samples that are fine in their places, NaN in the others."""
+    """Results of the valid samples in their places, NaN in the others."""
     out = np.full((len(fine), *found.shape[1:]), np.nan, found.dtype)
     out[fine] = found
     return out

@@ -1,6 +1,6 @@
 """How dynid compiles its few hot loops; imported by the `kernels` modules only.
 
-Shape-checked test runs wrap every function of the package; `unwrap` hands Numba the function itself.
+Shape-checked test runs wrap every function of the package; `unwrap` passes the original function to Numba.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Kernel = Callable[..., Any]
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile for every argument type it meets, without the interpreter lock, kept on disk."""
+    """Compile for every argument type used, without the interpreter lock, cached on disk."""
     return _compiled(function)
 
 
 def inner(function: Kernel) -> Kernel:
-    """As `kernel`, for functions that only kernels call: a door for Python takes long to compile."""
+    """As `kernel`, for functions that only kernels call: a Python entry point takes long to compile."""
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def inlined(function: Kernel) -> Kernel:
-    """As `kernel`, copied into its callers so that loops around it stay vectors."""
+    """As `kernel`, inlined into its callers so that loops around it stay vectorised."""
     return _compiled(function, inline="always")
 
 
 def summing(function: Kernel) -> Kernel:
-    """As `kernel`, free to reorder sums: it fills the vector units and changes rounding only."""
+    """As `kernel`, but sums may be reordered: this allows vectorisation and changes rounding only."""
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
@@ -54,6 +54,6 @@ def _say_uncached() -> None:
     """One line on stderr, unless logging is set up otherwise; worker processes stay silent."""
     if parent_process() is None:
         logging.getLogger("dynid").warning(
-            "dynid: no folder for compiled code is writable, so each run compiles again, which takes a minute"
-            " or more; set NUMBA_CACHE_DIR to a writable folder"
+            "dynid: no cache folder for compiled code is writable; each run compiles again (a minute or more)"
+            "; set NUMBA_CACHE_DIR to a writable folder"
         )

@@ -1,4 +1,4 @@
-"""Entry: a place in a YAML file that knows how to be read, and how to complain."""
+"""Entry: a node of a YAML file with methods that read its value and report errors with its place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Entry:
         return f"line {line}, {self.path}" if self.path else f"line {line}"
 
     def error(self, text: str, remedy: str = "") -> InputError:
-        """An error that stands at this place."""
+        """An error that names this place."""
         return InputError(text, file=self.document.file, place=self.place, remedy=remedy or None)
 
     @property
@@ -54,7 +54,7 @@ class Entry:
         }
 
     def fields(self, valid: Iterable[str], required: Iterable[str] = ()) -> dict[str, Entry]:
-        """Named entries of which only `valid` names are allowed and `required` ones must be there."""
+        """Named entries of which only `valid` names are allowed and `required` ones must be present."""
         entries = self.mapping()
         known = tuple(valid)
         for name, entry in entries.items():
@@ -65,7 +65,7 @@ class Entry:
         for name in required:
             if name not in entries:
                 raise self.error(f"'{name}' is missing", f"add '{name}:'")
-        # A name with nothing behind it is a forgotten value more often than a wish for the default.
+        # A name without a value is more often a forgotten value than a request for the default.
         for name, entry in entries.items():
             if entry.node.value is None and entry.node.text == "":
                 raise entry.error(f"'{name}' has no value", "give a value or remove the line")
@@ -79,13 +79,15 @@ class Entry:
             yield Entry(self.document, node, f"{self.path}[{i}]")
 
     def text(self) -> str:
-        """A non-empty text."""
+        """A non-empty string."""
         if not isinstance(self.node.value, str) or not self.node.value.strip():
-            raise self.error(f"expected a text, found {self.shown}", "quote it if it looks like a number")
+            raise self.error(
+                f"expected a string, found {self.shown}", "put it in quotes if it looks like a number"
+            )
         return self.node.value
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts, none twice."""
+        """A list of strings without duplicates."""
         seen: dict[str, Entry] = {}
         for entry in self.items():
             name = entry.text()
@@ -95,7 +97,7 @@ class Entry:
         return tuple(seen)
 
     def choice(self, valid: Iterable[str]) -> str:
-        """One of the `valid` texts."""
+        """One of the `valid` strings."""
         names, text = tuple(valid), self.text()
         if text not in names:
             raise self.error(
@@ -110,10 +112,10 @@ class Entry:
         return self.node.value
 
     def count(self, least: int = 1) -> int:
-        """A whole number, at least `least`."""
+        """An integer, at least `least`."""
         value = self.node.value
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(f"expected a whole number of at least {least}, found {self.shown}")
+            raise self.error(f"expected an integer of at least {least}, found {self.shown}")
         return value
 
     def vector(self, number: Callable[[Entry], T], length: int = 3) -> tuple[T, ...]:
@@ -124,14 +126,14 @@ class Entry:
         return tuple(number(entry) for entry in entries)
 
     def plain(self) -> Any:
-        """The value with all that is inside, for those who know what to do with it."""
+        """The value as plain Python data, nested values included."""
         if self.is_mapping:
             return {name: entry.plain() for name, entry in self.mapping().items()}
         return [entry.plain() for entry in self.items()] if self.is_list else self.node.value
 
     @property
     def shown(self) -> str:
-        """The value for a message; a long one is cut, for it may be a whole file."""
+        """The value for a message; a long one is truncated, because it may be a whole file."""
         if self.is_mapping:
             return "named entries"
         if self.is_list:
@@ -154,7 +156,7 @@ def root_entry(document: Document) -> Entry:
 
 
 def placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
-    """Make the settings; their own complaint gets the place in the file."""
+    """Build the settings; their error message gets the place in the file."""
     try:
         return settings(**options)
     except InputError as error:

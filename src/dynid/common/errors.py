@@ -1,4 +1,4 @@
-"""Errors that carry the file, the place, the value and the way out."""
+"""Errors that state the file, the place, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class DynidError(Exception):
-    """Base of every error dynid raises on purpose; `exit_code` is what the command returns."""
+    """Base class of all errors of dynid; `exit_code` is the exit code of the command."""
 
     exit_code = 2
 
 
 class InputError(DynidError):
-    """Input that is refused: nothing is written, and the message says how to mend it.
+    """Invalid input: nothing is written, and the message says how to correct it.
 
     Args:
         text: What is wrong, with the offending value in it.
-        file: The file in which it stands.
+        file: The file that contains it.
         place: Line, column, joint, row ...: where in the file.
         remedy: What the user can do.
     """
@@ -39,11 +39,11 @@ class InputError(DynidError):
 
 
 class NoResultError(DynidError):
-    """The input is fine, but no trustworthy result came out of it.
+    """The input is valid, but it gives no reliable result.
 
     Args:
         text: What went wrong.
-        estimate: What was found all the same; it is saved, marked by its warnings.
+        estimate: The result so far; it is saved and marked by its warnings.
     """
 
     exit_code = 3
@@ -54,7 +54,7 @@ class NoResultError(DynidError):
 
 
 class InterruptedRun(DynidError):
-    """Ctrl-C during work whose finished parts are kept: the message says how to go on."""
+    """Ctrl-C during work whose finished parts are kept: the message says how to continue."""
 
     exit_code = 130
 

@@ -1,4 +1,4 @@
-"""Limits on what a file may make dynid hold in memory, and the one way to lift them."""
+"""Limits on the memory that a file may require, and the only way to lift them."""
 
 from __future__ import annotations
 

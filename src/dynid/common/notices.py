@@ -1,4 +1,4 @@
-"""What the user must be told without being stopped: the `warnings` of a result."""
+"""Messages to the user that do not stop the work: the `warnings` of a result."""
 
 from __future__ import annotations
 

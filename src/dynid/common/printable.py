@@ -1,4 +1,4 @@
-"""Text of users on its way to a terminal: what would steer the terminal is shown as an escape."""
+"""User text for a terminal: characters that would control the terminal are shown as escapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEPT = "\n\t"
 
 
 def printable(text: str) -> str:
-    """`text` in which no character moves the cursor, colours, renames windows or turns the direction."""
+    """`text` without characters that move the cursor, set colours, rename windows or change the direction."""
     if text.isprintable():
         return text
     return "".join(_escaped(c) if _steers(c) else c for c in text)

@@ -1,4 +1,4 @@
-"""Strict JSON: an object in UTF-8, finite numbers only, no key twice, and of a size that fits into memory."""
+"""Strict JSON: an object in UTF-8, finite numbers only, no duplicate keys, of a size that fits in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_json(file: Path, remedy: str) -> dict[str, Any]:
 
     Args:
         file: Its path.
-        remedy: What the user can do about a file that is none.
+        remedy: What the user can do about an invalid file.
     """
     try:
         if limits.exceeded(file.stat().st_size, _LARGEST_FILE):
@@ -41,14 +41,14 @@ def read_json(file: Path, remedy: str) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a valid JSON number")
 
 
 def _finite(text: str) -> float:
     """1e400 would be read as infinity."""
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text} is too large a number")
+        raise ValueError(f"the number {text} is too large")
     return value
 
 
@@ -58,7 +58,7 @@ def _whole(text: str) -> int:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a key that is given twice one value would be lost without a word."""
+    """Of a duplicate key one value would be lost silently."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

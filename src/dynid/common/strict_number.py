@@ -1,7 +1,7 @@
 """Numbers written as text: ASCII digits, one sign, a decimal point; the same rule for every file and option.
 
-`float()` and `int()` also take the digits of other scripts, underscores and blanks. NumPy, YAML and the
-writers of logs do not, so such a text would be a number in one place and none in another.
+`float()` and `int()` also accept digits of other scripts, underscores and blanks. NumPy, YAML and log
+writers do not, so such a text would be a number in one place and not in another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_number(text: str, *, finite: bool = True) -> bool:
 
 
 def is_word(text: str) -> bool:
-    """Whether `text` is no attempt at a number: digits of another script are one, and are refused as such."""
+    """Whether `text` is not meant as a number; digits of another script are, and are refused as invalid."""
     try:
         float(text)
     except ValueError:
@@ -29,5 +29,5 @@ def is_word(text: str) -> bool:
 
 
 def is_count(text: str) -> bool:
-    """Whether `text` is a whole number without sign."""
+    """Whether `text` is an integer without sign."""
     return _COUNT.match(text) is not None

@@ -1,8 +1,8 @@
-"""Strict YAML 1.2: plain data with a line for every place, and nothing that runs or explodes.
+"""Strict YAML 1.2: plain data with a line number for every node; no code runs, and sizes are limited.
 
-The parser's events are turned into nodes here, without recursion and without constructors, so
-that tags have no power, an alias costs as many nodes as it stands for, and every scalar keeps
-the text it was written as (the digits of an angle matter).
+The parser's events are turned into nodes here, without recursion and without constructors. So tags
+have no effect, an alias counts as many nodes as it expands to, and every scalar keeps its text as
+written (the digits of an angle matter).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Node:
         value: A scalar, a list of nodes, or a mapping of names to nodes.
         text: The scalar as written; empty for lists and mappings.
         line, column: Where it begins, counted from 1.
-        size: Nodes it stands for, aliases expanded.
+        size: Number of nodes, aliases expanded.
         key_lines: Lines of the keys of a mapping.
     """
 
@@ -91,7 +91,7 @@ class Document:
 
 
 def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Document:
-    """Read one YAML file strictly; whatever is wrong becomes an `InputError` with its place."""
+    """Read one YAML file strictly; every error becomes an `InputError` with its place."""
     path = Path(file)
     try:
         size = path.stat().st_size
@@ -99,7 +99,7 @@ def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int
             raise InputError(
                 f"the file has {size} bytes, more than the limit of {byte_limit}",
                 file=path,
-                remedy=f"descriptions are small: split the file; {limits.REMEDY}",
+                remedy=f"split the file into smaller files; {limits.REMEDY}",
             )
         raw = path.read_bytes()
     except OSError as error:
@@ -118,7 +118,7 @@ def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int
 
 
 def parse_yaml(text: str, *, file: str | None = None, node_budget: int = NODE_BUDGET) -> Document:
-    """The same for text that is at hand."""
+    """The same for a given text."""
     builder = _Builder(file, node_budget)
     for event in _events(text, file):
         builder.take(event)
@@ -137,11 +137,11 @@ def _events(text: str, file: str | None) -> Iterator[Any]:
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else None
         said = " ".join(part for part in (error.context, error.problem) if part)
         raise InputError(
-            f"not valid YAML: {said}", file=file, place=place, remedy="mend the syntax"
+            f"not valid YAML: {said}", file=file, place=place, remedy="correct the syntax"
         ) from None
     except (YAMLError, ValueError) as error:
         said = " ".join(str(error).split())
-        raise InputError(f"not valid YAML: {said}", file=file, remedy="mend the syntax") from None
+        raise InputError(f"not valid YAML: {said}", file=file, remedy="correct the syntax") from None
 
 
 class _Builder:
@@ -162,7 +162,9 @@ class _Builder:
             return
         if kind == "DocumentStartEvent":
             if self.root is not None:
-                raise self.refuse("a second document begins", event, "keep one document in a file")
+                raise self.refuse(
+                    "the file contains a second YAML document", event, "keep one document per file"
+                )
         elif kind in ("SequenceEndEvent", "MappingEndEvent"):
             self.close()
         elif kind == "AliasEvent":
@@ -174,7 +176,7 @@ class _Builder:
         tag = getattr(event, "tag", None)
         if tag is not None:
             raise self.refuse(
-                f"tag '{tag}' is refused", event, "write plain text, numbers, lists and mappings"
+                f"tag '{tag}' is not allowed", event, "write plain text, numbers, lists and mappings"
             )
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if kind == "ScalarEvent":
@@ -183,9 +185,9 @@ class _Builder:
             self.place(Node(value, event.value, line, column), event)
             return
         if len(self.open) >= DEPTH_LIMIT:
-            raise self.refuse(f"nested deeper than {DEPTH_LIMIT}", event, "flatten the description")
+            raise self.refuse(f"nested deeper than {DEPTH_LIMIT}", event, "use fewer levels of nesting")
         if self.expects_key:
-            raise self.refuse("a list or mapping cannot be a name", event, "use plain text as the name")
+            raise self.refuse("a list or mapping cannot be a key", event, "use plain text as the key")
         opened = Node([] if kind == "SequenceStartEvent" else {}, "", line, column)
         self.spend(1, event)
         self.open.append((opened, event.anchor, []))
@@ -207,9 +209,13 @@ class _Builder:
     def alias(self, event: Any) -> None:
         node = self.anchors.get(event.anchor)
         if node is None:
-            raise self.refuse(f"'*{event.anchor}' names nothing that is complete", event, "define it before")
+            raise self.refuse(
+                f"alias '*{event.anchor}' refers to no complete anchor",
+                event,
+                "define the anchor before its use",
+            )
         if self.expects_key:
-            raise self.refuse("an alias cannot be a name", event, "write the name out")
+            raise self.refuse("an alias cannot be a key", event, "write the key in full")
         self.spend(node.size, event)
         self.attach(node)
 
@@ -255,7 +261,7 @@ class _Builder:
         self.total += nodes
         if self.total > self.node_budget:
             raise self.refuse(
-                f"more than {self.node_budget} entries once aliases are expanded",
+                f"more than {self.node_budget} entries after expanding aliases",
                 event,
                 "write a smaller file",
             )

@@ -1,4 +1,4 @@
-"""Threads: dynid runs blocks of samples side by side, so BLAS must not add its own."""
+"""Threads: dynid processes blocks of samples in parallel, so BLAS must not start its own threads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Small triangular factors gain nothing from BLAS threads and wait for each other: on a busy
-    machine with two cores an identification took twelve times as long with them."""
+    """Small triangular factors do not get faster with BLAS threads, which wait for each other: on a
+    busy machine with two cores an identification took twelve times as long with them."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1, user_api="blas"):

@@ -7,10 +7,10 @@ from dynid.common.compiled import summing
 
 @summing
 def decimate(packed, kernel, at, first, step, out):
-    """Add what samples at .. at + n contribute to outputs centred at first + k step.
+    """Add the contribution of samples at .. at + n to outputs centred at first + k step.
 
-    packed: (entries, n) samples. out: (entries, k) sums so far. The order of summation is left to
-    the compiler: that is what fills the vector units, and rounding is all it can change.
+    packed: (entries, n) samples. out: (entries, k) sums so far. The compiler may choose the order
+    of summation: this allows vectorisation and changes rounding only.
     """
     n, half = packed.shape[1], kernel.size // 2
     lowest = max(0, -((first + half - at) // step))

@@ -23,9 +23,9 @@ class RowFilter:
     Attributes:
         kernel: Unit sum, odd length, shape (2 half + 1,), dimensionless.
         decimate: One output every so many samples.
-        cutoff: -6 dB frequency in [Hz]; None when rows are taken as they are.
+        cutoff: -6 dB frequency in [Hz]; None when rows are not filtered.
         within: How a row averages over samples before it is filtered, shape (w,), dimensionless.
-        support: Share of the kernel that must lie on valid samples for an output to count.
+        support: Fraction of the kernel that must be on valid samples for an output to be used.
     """
 
     kernel: Float[Array, "h"]
@@ -45,7 +45,7 @@ class RowFilter:
 
         White noise through the filter gives rows with variance s^2 sum(h^2) whose sums over smooth
         columns have variance s^2 / decimate each: neighbours are correlated, and counting rows
-        would promise too much.
+        would underestimate the variance.
         """
         whole = np.convolve(self.kernel, self.within)
         return max(1.0, float(1.0 / (self.decimate * np.sum(whole**2))))
@@ -57,10 +57,10 @@ def row_filter(
     """Low-pass for a sampling step `dt` [s]: windowed sinc, or a zero-phase Butterworth.
 
     Args:
-        decimate: Keep one row in so many; 1 without a cutoff leaves the rows alone.
+        decimate: Keep one row in so many; 1 without a cutoff keeps the rows unchanged.
         cutoff: In [Hz]; default 0.8 of the Nyquist frequency of the kept rows.
         butterworth: Order of a Butterworth run forwards and backwards, as a symmetric kernel; the
-            sinc is sharper, which is what decimation wants.
+            sinc is sharper, which is better for decimation.
     """
     if cutoff is None and decimate > 1:
         cutoff = 0.8 / (2.0 * decimate * dt)
@@ -95,7 +95,7 @@ def _sinc(frequency: float) -> Float[Array, "h"]:
 
 
 def _butterworth(frequency: float, order: int) -> Float[Array, "h"]:
-    """Impulse response of |H|^2, cut where it has decayed; `frequency` in cycles per sample."""
+    """Impulse response of |H|^2, truncated where it has decayed; `frequency` in cycles per sample."""
     n = 1 << int(np.ceil(np.log2(64.0 * order / frequency)))
     warped = np.tan(np.pi * np.arange(n // 2 + 1) / n) / np.tan(np.pi * frequency)
     with np.errstate(over="ignore"):

@@ -1,6 +1,6 @@
-"""Rows rewritten on their way to the row filter: wrappers around the rows of a model.
+"""Rows modified before the row filter: wrappers around the rows of a model.
 
-Each is again a `PackedRows`, so that filter, decimation and triangles need not know.
+Each is again a `PackedRows`, so filter, decimation and triangular factors work without changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dynid.common.arrays import Array
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT, Layout
 
-# Row number and its residuals in, residuals to put in their place out.
+# Input: row number and its residuals. Output: residuals that replace them.
 RowChange = Callable[[int, Float[Array, "n"]], Float[Array, "n"]]
 
 
@@ -36,7 +36,7 @@ class ReplacedRows:
     Args:
         source: The rows.
         chi: Standard parameters, shape (p,), SI.
-        change: What to put in the place of the residuals of a row.
+        change: Function that gives the new residuals of a row.
     """
 
     def __init__(self, source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> None:
@@ -53,7 +53,7 @@ class ReplacedRows:
             measured, predicted = self._compare(packed)
             for k, end in enumerate(self.layout.start[1:] - 1):
                 rho = measured[k] - predicted[k]
-                # Added to Y, not to W chi: what is not changed stays exact.
+                # Added to Y, not to W chi: unchanged values stay exact.
                 packed[end] = measured[k] + (self._change(k, rho) - rho)
             yield at, packed, weights
 
@@ -61,8 +61,8 @@ class ReplacedRows:
 class MixedRows:
     """Rows of each instant multiplied by chol(covariance)^-1, of those that are valid there.
 
-    Every mixed row is a combination of equations, so it is one itself; with the covariance of
-    the errors the mixed rows have independent errors of deviation one.
+    Every mixed row is a combination of equations, so it is an equation. With the covariance of the
+    errors the mixed rows have independent errors with standard deviation one.
 
     Args:
         source: The rows.
@@ -73,7 +73,7 @@ class MixedRows:
         self.source, self.dt, self.covariance = source, source.dt, covariance
         inner = source.layout
         spans = list(zip(inner.start[:-1], inner.start[1:] - 1, strict=True))
-        # Rows with few columns first: a row then takes in little that it does not have itself.
+        # Rows with few columns first: mixing then adds few new columns to a row.
         self._order = np.argsort([end - start for start, end in spans], kind="stable")
         columns, starts, seen = [], [0], np.zeros(0, dtype=int)
         own: dict[int, Int[Array, "c"]] = {}
@@ -95,7 +95,7 @@ class MixedRows:
     def _targets(
         columns: Int[Array, "e"], own: Int[Array, "c"], start: int
     ) -> tuple[Int[Array, "u"], Int[Array, "u"]]:
-        """Entries of a source row that a mixed row has a place for, and those places."""
+        """Entries of a source row that also exist in a mixed row, and their places there."""
         use = np.flatnonzero(np.isin(columns, own))
         return use, start + np.searchsorted(own, columns[use])
 
@@ -134,7 +134,7 @@ class MixedRows:
 
 
 class JoinedRows:
-    """Rows [Z W Y]: the regressor of another trajectory beside that of the measured one.
+    """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one.
 
     Columns of Z are numbered from `n_parameters` on.
 
@@ -173,10 +173,10 @@ class JoinedRows:
 
 
 class DifferenceRows:
-    """Rows of one trajectory less those of another: what noise of the coordinates does to [W Y].
+    """Rows of one trajectory minus those of another: the effect of coordinate noise on [W Y].
 
     Args:
-        source: Subtracted; its pieces and weights count.
+        source: Subtracted; its segments and weights are used.
         other: Along nearly the same motion.
         factor: On the differences.
     """
@@ -197,7 +197,7 @@ class DifferenceRows:
 
 
 class CentredRows:
-    """Rows less what noise of the coordinates adds to them on average, to second order.
+    """Rows minus the mean effect of coordinate noise, to second order.
 
     With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
 
@@ -205,7 +205,7 @@ class CentredRows:
 
     Args:
         source: The rows.
-        plus: Those with as much noise as the coordinates have added once more.
+        plus: Those with additional noise of the same size as in the coordinates.
         minus: Those with the same noise subtracted.
     """
 

@@ -1,8 +1,8 @@
-"""Blocks of samples go through a model, the row filter and a QR into small triangles.
+"""Blocks of samples pass a model, the row filter and a QR, and give small triangular factors.
 
-W is never held: a worker sees a few thousand samples at a time, and what remains of them is
-one small factor per row group and quarter of a second, numbered by time: what all rows of one
-moment have in common is not lost.
+W is never stored: a worker processes a few thousand samples at a time and keeps one small factor
+per row group and quarter of a second, numbered by time. So rows of the same time can still be
+related to each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
 
-# Shorter than the memory of most residuals: whoever wants longer blocks joins neighbours.
+# Shorter than the correlation time of most residuals: longer blocks are made by joining neighbours.
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
@@ -44,12 +44,12 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
-    """Factors of one row of the layout, in time order; moments without a valid row are missing.
+    """Factors of one row of the layout, in time order; times without a valid row are missing.
 
     Attributes:
         factors: Over the columns of the row's entries.
         times: Number of the block in the log, shared by all rows, shape (b,).
-        runs: Number of the piece of the log that each block lies in, shape (b,).
+        runs: Number of the segment of the log that contains each block, shape (b,).
     """
 
     factors: tuple[Factor, ...]
@@ -66,7 +66,7 @@ def stream(
 ) -> tuple[list[RowBlocks], float]:
     """Factors of every row of a source, in blocks of a fraction of a second, in time order.
 
-    The answer does not depend on the number of threads: tasks are cut by the log alone.
+    The result does not depend on the number of threads: only the log determines the tasks.
 
     Returns:
         The blocks of each row of the layout, and the length of a block in [s].
@@ -112,7 +112,7 @@ def grouped(blocks: Sequence[RowBlocks], names: Sequence[str]) -> list[tuple[int
 
 
 def _together(rows: Sequence[RowBlocks]) -> RowBlocks:
-    """Blocks of several rows, those of one moment merged."""
+    """Blocks of several rows, those of the same time merged."""
     if len(rows) == 1:
         return rows[0]
     moments: dict[tuple[int, int], list[Factor]] = {}
@@ -148,7 +148,7 @@ def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: 
     block = 0
     for run, (start, stop) in enumerate(pieces):
         outputs = (stop - start + step - 1) // step
-        # Centre the outputs, so that both ends of a piece lose alike.
+        # Centre the outputs, so that both ends of a segment lose equally many samples.
         offset = start + ((stop - start - 1) - (outputs - 1) * step) // 2
         for at in range(0, outputs, most):
             count = min(most, outputs - at)
@@ -176,10 +176,10 @@ def _condense(
 
 
 def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[Float[Array, "e k"], Array]:
-    """Filtered entries at the task's outputs, and which of them rest on enough samples.
+    """Filtered entries at the task's outputs, and which of them use enough valid samples.
 
-    A sample with weight 0 is left out and the kernel rescaled: the same linear map acts on Y and
-    on W, so the equations stay exact. The same rule serves the ends of a piece.
+    A sample with weight 0 is skipped and the kernel rescaled: the same linear map acts on Y and
+    on W, so the equations stay exact. The same rule applies at the ends of a segment.
     """
     from dynid.conditioning.kernels import decimate
 
@@ -204,11 +204,11 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
 def _bounded(blocks: list[list[_Numbered]], span: int) -> tuple[list[list[_Numbered]], int]:
     """Neighbours merged once there are many: memory does not grow with the log.
 
-    All rows are merged alike, by the number of the block, so that they stay aligned; a block never
-    reaches over two runs, so that their number is the one thing memory does grow with.
+    All rows are merged equally, by the number of the block, so that they stay aligned. A block never
+    spans two runs, so memory grows only with the number of runs.
 
     Returns:
-        The blocks, and how many of the first ones each now spans.
+        The blocks, and how many of the original ones each now spans.
     """
     while _count(blocks, span) > MOST_BLOCKS and _count(blocks, 2 * span) < _count(blocks, span):
         span *= 2

@@ -1,1 +1,1 @@
-"""Motion that follows from efforts: accelerations, their exact derivatives, and integration in time."""
+"""Motion caused by efforts: accelerations, their exact derivatives, and integration in time."""

@@ -17,13 +17,13 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 
-SINGULAR = 1e4  # size of N beyond which independent coordinates are given up at a pose
+SINGULAR = 1e4  # size of N beyond which independent coordinates are not used at a pose
 _COMPILED = ("Fv", "Ia")
 
 
 @dataclass(frozen=True, eq=False)
 class Accelerations:
-    """What efforts do to a batch of states.
+    """Accelerations of a batch of states under efforts.
 
     Attributes:
         ddq: Of all coordinates, shape (n, v), per s^2.
@@ -38,7 +38,7 @@ class Accelerations:
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """What resists acceleration, as the kernels read it.
+    """Inertias of bodies and rotors, as input of the kernels.
 
     Attributes:
         bodies: Link and frame of each body that has inertia.
@@ -85,7 +85,7 @@ class CompiledAccelerations:
     def __call__(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], side: Float[Array, "n v"]
     ) -> tuple[Accelerations, Bool[Array, "n"]]:
-        """Accelerations under generalised efforts, and at which states they can be trusted."""
+        """Accelerations under generalised efforts, and the states at which they are reliable."""
         from dynid.dynamics.kernels import accelerations
 
         (n, v), d = dq.shape, self.plan[0].size
@@ -101,7 +101,7 @@ class CompiledAccelerations:
 def compiled_accelerations(
     mechanism: Mechanism, freedoms: Freedoms, chi: Float[Array, "p"], mounted: Sequence[str]
 ) -> CompiledAccelerations | None:
-    """The compiled pass where it serves: independent coordinates, no drive terms but Fv and Ia."""
+    """The compiled pass where it is applicable: independent coordinates, no drive terms except Fv and Ia."""
     if isinstance(freedoms, OrthonormalFreedoms):
         return None
     table = parameter_table(mechanism)

@@ -23,7 +23,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.layout import tree_regressor
 
 _RUN_AWAY = 1e6  # m, rad or per second
-_STEP = 1e-30  # of the complex step: no difference is taken, so nothing is lost
+_STEP = 1e-30  # of the complex step: no difference is taken, so no digit is lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Slopes:
     Attributes:
         by_position, by_velocity: With respect to the independent coordinates, shape (n, d, d).
         by_parameter: With respect to the standard parameters, shape (n, d, p).
-        by_closure: With respect to constants of closure equations, shape (n, d, r); None unless asked for.
+        by_closure: With respect to constants of closure equations, shape (n, d, r); None unless requested.
     """
 
     by_position: Float[Array, "n d d"]
@@ -46,7 +46,7 @@ class ForwardDynamics:
     """Accelerations of a mechanism from efforts.
 
     Args:
-        chi: Standard parameters, in the order of the table, SI; any that give the same efforts do.
+        chi: Standard parameters, in the order of the table, SI; equivalent values give the same result.
         mounted: Payloads on the robot.
         freedoms: Shared with other parameters of the same mechanism; default its own.
         ports: Rows P with the velocities P dq along which efforts act; default the actuators.
@@ -83,7 +83,7 @@ class ForwardDynamics:
         if self._compiled is None:
             return self._by_inverse(q, dq, tau)
         found, fine = self._compiled(q, dq, tau @ self.ports)
-        # A state that has run away is nobody's: it stays what it is, and the others of its batch go on.
+        # A diverged state is not updated; the others of its batch continue.
         again = ~fine & np.all(np.abs(np.concatenate([q, dq], axis=1)) < _RUN_AWAY, axis=1)
         if again.any():
             slow = self._by_inverse(q[again], dq[again], tau[again])
@@ -93,11 +93,11 @@ class ForwardDynamics:
     def _by_inverse(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
     ) -> Accelerations:
-        """The same by inverse dynamics: with any drive terms, and whatever the directions are."""
+        """The same by inverse dynamics: with any drive terms and any directions."""
         n, d = len(q), self.freedoms.dof
         N = self.freedoms.tangent(q)
         drift = self.freedoms.lifted(q, np.zeros((n, d)), self.freedoms.bias(q, dq))
-        # One unit of each independent acceleration beside none: the columns of M N.
+        # One unit of each independent acceleration minus zero acceleration: the columns of M N.
         along = np.concatenate([drift[None], drift[None] + np.moveaxis(N, 2, 0)])
         repeated = (np.tile(q, (d + 1, 1)), np.tile(dq, (d + 1, 1)))
         efforts = self.inverse(*repeated, along.reshape(-1, self._n_v)).reshape(d + 1, n, self._n_v)
@@ -127,10 +127,10 @@ class ForwardDynamics:
 
         Args:
             closures: Closure equations f = 0 whose constants may change (f = constant, e.g. a cable's
-                length): the derivatives by these too.
+                length): the derivatives with respect to these too.
         """
         if not self.freedoms.regular(q):
-            raise NoResultError("a pose is singular for the coordinates in which derivatives are taken")
+            raise NoResultError("a pose is singular for the coordinates used for the derivatives")
         N, d = found.N, self.freedoms.dof
         rest = self.inverse(q, dq, found.ddq) - tau @ self.ports
         along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)
@@ -147,7 +147,7 @@ class ForwardDynamics:
         )
 
     def responses(self, q: Float[Array, "n q"], closures: Int[Array, "r"]) -> Float[Array, "n v r"]:
-        """P with A P = 1 for each of some closure equations, 0 for the others; independent ones stand."""
+        """P with A P = 1 for each of some closure equations, 0 for the others; independent ones are fixed."""
         n, r, count = len(q), len(closures), self.freedoms.jacobian(q[:1]).shape[1]
         gamma = np.zeros((r, n, count))
         gamma[np.arange(r), :, closures] = -1.0
@@ -158,8 +158,8 @@ class ForwardDynamics:
     def stiffness(
         self, q: Float[Array, "n q"], closures: Int[Array, "r"] | None = None
     ) -> tuple[Float[Array, "n d"], Float[Array, "n d d"], Float[Array, "n d r"]]:
-        """What resists rest: efforts N^T ID(q, 0, 0), their derivatives by the independent coordinates
-        (where they vanish: the Hessian of the potential energy on the tangent space), and by closures."""
+        """Statics: efforts N^T ID(q, 0, 0), their derivatives with respect to the independent coordinates
+        (where they vanish: the Hessian of the potential energy on the tangent space), and to closures."""
         still, d = np.zeros((len(q), self._n_v)), self.freedoms.dof
         N = self.freedoms.tangent(q)
         rest = self.inverse(q, still, still)
@@ -176,9 +176,9 @@ class ForwardDynamics:
         rest: Float[Array, "n v"],
         along: Float[Array, "n v m"],
     ) -> Float[Array, "n d m"]:
-        """-N^T dID - dN^T (ID - B tau) for changes of the pose; independent rates stand.
+        """-N^T dID - dN^T (ID - B tau) for changes of the pose; independent rates are fixed.
 
-        All directions stand behind each other in one batch.
+        All directions are concatenated in one batch.
         """
         free, (n, v, d), m = self.freedoms, found.N.shape, along.shape[2]
         steps = np.moveaxis(along, 2, 0).reshape(m * n, v)

@@ -19,8 +19,8 @@ from dynid.dynamics.locked import LockedCables, Values
 from dynid.dynamics.multistep import adams
 from dynid.mechanism.mechanism import Mechanism
 
-_RUN_AWAY = 1e3  # m, rad or per second: no platform on cables
-_BATCH = 20000  # states worked on at once after the integration
+_RUN_AWAY = 1e3  # m, rad or per second: beyond any platform on cables
+_BATCH = 20000  # states processed at once after the integration
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class FreeMotions:
         t: Times from the start, shape (n,), in [s].
         q, dq, ddq: All coordinates of the locked robot, shapes (n, k, n_q) and (n, k, v), SI.
         tensions: Pull of each cable, shape (n, k, c), in [N] for parameters in SI.
-        drift: Largest change of the energy along each motion over the energy it moves with (largest
-            kinetic energy), shape (k,); dissipation counts as drift.
-        taut_until: When a cable first stops pulling, in [s]; infinite where none does, shape (k,). What
-            follows is no motion of the real robot.
+        drift: Largest change of the energy along each motion relative to its largest kinetic energy,
+        shape (k,); dissipation counts as drift.
+        taut_until: When a cable first stops pulling, in [s]; infinite where none does, shape (k,). Later
+        samples are not a motion of the real robot.
         slack: That cable, shape (k,); -1: none.
         cables: Names, in the order of `tensions`.
     """
@@ -56,7 +56,7 @@ class FreeMotions:
 
     @property
     def diverged(self) -> Bool[Array, "k"]:
-        """Motions whose simulation ran away or could not be followed: some of their samples are NaN."""
+        """Motions whose simulation diverged or failed: some of their samples are NaN."""
         return np.asarray(~np.isfinite(self.tensions).all(axis=(0, 2)))
 
     def refuse_slack(self) -> None:
@@ -66,8 +66,8 @@ class FreeMotions:
         k = int(np.argmin(self.taut_until))
         raise InputError(
             f"cable '{self.cables[int(self.slack[k])]}' goes slack {self.taut_until[k]:.3g} s after the start"
-            f" of free motion {k + 1}: from then on the platform no longer moves as on locked cables",
-            remedy="release it nearer to its equilibrium, or choose lengths with more tension",
+            f" of free motion {k + 1}: from then on the model with locked cables is not valid",
+            remedy="release it closer to equilibrium, or choose lengths with more tension",
         )
 
 
@@ -82,22 +82,22 @@ def free_motions(
     mounted: Sequence[str] = (),
     phase: float = 0.08,
 ) -> FreeMotions:
-    """Motions that follow when a robot on locked cables is let go, side by side.
+    """Motions of a robot released on locked cables, many in parallel.
 
     Args:
-        mechanism: With cables; or `LockedCables` made of it before, whose parameters then count.
-        chi: Standard parameters, in the order of the table or by name, SI; per unit mass serves too,
-            tensions are then per unit mass.
+        mechanism: With cables; or `LockedCables` built from it, whose parameters are then used.
+        chi: Standard parameters, in the order of the table or by name, SI; values per unit mass are valid
+        too, tensions are then per unit mass.
         lengths: Of the cables of each motion, shape (k, c), in [m].
         starts: Poses of the locked robot, shape (k, n_q), [m] and unit quaternion for a free platform;
-            put onto the lengths by the smallest step.
+            moved onto the lengths by the minimum-norm step.
         duration: In [s].
-        rate: Samples a second, in [Hz].
+        rate: Samples per second, in [Hz].
         velocities: Of the start, shape (k, v), world x y z in [m/s] and body axes in [rad/s] for a free
-            platform; the part that the cables allow counts. Default: at rest.
+            platform; only the part that the cables allow is used. Default: at rest.
         mounted: Payloads on the robot.
-        phase: Of the fastest small oscillation, at most so much a step, in [rad]: with 0.08 the energy of
-            10 s drifts by some 1e-9; 0.2 takes half the time and leaves 1e-6.
+        phase: Largest phase of the fastest small oscillation per step, in [rad]: with 0.08 the energy drifts
+            by about 1e-9 in 10 s; 0.2 takes half the time and gives 1e-6.
     """
     robot = mechanism if isinstance(mechanism, LockedCables) else LockedCables(mechanism, chi, mounted)
     q, dq = _starts(robot, lengths, starts, velocities)
@@ -135,9 +135,9 @@ def integrated(
     first = np.concatenate(start, axis=1)
     found = np.full((n, *first.shape), np.nan)
     steps = np.ceil(frequencies(robot, start[0]) / (rate * phase))
-    # A motion that runs away overflows on its own; its samples are not finite, and callers drop it.
+    # A diverging motion overflows alone; its samples are not finite, and callers drop it.
     for parts in np.unique(steps[np.isfinite(steps)]).astype(int).tolist():
-        own = np.flatnonzero(steps == parts)  # steps of its own size: no motion depends on the others
+        own = np.flatnonzero(steps == parts)  # own step size: no motion depends on the others
         every = max(1, parts)
         repair = functools.partial(back, lengths=lengths[own])
         with np.errstate(all="ignore"):
@@ -151,7 +151,7 @@ def _starts(
     starts: Float[Array, "k q"],
     velocities: Float[Array, "k v"] | None,
 ) -> tuple[Float[Array, "k q"], Float[Array, "k v"]]:
-    """States on the cables, or why there are none."""
+    """States on the cables, or an error with the reason."""
     if lengths.shape != (len(starts), len(robot.cables)):
         raise InputError(
             f"{lengths.shape} lengths do not fit {len(starts)} motions on {len(robot.cables)} cables",
@@ -162,8 +162,8 @@ def _starts(
         k = int(np.argmin(found))
         gap = robot.gaps(q[k : k + 1], lengths[k : k + 1])[0]
         raise InputError(
-            f"no pose near the start of free motion {k + 1} has its cable lengths: they are missed by"
-            f" {np.abs(gap).max():.3g} m at best",
+            f"no pose near the start of free motion {k + 1} has its cable lengths: the smallest"
+            f" error is {np.abs(gap).max():.3g} m",
             remedy="compare the lengths with those of the starting pose",
         )
     rates = np.zeros((len(q), len(robot.robot.coordinates))) if velocities is None else velocities
@@ -172,7 +172,7 @@ def _starts(
 
 
 def frequencies(robot: LockedCables, q: Float[Array, "k q"]) -> Float[Array, "k"]:
-    """About the highest angular frequency of small oscillations near each start, in [rad/s]."""
+    """Approximate highest angular frequency of small oscillations near each start, in [rad/s]."""
     _, K, _ = robot.still.stiffness(q)
     none = np.zeros((len(q), len(robot.robot.coordinates)))
     mass = robot.still.accelerations(q, none, np.zeros((len(q), len(robot.robot.actuators)))).mass
@@ -185,7 +185,7 @@ def _motions(
     """Accelerations, tensions and energies of integrated states, in batches."""
     n, k, _ = states.shape
     flat = states.reshape(n * k, -1)
-    # Long after a cable has gone slack the equations may run away: those samples tell nothing.
+    # Long after a cable has gone slack the solution may diverge: those samples are meaningless.
     lost = ~np.all(np.abs(flat) < _RUN_AWAY, axis=1)
     flat = np.where(lost[:, None], np.tile(states[0], (n, 1)), flat)
     ddq, tensions, energy, moving = [], [], [], []
@@ -209,7 +209,7 @@ def _motions(
 def _first_slack(
     t: Float[Array, "n"], pulls: Float[Array, "n k c"]
 ) -> tuple[Float[Array, "k"], Int[Array, "k"]]:
-    """When the tension of a cable first goes below zero, between samples by a straight line; and whose."""
+    """Time at which a cable tension first becomes negative (linear interpolation), and the cable."""
     below = ~(pulls >= 0.0)
     when = np.full(pulls.shape[1:], np.inf)
     for k, c in zip(*np.nonzero(below.any(axis=0)), strict=True):

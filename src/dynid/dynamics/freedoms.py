@@ -1,4 +1,4 @@
-"""Independent velocities of a mechanism: directions N(q) and what the loops add, tree or closed."""
+"""Independent velocities of a mechanism, tree or closed: directions N(q) and the bias of the loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.kinematics.tracking import Tracker
 from dynid.kinematics.tree import SPHERICAL, times_pure, tree_of
 from dynid.mechanism.mechanism import Mechanism
 
-_SINGULAR = 1e4  # condition number beyond which independent coordinates are given up at a pose
+_SINGULAR = 1e4  # condition number beyond which independent coordinates are not used at a pose
 _NEARLY = 0.3
 
 
@@ -34,7 +34,7 @@ class TreeFreedoms:
         self.plan = self._elimination()
 
     def _elimination(self) -> Elimination:
-        """How couplings give the other coordinates."""
+        """Map from independent to all coordinates, by couplings."""
         where, none = self.closure.tables[4], np.zeros(0, dtype=np.int64)
         if not self.closure.count:
             tables = (np.zeros((0, k), dtype=np.int64) for k in (4, 4, 3))
@@ -60,7 +60,7 @@ class TreeFreedoms:
         return np.asarray(dy @ self._G.T)
 
     def bias(self, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"]) -> Inexact[Array, "n c"]:
-        """Closure equations gain nothing: there are none."""
+        """Bias of the closure equations: there are none."""
         return np.zeros((len(q), 0), np.result_type(q, dq))
 
     def jacobian(self, q: Inexact[Array, "n q"]) -> Inexact[Array, "n c v"]:
@@ -70,15 +70,15 @@ class TreeFreedoms:
     def projected(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"]
     ) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
-        """The nearest state that the mechanism allows: any is."""
+        """The nearest feasible state: every state is feasible."""
         return q, dq
 
 
 class ClosedFreedoms:
-    """A closed mechanism: as many coordinates as freedoms move the others through the loops.
+    """A closed mechanism: as many coordinates as degrees of freedom move the others through the loops.
 
     Args:
-        poses: Closed poses at which the coordinates must serve, shape (s, n_q); default poses all about
+        poses: Closed poses at which the coordinates must be valid, shape (s, n_q); default poses around
             the start pose.
     """
 
@@ -95,9 +95,9 @@ class ClosedFreedoms:
         plan = eliminate(A, self.independent.tolist(), (where[0], where[1]), others)
         if plan is None:
             raise InputError(
-                f"no choice of coordinates moves robot '{mechanism.name}' near its start pose",
+                f"robot '{mechanism.name}' has no valid set of independent coordinates near its start pose",
                 file=mechanism.file,
-                remedy="give a less singular pose under `start:`",
+                remedy="give a pose farther from singularities under `start:`",
             )
         ones, none = np.ones(self.dof), np.zeros((0, 3), dtype=np.int64)
         places = np.arange(self.dof)
@@ -106,7 +106,7 @@ class ClosedFreedoms:
         self._tracker = Tracker(self.assembly.closure, plan, sensors)
 
     def _choice(self, N: Float[Array, "s v d"]) -> list[int]:
-        """Scalar coordinates if they serve nearly as well: their rates are derivatives of positions."""
+        """Scalar coordinates if they are nearly as good: their rates are derivatives of positions."""
         robot = self.mechanism
         scalar = [i for i, name in enumerate(robot.coordinates) if name in robot.positions]
         best = best_coordinates(N, range(len(robot.coordinates)))
@@ -137,7 +137,7 @@ class ClosedFreedoms:
     ) -> Float[Array, "n v"]:
         """Rates x of all coordinates with A x = -gamma from the independent ones.
 
-        Where these fail, the smallest x: with dy = 0 it serves as well.
+        Where these fail, the minimum-norm x: with dy = 0 it is equally valid.
         """
         still = np.zeros((len(q), self.assembly.closure.count)) if gamma is None else gamma
         x, _, condition, _ = self._tracker.nearest_rates(q, dy, still)
@@ -157,7 +157,7 @@ class ClosedFreedoms:
     def projected(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"]
     ) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
-        """The nearest state that the loops allow."""
+        """The nearest feasible state."""
         q = self.assembly.close(q, iterations=4)
         N = self.assembly.tangent(self.assembly.closure.values(q).A)
         return q, np.einsum("nvd,nwd,nw->nv", N, N, dq, optimize=True)
@@ -165,7 +165,7 @@ class ClosedFreedoms:
 
 class OrthonormalFreedoms(ClosedFreedoms):
     """A closed mechanism whose directions are orthonormal at every pose: no coordinate is preferred, and
-    none can fail; but what they count is no coordinate."""
+    none can fail; but the independent velocities are not rates of coordinates."""
 
     def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:
         """Orthonormal N in the units of the coordinates."""
@@ -178,7 +178,7 @@ class OrthonormalFreedoms(ClosedFreedoms):
     def lifted(
         self, q: Float[Array, "n q"], dy: Float[Array, "n d"], gamma: Float[Array, "n c"] | None = None
     ) -> Float[Array, "n v"]:
-        """Rates x with A x = -gamma: N dy and the smallest that makes up for gamma."""
+        """Rates x with A x = -gamma: N dy plus the minimum-norm solution for gamma."""
         parts = self.assembly.split(self.assembly.closure.values(q).A)
         x = np.einsum("nvd,nd->nv", parts.N, dy)
         return np.asarray(x if gamma is None else x - parts.step(gamma))

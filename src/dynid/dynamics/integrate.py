@@ -1,8 +1,8 @@
-"""Integration in time: many runs side by side, with the exact derivatives of their end states.
+"""Integration in time: many runs in parallel, with the exact derivatives of their end states.
 
-Runge-Kutta of fourth order in the tree's coordinates; after every step the state is put back onto the
-loops, so that their openness does not grow. Derivatives obey the equations of motion's own
-derivative, integrated by the same stages.
+Runge-Kutta of fourth order in the tree's coordinates; after every step the state is projected onto the
+loops, so that their closure error does not grow. Derivatives follow from the differentiated equations
+of motion, integrated by the same stages.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Runs:
     Attributes:
         q, dq: All tree coordinates, shapes (k + 1, n, n_q) and (k + 1, n, v).
         by_start: Derivatives of the independent positions by independent positions and velocities at
-            the start, shape (k + 1, n, d, 2 d); None unless asked for.
+            the start, shape (k + 1, n, d, 2 d); None unless requested.
         by_parameter: By standard parameters (or what `directions` spans), shape (k + 1, n, d, s).
-        by_closure: By constants of closure equations, shape (k + 1, n, d, r); None unless asked for.
+        by_closure: By constants of closure equations, shape (k + 1, n, d, r); None unless requested.
     """
 
     q: Float[Array, "k n q"]
@@ -54,7 +54,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Changes:
-    """What may change beside the start: standard parameters along directions, constants of closures."""
+    """What may change besides the start: standard parameters along directions, constants of closures."""
 
     directions: Array
     closures: Array
@@ -82,9 +82,9 @@ def integrate(
         efforts: Of all runs at a time [s] after the start, with positions and velocities there.
         step: In [s].
         steps: How many.
-        directions: Changes of the standard parameters whose effect is wanted; None: no derivatives.
+        directions: Changes of the standard parameters to differentiate with respect to; None: no derivatives.
         closures: Closure equations whose constants (a cable's length) may change, with derivatives only.
-        projected: Puts states back onto the loops; default by the mechanism's own constants.
+        projected: Projects states onto the loops; default with the mechanism's own constants.
     """
     n, d = len(q), dynamics.freedoms.dof
     state = _State(np.array(q), np.array(dq))
@@ -117,7 +117,7 @@ def _step(
     changes: _Changes | None,
     projected: Projection | None = None,
 ) -> _State:
-    """One classical Runge-Kutta step, then back onto the loops."""
+    """One classical Runge-Kutta step, then projection onto the loops."""
     slopes: list[_State] = []
     for part in (0.0, 0.5, 0.5, 1.0):
         at = _moved(state, slopes[-1], part * h) if slopes else state
@@ -166,9 +166,9 @@ def _slope(
 
 
 def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], shift: Float[Array, "n v s"]) -> Array:
-    """Omega x theta where independent coordinates turn by a quaternion: their rates are no derivatives.
+    """Omega x theta where independent coordinates are a quaternion: their rates are not derivatives.
 
-    theta: how far all coordinates are shifted; those of one quaternion turn each other.
+    theta: shifts of all coordinates; those of one quaternion rotate each other.
     """
     tree, own = tree_of(dynamics.mechanism), dynamics.freedoms.independent.tolist()
     out = np.zeros((len(dq), len(own), shift.shape[2]))
@@ -181,7 +181,7 @@ def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], shift: Float[Ar
 
 
 def unit_quaternions(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
-    """Poses with quaternions back on their sphere."""
+    """Poses with normalised quaternions."""
     tree = tree_of(mechanism)
     starts = tree.q_start[tree.kind == SPHERICAL].tolist()
     if not starts:

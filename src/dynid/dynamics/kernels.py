@@ -1,6 +1,6 @@
 """Accelerations of mechanisms in lanes: closures, body wrenches and the small solve in one pass.
 
-With N the tangent directions in the independent coordinates and `drift` what the closures add:
+With N the tangent directions in the independent coordinates and `drift` the bias of the closures:
 
     V_b^(a) twist of body b along N_a,   w_b its wrench at ddq = drift,   R_k rotors of inertia Ia_k
     M_ac = sum_b V_b^(a) . I_b V_b^(c) + sum_k Ia_k (R_k N_a) (R_k N_c)
@@ -22,7 +22,7 @@ from dynid.kinematics.tile import LANES
 
 @inner
 def room_for(closure, plan, n_b, n_q, n_v):
-    """Room for one tile and n_b bodies; others read of it `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
+    """Workspace of one tile and n_b bodies; others use its `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
     links, d, r = closure[0][0].size + 1, plan[0].size, plan[1].size
     count = (closure[1][3][-1] + closure[3][3].size) * LANES
     return (
@@ -214,7 +214,7 @@ def _wrench(body, chi, out):
 
 @inner
 def _sums(twist, wrench, inertia, M, h):
-    """Mass matrix (lower half) of the bodies, and what they ask for at ddq = drift."""
+    """Mass matrix (lower half) of the bodies, and their bias at ddq = drift."""
     d, n_b = h.size // LANES, inertia.shape[0]
     clear(M)
     clear(h)

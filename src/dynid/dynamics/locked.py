@@ -1,9 +1,9 @@
-"""A robot on locked cables, whatever their lengths: states, tensions and energies in batches.
+"""A robot on locked cables of any length: states, tensions and energies in batches.
 
     ID(q, dq, ddq; chi) = -Xi^T tension,      L(q) = lengths,      Xi dq = 0        [CableRobot, eqs 5, 8]
 
-Neither Xi nor its rate feels how long the cables are, so one set of equations serves motions with
-different lengths side by side; only the way back onto the cables reads each one's own.
+Neither Xi nor its rate depends on the cable lengths, so one set of equations is valid for parallel
+motions with different lengths; only the projection onto the cables uses the lengths of each motion.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from dynid.regressor.regressor import energy_row
 
 Values = Float[Array, "p"] | Mapping[str, float]
 _SEED = 20220104
-_POSES, _NEAR = 12, 0.1  # poses about the start at which coordinates are chosen, and how far from it
+_POSES, _NEAR = 12, 0.1  # poses around the start at which coordinates are chosen, and their distance from it
 _MOST_STEP = 0.3
-_POOR = 1e6  # size of an inverse beyond which all coordinates give the reactions
-_CLOSED = 1e-11  # m: lengths met, a little above rounding
+_POOR = 1e6  # size of an inverse beyond which the reactions are computed from all coordinates
+_CLOSED = 1e-11  # m: error of the lengths, a little above rounding
 
 
 class LockedCables:
-    """A robot whose winches stand still.
+    """A robot with locked winches.
 
     Args:
         mechanism: With cables; those that have a coordinate are locked here.
         chi: Standard parameters, in the order of the mechanism's table or by name (others zero), SI.
-            Their common factor changes tensions only: values per unit mass serve.
+            Their common factor changes tensions only: values per unit mass are valid.
         mounted: Payloads on the robot.
     """
 
     def __init__(self, mechanism: Mechanism, chi: Values, mounted: Sequence[str] = ()) -> None:
         if not mechanism.cables:
             raise InputError(
-                f"robot '{mechanism.name}' has no cables, so nothing hangs freely",
+                f"robot '{mechanism.name}' has no cables, so there is no free motion on locked cables",
                 file=mechanism.file,
-                remedy="describe them under `cables:`",
+                remedy="add them under `cables:`",
             )
         self.robot = locked(mechanism) if driven_cables(mechanism) else mechanism
         self.mounted = tuple(mounted)
         self.assembly = assembly_of(self.robot)
-        # About the start pose, but not at it: what is zero there by symmetry must not count as never there.
+        # Near the start pose, but not at it: entries that are zero there by symmetry are not always zero.
         near = self.assembly.walk(np.random.default_rng(_SEED), _POSES, reach=_NEAR)
         self.freedoms = ClosedFreedoms(self.robot, near)
         self.values = by_name(mechanism, chi)
@@ -78,7 +78,7 @@ class LockedCables:
         return np.asarray(self.assembly.closure.values(q).f[:, self.rows] + self._given)
 
     def gaps(self, q: Float[Array, "n q"], lengths: Float[Array, "n c"]) -> Float[Array, "n g"]:
-        """Closure equations where each pose has cable lengths of its own, in [m] or [rad]."""
+        """Closure equations where each pose has its own cable lengths, in [m] or [rad]."""
         f = self.assembly.closure.values(q).f
         f[:, self.rows] += self._given - lengths
         return f
@@ -89,7 +89,7 @@ class LockedCables:
         lengths: Float[Array, "n c"] | Float[Array, "c"],
         iterations: int = 30,
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
-        """Near poses with the lengths given, by smallest steps; and whether each was found."""
+        """Nearby poses with the given lengths, by minimum-norm steps; and whether each was found."""
         q, lengths = np.array(q), np.broadcast_to(lengths, (len(q), len(self.cables)))
         active = np.arange(len(q))
         for _ in range(iterations):
@@ -107,7 +107,7 @@ class LockedCables:
     def repaired(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], lengths: Float[Array, "n c"]
     ) -> tuple[Float[Array, "n q"], Float[Array, "n v"]]:
-        """States that have hardly left their cables, put back; independent coordinates stand."""
+        """States close to their cables, projected onto them; independent coordinates are fixed."""
         free = self.freedoms
         still = np.zeros((len(q), free.dof))
         q = moved(self.robot, q, free.lifted(q, still, self.gaps(q, lengths)))
@@ -119,8 +119,8 @@ class LockedCables:
     ) -> Float[Array, "n c"]:
         """Pull of each cable, in [N] for parameters in SI; negative: it would have to push.
 
-        From ID = A^T lam, with lam the reactions of all closures; where some are redundant the
-        smallest. A cable that pulls shortens itself: tension = -lam.
+        From ID = A^T lam, with lam the reactions of all closures; where some are redundant, the
+        minimum-norm solution. A pulling cable acts against +length: tension = -lam.
         """
         A = self.assembly.closure.values(q).A
         efforts = self.dynamics.inverse(q, dq, ddq)
@@ -152,7 +152,7 @@ def by_name(mechanism: Mechanism, chi: Values) -> dict[str, float]:
     if isinstance(chi, Mapping):
         for name in chi:
             if name not in names:
-                raise InputError(f"no parameter '{name}'" + nearest(name, names), file=mechanism.file)
+                raise InputError(f"unknown parameter '{name}'" + nearest(name, names), file=mechanism.file)
         return dict(chi)
     values = np.asarray(chi, dtype=float)
     if values.shape != (len(names),):

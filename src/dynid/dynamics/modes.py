@@ -13,7 +13,7 @@ from dynid.common.errors import NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.dynamics.statics import Equilibrium, reduced_modes
 
-_SHOWN = 0.1  # of the largest entry of a shape: what is said of it in words
+_SHOWN = 0.1  # of the largest entry of a shape: smaller entries are not listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +22,8 @@ class Mode:
 
     Attributes:
         frequency: In [Hz].
-        shape: Velocities of all coordinates of the locked robot against each other, the largest 1, shape
-            (v,): world x y z in [m/s], turning about the body axes in [rad/s] for a free platform.
+        shape: Velocity ratios of all coordinates of the locked robot, the largest 1, shape
+            (v,): world x y z in [m/s], rotation about the body axes in [rad/s] for a free platform.
         words: The same as text.
     """
 
@@ -37,7 +37,7 @@ def modes(robot: LockedCables, equilibrium: Equilibrium) -> tuple[Mode, ...]:
     if not equilibrium.stable:
         worst = equilibrium.stiffness[0]
         raise NoResultError(
-            "the equilibrium is not stable: a small displacement grows"
+            "the equilibrium is unstable: a small displacement grows"
             + (f" {np.exp(1.0):.3g}-fold every {1.0 / np.sqrt(-worst):.3g} s" if worst < 0.0 else "")
         )
     q = equilibrium.q[None]

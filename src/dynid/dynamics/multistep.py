@@ -1,8 +1,8 @@
-"""Adams steps of high order: many smooth motions side by side, two evaluations a step.
+"""Adams steps of high order: many smooth motions in parallel, two evaluations per step.
 
 With slopes F at p equidistant times, y grows by h sum_j w_j F_j, w the integrals of the polynomial
-through them: the predictor looks back only, the corrector takes the new point along. The first p
-points come from the same polynomial, iterated over all of them until they stand (Picard).
+through them: the predictor uses past points only, the corrector includes the new point. The first p
+points come from the same polynomial, iterated over all of them until they converge (Picard).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 
-ORDER = 9  # of the predictor: on an oscillation with omega h = 0.2 some 1e-9 a radian are lost
+ORDER = 9  # of the predictor: for an oscillation with omega h = 0.2 the error is about 1e-9 per radian
 _SWEEPS = 60
 _STANDS = 1e-14
 Slope = Callable[[Float[Array, "n s"]], Float[Array, "n s"]]
@@ -29,8 +29,8 @@ def adams(
 
     Args:
         slope: Time derivatives of a batch of states.
-        repair: Puts states back where they belong (onto loops, quaternions to unit length); called at
-            the states handed back, where it may change them by no more than the error of a step.
+        repair: Projects states (onto loops, quaternions to unit length); called at the returned states,
+            which it may change by no more than the error of a step.
         start: States of n motions.
         h: Step in [s].
         steps: How many, a multiple of `every`.
@@ -67,7 +67,7 @@ def _beginning(
         before, states = states, start + h * np.einsum("ij,jns->ins", S, slopes)
         states[:, ~moving] = before[:, ~moving]
         change, size = np.abs(states - before).max(axis=(0, 2)), np.abs(states).max(axis=(0, 2))
-        moving &= change > _STANDS * (1.0 + size)  # each by itself; one that is not finite no more
+        moving &= change > _STANDS * (1.0 + size)  # each motion separately; not if it is not finite
         if not moving.any():
             break
     return states, slopes

@@ -1,7 +1,7 @@
-"""States of a tile: how positions change, and the way back onto the closures.
+"""States of a tile: rates of positions, and projection onto the closures.
 
-Dependent coordinates take Newton steps until the loops are closed; independent ones stand, and their
-velocities give the others, dq = N dy.
+Dependent coordinates take Newton steps until the loops are closed; independent ones are fixed, and
+their velocities give the others, dq = N dy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def position_rates_tile(tree, q, dq, out):
 
 @inner
 def unit_tile(tree, q, tile):
-    """Put the quaternions of q (LANES, n_q) back on their sphere."""
+    """Normalise the quaternions of q (LANES, n_q)."""
     gather(q, 0, tile)
     normalise(tree, tile)
     _spread(tile, q)
@@ -47,7 +47,7 @@ def unit_tile(tree, q, tile):
 
 @inner
 def settle_tile(closure, plan, q, dq, space):
-    """Put states q (LANES, n_q), dq (LANES, v) back onto the closures; `space` as of `room_for`."""
+    """Project states q (LANES, n_q), dq (LANES, v) onto the closures; `space` as of `room_for`."""
     tree, loops, equations, linear, _ = closure
     state, work, f, entries, small, basis = space[0], space[1], space[2], space[4], space[5], space[6]
     step, along, tile = space[7], space[9], space[11]

@@ -1,4 +1,4 @@
-"""Rest on locked cables: equilibria, their stability and tensions, and lengths that lead to a pose.
+"""Statics on locked cables: equilibria, their stability and tensions, and lengths that lead to a pose.
 
     N^T ID(q, 0, 0) = 0,      L(q) = lengths        [CableRobot, eq. 35 at rest]
 
@@ -24,22 +24,22 @@ from dynid.kinematics.tracking import same_pose
 _SEED = 20220104
 _STEPS = 80
 _LARGEST = 0.2  # m or rad: a step of the search
-_RESTS = 1e-9  # of the weight's efforts: what is left at an equilibrium
+_RESTS = 1e-9  # of the weight's efforts: residual at an equilibrium
 _FIRM = 1e-7  # of the largest stiffness over mass: below it neither stable nor unstable
 _HOMOTOPY = 12
-_SOFT = 1e-3  # how far, against what is wanted, a pose is held to where it began
+_SOFT = 1e-3  # weight of the initial pose relative to the wanted coordinates
 
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """A pose at which a robot on locked cables rests.
+    """An equilibrium pose of a robot on locked cables.
 
     Attributes:
         q: Pose of the locked robot, shape (n_q,).
         lengths: Of the cables, shape (c,), in [m].
         tensions: Pull of each cable, shape (c,), in [N] for parameters in SI.
         stiffness: Squares of the angular frequencies of small motions, ascending, shape (d,), in [1/s^2];
-            a negative one moves away.
+            a negative one is unstable.
         energy: Potential energy, in [J] for parameters in SI.
     """
 
@@ -56,7 +56,7 @@ class Equilibrium:
 
     @property
     def taut(self) -> bool:
-        """Whether every cable pulls; otherwise the robot does not rest here on all its cables."""
+        """Whether every cable pulls; otherwise this is no equilibrium on all cables."""
         return bool(np.all(self.tensions > 0.0))
 
 
@@ -66,15 +66,15 @@ def equilibria(
     starts: Float[Array, "k q"] | None = None,
     count: int = 32,
 ) -> tuple[Equilibrium, ...]:
-    """All equilibria met from many starts, the lowest potential energy first.
+    """All equilibria found from many starts, the lowest potential energy first.
 
     From each start one search goes downhill and one to wherever the efforts vanish, so that unstable
-    equilibria are found too. None that exists is promised to be found.
+    equilibria are found too. It is not guaranteed that all are found.
 
     Args:
         robot: With its parameters.
         lengths: Of the cables, shape (c,), in [m].
-        starts: Poses near which to search; default: spread over what the cables allow.
+        starts: Poses near which to search; default: spread over the poses that the cables allow.
         count: How many starts where none are given.
     """
     lengths = _checked(robot, lengths)
@@ -105,12 +105,12 @@ def rest(
         lowest = next(one for one in found if one.stable)
         slack = robot.cables[int(np.argmin(lowest.tensions))]
         raise NoResultError(
-            f"with cable lengths {shown} m the robot would rest only if cable '{slack}' could push"
+            f"with cable lengths {shown} m the robot is in equilibrium only if cable '{slack}' pushes"
             f" ({lowest.tensions.min():.3g} N); shorten it, or lengthen the others"
         )
     raise NoResultError(
         f"no stable equilibrium was found for cable lengths {shown} m; check lengths, geometry and the centre"
-        " of mass, or give a pose near it to begin with"
+        " of mass, or give an initial pose near it"
     )
 
 
@@ -133,18 +133,18 @@ def lengths_for(
 ) -> Equilibrium:
     """The equilibrium at which some coordinates have given values, and the lengths that lead to it.
 
-    As many coordinates as cables can be had; with fewer the pose stays as near as it can.
+    At most as many coordinates as cables can be prescribed; with fewer, the pose stays as near as possible.
 
     Args:
         robot: With its parameters.
-        wanted: Position coordinates of the robot (a quaternion comes whole) and their values, SI.
-        near: Pose to begin with; default the start pose of the description.
+        wanted: Position coordinates of the robot (a quaternion must be complete) and their values, SI.
+        near: Initial pose; default the start pose of the description.
     """
     sensors = sensors_of(robot.robot, tuple(wanted))
     if sensors.count > len(robot.cables):
         raise InputError(
-            f"{sensors.count} coordinates are wanted of a robot that rests on {len(robot.cables)} cables",
-            remedy="name fewer of them: the others follow from the equilibrium",
+            f"{sensors.count} coordinates are prescribed for a robot on {len(robot.cables)} cables",
+            remedy="prescribe fewer: the others follow from the equilibrium",
         )
     values = np.array(list(wanted.values()), dtype=float)[None]
     begin = np.array(robot.assembly.start if near is None else near, dtype=float)[None]
@@ -154,8 +154,8 @@ def lengths_for(
     if left > 1e-8:
         shown = ", ".join(f"{name} = {value:g}" for name, value in wanted.items())
         raise NoResultError(
-            f"no equilibrium with {shown} was found: it is missed by {left:.3g}; name a reachable pose, or"
-            " give one near it to begin with"
+            f"no equilibrium with {shown} was found: the remaining error is {left:.3g}; choose a reachable"
+            " pose, or give an initial pose near it"
         )
     return _equilibrium(robot, q, robot.lengths(q)[0])
 
@@ -168,7 +168,7 @@ def _searched(
     begin: Float[Array, "1 q"],
     soft: float,
 ) -> tuple[Float[Array, "1 q"], float]:
-    """Gauss-Newton on efforts and wanted coordinates; `soft` also holds the pose to where it began."""
+    """Gauss-Newton on efforts and wanted coordinates; `soft` also keeps the pose close to the initial one."""
     whole = sensors_of(robot.robot, robot.robot.positions)
     left, weight = np.inf, _weight(robot, q)
     for _ in range(_STEPS):
@@ -192,7 +192,7 @@ def _searched(
 def _rested(
     robot: LockedCables, q: Float[Array, "k q"], lengths: Float[Array, "c"], downhill: Bool[Array, "k"]
 ) -> tuple[Float[Array, "k q"], Bool[Array, "k"]]:
-    """Newton steps on the potential energy; where `downhill`, against its gradient whatever its shape."""
+    """Newton steps on the potential energy; where `downhill`, always against its gradient."""
     many = np.repeat(lengths[None], len(q), axis=0)
     rests = np.zeros(len(q), dtype=bool)
     weight = _weight(robot, q)
@@ -244,7 +244,7 @@ def _weight(robot: LockedCables, q: Float[Array, "k q"]) -> float:
     size = float(np.abs(robot.dynamics.inverse(q, none, none)).max())
     if not size > 0.0:
         raise InputError(
-            f"nothing pulls robot '{robot.robot.name}' down, so no pose is an equilibrium more than others",
+            f"robot '{robot.robot.name}' has no weight, so its equilibrium is not defined",
             remedy="give it mass and gravity",
         )
     return size
@@ -276,7 +276,7 @@ def _checked(robot: LockedCables, lengths: Float[Array, "c"]) -> Float[Array, "c
 def _onto(
     robot: LockedCables, starts: Float[Array, "k q"], lengths: Float[Array, "c"]
 ) -> Float[Array, "k q"]:
-    """Starts that could be put onto the lengths; all of them lost is an error."""
+    """Starts that could be moved onto the lengths; an error if there are none."""
     q, found = robot.closed(starts, lengths)
     if not found.any():
         raise _no_pose(robot, q, lengths)
@@ -284,7 +284,7 @@ def _onto(
 
 
 def _first(robot: LockedCables, lengths: Float[Array, "c"]) -> Float[Array, "q"]:
-    """A pose with given lengths: at once, or on a way from the lengths of the start pose."""
+    """A pose with given lengths: directly, or in steps from the lengths of the start pose."""
     starts = np.concatenate([robot.assembly.start[None], robot.assembly.samples])
     q, found = robot.closed(starts, lengths)
     if not found.any():
@@ -303,7 +303,7 @@ def _no_pose(robot: LockedCables, q: Float[Array, "k q"], lengths: Float[Array, 
     how = "short" if best[k] > 0.0 else "long"
     shown = ", ".join(f"{length:.6g}" for length in lengths)
     return InputError(
-        f"no pose of robot '{robot.robot.name}' was found with cable lengths {shown} m: at best cable"
-        f" '{robot.cables[k]}' is too {how} by {abs(best[k]):.3g} m",
+        f"no pose of robot '{robot.robot.name}' was found with cable lengths {shown} m: in the best pose"
+        f" cable '{robot.cables[k]}' is too {how} by {abs(best[k]):.3g} m",
         remedy="check unit, order and zero of the lengths",
     )

@@ -2,7 +2,7 @@
 
 The rank of the closure Jacobian is a property of the mechanism: found once near the start pose,
 used at every sample. Redundant equations (a planar loop closed in space) are normal; where the
-others imply them everywhere they are left out once and for all.
+others imply them everywhere they are removed once.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
-_BESIDE = (0.2, 0.5, 1.0)  # rad or m: how far from a singular start pose others are tried
-_WALKED = 0.03  # of the start pose's distance to singular poses: what a walk keeps
+_BESIDE = (0.2, 0.5, 1.0)  # rad or m: distances from a singular start pose at which others are tried
+_WALKED = 0.03  # of the start pose's distance to singular poses: minimum along a random walk
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
-_LOST = 1e-9  # of |A| |dq|: more than this left by the fixed pivots is done again by QR
+_LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
 Measured = Sensors | Int[Array, "m"]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Mobility:
-    """What the closures leave: freedoms, and equations that others imply."""
+    """Mobility under the closures: degrees of freedom, and redundant equations."""
 
     dof: int
     n_equations: int
@@ -60,7 +60,7 @@ class Rates:
     Attributes:
         dq, ddq: Of all tree coordinates, shape (n, v), per s and per s^2.
         N: A basis of the tangent space, A N = 0, shape (n, v, d).
-        condition: About the condition number of what the measured coordinates see of the motion,
+        condition: Approximate condition number of the map from the motion to the measured coordinates,
             shape (n,): large near a singular pose.
     """
 
@@ -71,14 +71,14 @@ class Rates:
 
 
 def assembly_of(mechanism: Mechanism) -> Assembly:
-    """The assembly of a mechanism, made once."""
+    """The assembly of a mechanism, computed once."""
     if mechanism not in _KNOWN:
         _KNOWN[mechanism] = Assembly(mechanism)
     return _KNOWN[mechanism]
 
 
 class Assembly:
-    """A closed mechanism at its start pose, with the means to move it."""
+    """A closed mechanism at its start pose, with methods to move it."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
@@ -92,15 +92,15 @@ class Assembly:
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
-        self.samples = states[regular] if regular.any() else states  # at which plans are made
+        self.samples = states[regular] if regular.any() else states  # used to plan eliminations
         self._trackers: dict[tuple[float, ...], Tracker | None] = {}
         self.mobility = Mobility(self.closure.tree.n_v - self.rank, self.closure.count, self.rank)
         if self.mobility.dof == 0:
             raise InputError(
-                f"the loops of robot '{mechanism.name}' leave no mobility: {self.rank} independent closure"
-                f" equations for {self.closure.tree.n_v} coordinates",
+                f"the loops of robot '{mechanism.name}' leave no degree of freedom: {self.rank} independent"
+                f" closure equations for {self.closure.tree.n_v} coordinates",
                 file=mechanism.file,
-                remedy="check the loops' kinds and frames; rounded lengths can lock a planar loop",
+                remedy="check kinds and frames of the loops; rounded dimensions can lock a planar loop",
             )
 
     @property
@@ -109,15 +109,15 @@ class Assembly:
         return self.mobility.dof
 
     def split(self, A: Float[Array, "n c v"]) -> Split:
-        """Tangent directions and smallest steps of a batch, from one factorisation of A.
+        """Tangent directions and minimum-norm steps of a batch, from one factorisation of A.
 
-        Orthonormal and smallest in the units of the coordinates.
+        Orthonormal and of minimum norm in the units of the coordinates.
         """
         parts = split(A * self.units, self.kept, self.rank)
         return replace(parts, N=self.units[:, None] * parts.N, outer=self.units[:, None] * parts.outer)
 
     def tangent(self, A: Float[Array, "n c v"]) -> Float[Array, "n v d"]:
-        """Directions N with A N = 0, of the mechanism's own dimension, orthonormal in its units."""
+        """Directions N with A N = 0, as many as degrees of freedom, orthonormal in the mechanism's units."""
         return self.split(A).N
 
     def close(
@@ -127,17 +127,17 @@ class Assembly:
         measured: Measured | None = None,
         iterations: int = 12,
     ) -> Float[Array, "n q"]:
-        """Newton steps onto the closure, with measured coordinates as near as they can be.
+        """Newton steps onto the closure, with measured coordinates as close as possible to their values.
 
         Args:
             q: Poses to begin with, all tree positions, shape (n, n_q).
-            wanted: Positions of the measured coordinates; with more of them than freedoms they are
-                met in least squares.
-            measured: Which coordinates; None leaves the freedoms where they are.
-            iterations: At most so many.
+            wanted: Positions of the measured coordinates; if there are more of them than degrees of freedom,
+                they are met in least squares.
+            measured: Which coordinates; None keeps the independent coordinates.
+            iterations: Maximum number.
         """
         sensors = None if measured is None or wanted is None else self.sensors(measured)
-        # More sensors than freedoms converge step by step, everything else by squares.
+        # With more sensors than degrees of freedom convergence is linear, otherwise quadratic.
         arrived = 1e-14 if sensors is not None and sensors.count > self.dof else 1e-9
         q, active = np.array(q), np.arange(len(q))
         for _ in range(iterations):
@@ -177,7 +177,7 @@ class Assembly:
         """Poses with given measured coordinates, on the branch of the start pose (or of `origin`).
 
         All samples at once by homotopy: the measured coordinates move from the start pose to
-        their values, each sample on its own straight way.
+        their values, each sample on its own straight line.
         """
         sensors = self.sensors(measured)
         tracker = self.tracker(sensors)
@@ -197,14 +197,14 @@ class Assembly:
         return self._repaired(q, done, wanted, sensors)
 
     def tracker(self, sensors: Sensors) -> Tracker | None:
-        """Compiled Newton for these sensors; None where no fixed elimination serves them."""
+        """Compiled Newton for these sensors; None where no fixed elimination exists for them."""
         key = (*sensors.velocity.tolist(), *sensors.column.tolist(), *sensors.weight.tolist())
         if key not in self._trackers:
             self._trackers[key] = self._new_tracker(sensors)
         return self._trackers[key]
 
     def unmeasured(self, sensors: Sensors) -> list[str]:
-        """Coordinates that can move while the measured ones stand still, the most mobile first."""
+        """Coordinates that can move while the measured ones are fixed, the most mobile first."""
         N = self.tangent(self.closure.values(self.samples).A)
         moves = np.zeros(N.shape[1])
         for basis in N:
@@ -220,7 +220,7 @@ class Assembly:
         found = self._planned(sensors, self.samples)
         still = np.zeros((1, sensors.count))
         if found is not None and not np.isfinite(found.rates(self.start[None], still, still)[1]).all():
-            # A pivot that vanishes at the start pose, where angles are zero: it is to count too.
+            # A pivot may vanish at the start pose, where angles are zero: it must be included.
             found = self._planned(sensors, np.vstack([self.samples, self.start]))
         return found
 
@@ -241,7 +241,7 @@ class Assembly:
         sensors: Sensors,
         begin: Float[Array, "q"] | None = None,
     ) -> Float[Array, "n q"]:
-        """The poses that the compiled steps missed, by the homotopy that factorises at every pose."""
+        """Poses at which the compiled steps failed, by the homotopy that factorises at every pose."""
         missed = np.flatnonzero(~done)
         if len(missed):
             q[missed] = self._follow(wanted[missed], sensors, begin=begin)
@@ -271,8 +271,8 @@ class Assembly:
     ) -> Float[Array, "n q"]:
         """Feasible poses by random steps along tangent directions from the start pose.
 
-        Every pose is closed to rounding; steps that do not close again, or end near a singular pose, are
-        taken back: there rounding grows until it looks like motion, and branches meet.
+        Every pose is closed to rounding. Steps that do not close again, or end near a singular pose, are
+        undone: there rounding errors grow until they look like motion, and branches meet.
         """
         q = np.repeat(self.start[None], n, axis=0)
         least = _WALKED * self.margin(self.start[None])[0]
@@ -344,7 +344,7 @@ class Assembly:
         return tried[fine] if fine.any() else q[None]
 
     def _leave_singular_start(self) -> tuple[Notice, ...]:
-        """Begin at a regular pose nearby where branches meet at the start pose, and say so."""
+        """Start at a regular pose nearby where branches meet at the start pose, and report it."""
         if self.closure.count == 0 or self._regular(self.start[None])[0]:
             return ()
         near = np.concatenate([self._near(self.start, size) for size in _BESIDE])
@@ -360,7 +360,7 @@ class Assembly:
         return np.asarray(self.margin(q) > _CLEAR)
 
     def margin(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
-        """Smallest singular value of A that counts, over the largest: zero at singular poses."""
+        """Smallest relevant singular value of A over the largest: zero at singular poses."""
         if self.rank == 0:
             return np.ones(len(q))
         s = singular_values(self.closure.values(q).A * self.units)
@@ -374,7 +374,7 @@ class Assembly:
         return int((s > _RANK_RTOL * s[:, :1]).sum(axis=1).max())
 
     def _independent_equations(self, q: Float[Array, "n q"]) -> Int[Array, "r"]:
-        """Equations that imply all others at every pose, if there are as few as the rank; else all."""
+        """Equations that imply all others at every pose, if their number equals the rank; else all."""
         from scipy.linalg import qr
 
         A = self.closure.values(q).A

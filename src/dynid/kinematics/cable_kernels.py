@@ -1,14 +1,14 @@
 """Length of one cable over a swivel pulley, or through an eyelet: gradient and second derivative.
 
-In the axes of the entry frame (z the swivel axis) the attachment stands at x, y, z; in the plane of the
+In the axes of the entry frame (z the swivel axis) the attachment is at x, y, z; in the plane of the
 pulley at (rho, z), the pulley's centre at (radius, 0). The cable leaves the pulley after the angle psi:
 
     s^2 = (rho - radius)^2 + z^2 - radius^2,     L = radius psi + s
     dL = sin(psi) drho + cos(psi) dz,            dpsi = (cos(psi) drho - sin(psi) dz) / s
 
-dL/dA is the unit vector from B to A. On the swivel axis (rho = 0) the pulley does not know where to turn,
-inside the pulley (s^2 < 0) there is no cable: both are kept finite here and told elsewhere. All of it
-works for complex numbers that carry a derivative.
+dL/dA is the unit vector from B to A. On the swivel axis (rho = 0) the swivel angle is undefined, and
+inside the pulley (s^2 < 0) there is no cable: both give finite values here and are reported elsewhere.
+All functions accept complex numbers that carry a derivative.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def cable_length(radius, x, y, z):
 
 @inner
 def cable_acceleration(radius, x, y, z):
-    """Second time derivative of L; x, y, z hold value, first and second derivative each."""
+    """Second time derivative of L; x, y, z contain value, first and second derivative each."""
     flat = x[1] * x[1] + y[1] * y[1]
     if radius == 0.0:
         length = np.sqrt(x[0] * x[0] + y[0] * y[0] + z[0] * z[0])

@@ -15,7 +15,7 @@ from dynid.mechanism.cable_shape import CableShape, shape_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import BASE, Mechanism
 
-_NEAR = 1e-3  # of a cable's length: nearer to its swivel axis, a pulley turns faster than it is followed
+_NEAR = 1e-3  # of a cable's length: closer to its swivel axis, a pulley turns too fast to be tracked
 
 
 def cable_shapes(
@@ -59,8 +59,8 @@ def cable_jacobian(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array,
 
 
 def singular_cables(mechanism: Mechanism, q: Float[Array, "n q"]) -> list[Notice]:
-    """Cables that come too near their swivel axis, or end inside their pulley, at some of the poses."""
-    told = []
+    """Notices about cables too close to their swivel axis, or inside their pulley, at some of the poses."""
+    notices = []
     for cable, shape, _, _ in cable_shapes(mechanism, q):
         if cable.radius == 0.0:
             continue
@@ -68,14 +68,12 @@ def singular_cables(mechanism: Mechanism, q: Float[Array, "n q"]) -> list[Notice
         near = np.nanmin(shape.off_axis / np.where(inside, 1.0, shape.length))
         if inside.any():
             text = f"cable '{cable.name}' ends inside its pulley at {int(inside.sum())} of {len(q)} poses"
-            told.append(
+            notices.append(
                 Notice("cable-inside", text, "check its points, the radius and the columns of the log")
             )
         elif near < _NEAR:
             least = 1e3 * float(shape.off_axis.min())
-            text = (
-                f"cable '{cable.name}' ends {least:.2g} mm beside its swivel axis, where its pulley can turn"
-            )
+            text = f"cable '{cable.name}' ends {least:.2g} mm from its swivel axis, where its pulley can turn"
             text += " anywhere"
-            told.append(Notice("cable-on-axis", text, "check `axis`, or keep away from such poses"))
-    return told
+            notices.append(Notice("cable-on-axis", text, "check `axis`, or avoid such poses"))
+    return notices

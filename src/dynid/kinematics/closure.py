@@ -2,15 +2,15 @@
 
     A(q) dq = 0,      A ddq + gamma(q, dq) = 0,      gamma the acceleration of f at ddq = 0
 
-Frames a and b of a loop stand at R_a, p_a and R_b, p_b (base frame); with d = p_b - p_a and the
+Frames a and b of a loop are at R_a, p_a and R_b, p_b (base frame); with d = p_b - p_a and the
 axes e_i of a, g_k of b, the equations are
 
     position along i    e_i . d
-    one free rotation k  e_i . g_k, e_j . g_k            (both other axes stay normal to it)
+    one free rotation k  e_i . g_k, e_j . g_k            (both other axes stay orthogonal to it)
     one fixed rotation   e_i . g_j                        (universal: i of a normal to j of b)
     all rotations fixed  (e_j . g_i - e_i . g_j) / 2      (three of them, zero at alignment)
     rod                  (d . d - L^2) / (2 L)
-    cable                L(d) - length, or L(d) - q_c     (L as in `cable_kernels`, d seen from a)
+    cable                L(d) - length, or L(d) - q_c     (L as in `cable_kernels`, d in the axes of a)
     swivel encoder       angle of d about z of a - q_s
     coupling             q_j - sum ratio q_k - offset
 """
@@ -72,7 +72,7 @@ class _Cable:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """Sum of factor * q = offset; terms hold position, velocity (the same scalar) and factor."""
+    """Sum of factor * q = offset; terms contain position, velocity (the same scalar) and factor."""
 
     terms: tuple[tuple[int, int, float], ...]
     offset: float
@@ -106,7 +106,7 @@ class Closure:
         return len(self.equations)
 
     def values(self, q: Inexact[Array, "n q"]) -> ClosureValues:
-        """F and A at tree positions; complex ones carry a derivative along."""
+        """F and A at tree positions; complex positions carry a derivative."""
         from dynid.kinematics.closure_kernels import closure_values
 
         q = np.ascontiguousarray(q, dtype=np.result_type(np.float64, q))
@@ -124,7 +124,7 @@ class Closure:
         return gamma
 
     def turned_over(self, q: Float[Array, "n q"]) -> Bool[Array, "n l"]:
-        """Loops that hold an axis the wrong way round: their equations are zero half a turn off too."""
+        """Loops with an inverted axis: their equations are also zero after half a turn."""
         from dataclasses import replace
 
         from dynid.kinematics.tree import body_motion
@@ -147,7 +147,7 @@ class Closure:
 
 
 def moved(mechanism: Mechanism, q: Float[Array, "n q"], step: Float[Array, "n v"]) -> Float[Array, "n q"]:
-    """Positions after a finite step in velocity coordinates; quaternions stay on their sphere."""
+    """Positions after a finite step in velocity coordinates; quaternions keep unit length."""
     if not any(joint.has_quaternion for joint in mechanism.joints):
         return q + step
     at_q, at_v, quaternions = _places(mechanism)
@@ -164,7 +164,7 @@ _PLACES: WeakKeyDictionary[Mechanism, tuple[list[int], list[int], list[tuple[int
 
 
 def _places(mechanism: Mechanism) -> tuple[list[int], list[int], list[tuple[int, int]]]:
-    """Positions that are their own velocity's integral, those velocities, and where quaternions begin."""
+    """Positions that are integrals of one velocity, those velocities, and where quaternions begin."""
     if mechanism not in _PLACES:
         at_q: list[int] = []
         at_v: list[int] = []
@@ -213,7 +213,7 @@ def _equations(mechanism: Mechanism) -> tuple[_Equation, ...]:
 
 
 def _cable_equations(mechanism: Mechanism) -> list[_Equation]:
-    """One equation a cable, then one a swivel encoder; they count as loops behind the others."""
+    """One equation per cable, then one per swivel encoder; they are numbered as loops after the others."""
     found: list[_Equation] = []
     first = len(mechanism.loops)
 
@@ -257,7 +257,7 @@ def _names(mechanism: Mechanism) -> list[str]:
 
 
 def tables_of(tree: Tree, mechanism: Mechanism, equations: Sequence[_Equation]) -> Tables:
-    """The closure as the kernels read it: tree, loops, equations, couplings, and the row and
+    """The closure as input of the kernels: tree, loops, equations, couplings, and the row and
     column of each Jacobian entry. See `closure_kernels`."""
     loops, loop_entries = _loop_tables(tree, mechanism, equations)
     linear, linear_entries = _linear_tables(equations)
@@ -272,7 +272,7 @@ def _loop_tables(
 ) -> tuple[tuple[Array, ...], list[tuple[int, int]]]:
     """Frames, coordinates, equations and entries of each loop.
 
-    Coordinates that carry both frames do not move one against the other: they have no entry.
+    Coordinates that carry both frames cause no relative motion of the frames: they have no entry.
     """
     links, frames = _loop_frames(tree, mechanism)
     rows = tree.coordinate_links()
@@ -330,7 +330,7 @@ def _ends(mechanism: Mechanism) -> list[tuple[str, Frame]]:
 
 
 def _equation_tables(equations: Sequence[_Equation]) -> tuple[Array, ...]:
-    """Kind, axis, length, terms, radius and own coordinate of the equations, those of couplings apart."""
+    """Kind, axis, length, terms, radius and own coordinate of the equations, without couplings."""
     own = [one for one in equations if not isinstance(one, _Linear)]
     kind, axis = np.full(len(own), NORMAL), np.zeros(len(own), dtype=np.int64)
     length, first = np.ones(len(own)), [0]

@@ -1,6 +1,6 @@
 """Closure equations in lanes: values, Jacobian entries and accelerations of one tile of poses.
 
-Only what can be non-zero is computed: coordinates that move both frames of a loop alike do not
+Only entries that can be non-zero are computed: coordinates that move both frames of a loop equally do not
 change it and have no entry. Tables (see `closure.tables_of`):
 
     loops      link and placement of frames a, b (two a loop); per loop: first coordinate, first
@@ -25,8 +25,8 @@ from dynid.kinematics.tile import LANES
 def closure_tile(state, loops, equations, linear, q, f, entries, work):
     """F (c * LANES) and Jacobian entries (e * LANES) of the poses in `state`; q is the tile of positions.
 
-    A turn of b against a about z through the link's origin moves the origin of b by u = z x r: each
-    equation changes by w . u or, where only axes count, by w . z, with a vector w of its own.
+    A rotation of b relative to a about z through the link's origin moves the origin of b by u = z x r. Each
+    equation changes by w . u or, where only axes matter, by w . z, with its own vector w.
     """
     links, places, c_first, e_first, n_first, c_link, c_axis, c_slides, c_sign = loops
     a, b = work[: LINK * LANES], work[LINK * LANES : 2 * LINK * LANES]
@@ -95,7 +95,7 @@ def _dot(x, y, out):
 
 @inner
 def _relative(own, b, axis, slides, sign, u):
-    """Motion of the origin of b against a for a unit rate of a coordinate."""
+    """Motion of the origin of b relative to a for a unit rate of a coordinate."""
     for k in range(LANES):
         zx, zy = sign * own[axis * LANES + k], sign * own[(3 + axis) * LANES + k]
         zz = sign * own[(6 + axis) * LANES + k]
@@ -177,7 +177,7 @@ def _in_frame(a, b, k):
 
 @inlined
 def _to_base(a, x, y, z, w, k):
-    """A vector in the axes of a, turned into the base frame."""
+    """A vector in the axes of a, rotated into the base frame."""
     w[k] = a[k] * x + a[LANES + k] * y + a[2 * LANES + k] * z
     w[LANES + k] = a[3 * LANES + k] * x + a[4 * LANES + k] * y + a[5 * LANES + k] * z
     w[2 * LANES + k] = a[6 * LANES + k] * x + a[7 * LANES + k] * y + a[8 * LANES + k] * z

@@ -19,7 +19,7 @@ class CoordinateMap:
     """Tree positions are `positions @ q_measured + offset`; velocities likewise.
 
     Attributes:
-        positions: Shape (n_q, m); a coupled joint's row holds its ratios.
+        positions: Shape (n_q, m); a coupled joint's row contains its ratios.
         offset: Shape (n_q,), in [rad, m].
         velocities: G with dq = G u, u the independent velocities, shape (n_v, n_u).
         independent: Names of the independent velocity coordinates.
@@ -48,8 +48,8 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
     """
     if mechanism.is_closed:
         raise InputError(
-            f"robot '{mechanism.name}' has closed loops: its coordinates follow from the loops, not from"
-            " couplings alone",
+            f"robot '{mechanism.name}' has closed loops: its coordinates depend on the loops, not only"
+            " on couplings",
             file=mechanism.file,
             remedy="use the assembly of the robot, or remove 'loops:' to work on the open tree",
         )
@@ -63,7 +63,7 @@ def coordinate_map(mechanism: Mechanism, measured: Sequence[str] | None = None) 
                 f"coordinate '{name}' is neither measured nor coupled to a measured one",
                 file=mechanism.file,
                 place=f"robot '{mechanism.name}'",
-                remedy="a tree needs every joint: add it to `measured` and to the log, or declare a coupling",
+                remedy="measure it (add it to `measured` and to the log), or declare a coupling",
             )
     pick = np.zeros((len(columns), len(measured)))
     for i, name in enumerate(columns):
@@ -107,7 +107,7 @@ def _expand(mechanism: Mechanism, names: Sequence[str]) -> tuple[Float[Array, "c
         raise InputError(
             "couplings form a cycle: " + ", ".join(c.joint for c in mechanism.couplings),
             file=mechanism.file,
-            remedy="express every coupled joint by joints that are measured",
+            remedy="define every coupled joint by measured joints",
         )
     solve = np.linalg.inv(np.eye(len(names)) - direct) if mechanism.couplings else np.eye(len(names))
     return solve @ select, solve @ offset

@@ -1,9 +1,9 @@
 """A plan to solve closure equations for the dependent coordinates, made once per mechanism.
 
 A x = b with the columns of A that belong to dependent coordinates: pivots, fill and order of the
-elimination are chosen at sample poses, so that at every sample a kernel only runs down a list of
-multiplications. Loops touch few coordinates, and most of the matrix is never visited. Redundant
-rows are left out: where the loops are closed, as many independent rows as the rank imply them.
+elimination are chosen at sample poses, so that at every sample a kernel only executes a list of
+multiplications. Loops involve few coordinates, so most of the matrix is never used. Redundant
+rows are omitted: where the loops are closed, as many independent rows as the rank imply them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 
-# A pivot may be so much smaller than the largest number of its column: fewer operations pay for
-# a digit, because Newton steps correct themselves.
+# A pivot may be this much smaller than the largest number of its column: the loss of one digit is
+# acceptable for fewer operations, because Newton steps correct themselves.
 _PIVOT = 0.1
 _NOTHING = 1e-14
 INVERT, SCALE, SUBTRACT = range(3)
@@ -49,7 +49,7 @@ class Elimination:
 
     @property
     def tables(self) -> tuple[Array, ...]:
-        """As the kernels take it."""
+        """As input of the kernels."""
         return (
             self.independent,
             self.dependent,
@@ -68,14 +68,14 @@ def eliminate(
     where: tuple[Int[Array, "e"], Int[Array, "e"]],
     others: Float[Array, "m c v"] | None = None,
 ) -> Elimination | None:
-    """The plan for sample Jacobians A; None where the independent coordinates do not decide the others.
+    """The plan for sample Jacobians A; None where the independent coordinates do not determine the others.
 
     Args:
         A: At generic closed poses, shape (n, c, v).
         independent: Velocity indices that are given.
         where: Row and column of each Jacobian entry.
-        others: At further poses, where pivots need not serve: an entry that is zero at all poses of A, as
-            at a symmetric one, is not zero for good.
+        others: At further poses, where pivots need not be valid: an entry that is zero at all poses of A, as
+            at a symmetric one, need not be zero everywhere.
     """
     given = np.asarray(independent, dtype=np.int64)
     columns = np.setdiff1d(np.arange(A.shape[2]), given)
@@ -109,7 +109,7 @@ def eliminate(
 
 
 def _pivots(A: Float[Array, "n c r"]) -> list[tuple[int, int]] | None:
-    """Row and column of each pivot: large enough at every pose, and of those the one that fills least."""
+    """Row and column of each pivot: large enough at every pose, and of those the one with least fill-in."""
     V = A / np.maximum(np.abs(A).max(axis=(1, 2), keepdims=True), 1e-300)
     rows, columns = np.ones(V.shape[1], dtype=bool), np.ones(V.shape[2], dtype=bool)
     found: list[tuple[int, int]] = []
@@ -130,7 +130,7 @@ def _pivots(A: Float[Array, "n c r"]) -> list[tuple[int, int]] | None:
 
 
 def _cheapest(live: Bool[Array, "c r"], quality: Float[Array, "c r"], least: float) -> tuple[int, int]:
-    """Of the good pivots that with the fewest numbers in its row and column; then the best one."""
+    """Of the valid pivots the one with the fewest numbers in its row and column; then the largest."""
     cost = np.outer(live.sum(axis=1) - 1, live.sum(axis=0) - 1).astype(float)
     score = np.where(quality >= least, cost - 0.5 * quality, np.inf)
     row, column = np.unravel_index(int(np.argmin(score)), score.shape)
@@ -162,12 +162,12 @@ def _operations(
 def best_coordinates(
     N: Float[Array, "n v d"], allowed: Sequence[int], held: Float[Array, "k v"] | None = None
 ) -> list[int]:
-    """As many coordinates as freedoms that keep moving at every pose while those before them stand.
+    """As many coordinates as degrees of freedom: each can move at every pose with the earlier ones fixed.
 
     Args:
         N: Orthonormal tangent directions at sample poses.
         allowed: Velocity indices to choose from.
-        held: Combinations of velocities that stand first (motors, for instance): so many fewer are chosen.
+        held: Combinations of velocities chosen beforehand (e.g. motors): so many fewer are chosen.
     """
     rest, chosen = N, list[int]()
     for row in () if held is None else held:
@@ -180,6 +180,6 @@ def best_coordinates(
 
 
 def _standing(rest: Float[Array, "n v d"], moves: Float[Array, "n d"]) -> Float[Array, "n v d"]:
-    """Tangent directions along which something that moves by `moves` stands still."""
+    """Tangent directions along which a quantity with rates `moves` is constant."""
     axis = moves / np.maximum(np.linalg.norm(moves, axis=1, keepdims=True), 1e-300)
     return np.asarray(rest - np.einsum("nvd,nd,ne->nve", rest, axis, axis))

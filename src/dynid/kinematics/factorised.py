@@ -1,4 +1,4 @@
-"""Factorised closure Jacobians of a batch: tangent directions and smallest steps."""
+"""Factorised closure Jacobians of a batch: tangent directions and minimum-norm steps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dynid.kinematics.sensors import Sensors
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A factorised closure Jacobian: tangent space, and the smallest step for a change of f.
+    """A factorised closure Jacobian: tangent space, and the minimum-norm step for a change of f.
 
     With A^T = Q R: step = Q R^-T f; with A = U S V^T: step = V S^-1 U^T f.
 
     Attributes:
         N: Orthonormal tangent directions, shape (n, v, d).
-        kept: Equations that the factorisation holds.
+        kept: Equations in the factorisation.
         outer, inner, left: Q and R^T, or V S^-1 and U.
     """
 
@@ -31,7 +31,7 @@ class Split:
     left: Float[Array, "n c r"] | None
 
     def step(self, f: Float[Array, "n c"]) -> Float[Array, "n v"]:
-        """The smallest step with A step = f."""
+        """The minimum-norm step with A step = f."""
         if self.inner is not None:
             weights = solve_or_nearest(self.inner, f[:, self.kept])
         else:
@@ -40,11 +40,11 @@ class Split:
 
 
 def split(A: Float[Array, "n c v"], kept: Int[Array, "k"], rank: int) -> Split:
-    """Tangent directions and smallest steps of a batch, from one factorisation of A.
+    """Tangent directions and minimum-norm steps of a batch, from one factorisation of A.
 
     Args:
         A: Closure Jacobians.
-        kept: Equations that imply all others at every pose; QR serves where they are as many as the rank.
+        kept: Equations that imply all others at every pose; QR is used where their number equals the rank.
         rank: Of A at generic poses.
     """
     if len(kept) == rank:

@@ -14,16 +14,16 @@ from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism
 
-CLOSED = 1e-12  # m or rad: what is left of a closed loop, a few units of rounding
+CLOSED = 1e-12  # m or rad: residual of a closed loop, a few units of rounding
 _SEED = 20131104
 _MOST_STEP = 0.5
 _ATTEMPTS = 8
 _FLOOR = 1e-14  # of the trace of A A^T
-_MOST_LOOPS = 24  # to ask which of them contradict each other: each costs one more search
+_MOST_LOOPS = 24  # for the search of contradicting loops: each costs one more solution
 
 
 def first_pose(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"]:
-    """A closed pose near the description's start, by damped least squares; none is an error."""
+    """A closed pose near the description's start, by damped least squares; an error if there is none."""
     found = _search(mechanism, closure)
     if found is None:
         raise _not_assembled(mechanism, closure)
@@ -43,7 +43,7 @@ def _search(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"] | None:
 
 
 def _start(mechanism: Mechanism) -> Float[Array, "1 q"]:
-    """Coordinates as the description gives them, zero elsewhere, quaternions not turned."""
+    """Coordinates as the description gives them, zero elsewhere, identity quaternions."""
     q = np.zeros((1, len(mechanism.positions)))
     for joint in mechanism.joints:
         if joint.has_quaternion:
@@ -54,17 +54,17 @@ def _start(mechanism: Mechanism) -> Float[Array, "1 q"]:
 
 
 def _not_assembled(mechanism: Mechanism, closure: Closure) -> InputError:
-    """What stays open, or closes only half a turn off, at the best pose found."""
+    """The closure that stays open, or closes only after half a turn, at the best pose found."""
     q = damped(closure, mechanism, _start(mechanism))
     f = np.abs(closure.values(q).f[0])
     worst = int(np.argmax(f))
     name, how = closure.names[worst], f"stays open by {f[worst]:.3g} (m or rad)"
     if f[worst] < CLOSED:
         name = mechanism.loops[int(np.argmax(closure.turned_over(q)[0]))].name
-        how = "closes only half a turn off: its frames hold an axis the wrong way round"
+        how = "closes only after half a turn: an axis of its frames has the wrong sign"
     together = contradicting(mechanism)
     why = (
-        f"; {_listed(together)} contradict each other: without any one of them the others can be closed"
+        f"; {_listed(together)} contradict each other: if one of them is removed, the others can be closed"
         if len(together) > 1
         else ""
     )
@@ -81,10 +81,10 @@ def _closures(mechanism: Mechanism) -> str:
 
 
 def contradicting(mechanism: Mechanism) -> tuple[str, ...]:
-    """Loops that cannot be closed together, though without any one of them the others can.
+    """Loops that cannot be closed together, although the others can if any one of them is removed.
 
-    Loops are left out one after the other as long as the rest still cannot be closed; what remains is
-    all needed for that. One name: this loop cannot be closed at all. Empty: too many loops to ask.
+    Loops are removed one after the other as long as the rest still cannot be closed; all that remain are
+    part of the contradiction. One name: this loop cannot be closed at all. Empty: too many loops to test.
     """
     loops = list(mechanism.loops)
     if len(loops) > _MOST_LOOPS:
@@ -105,7 +105,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
-    """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations do no harm."""
+    """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations cause no problem."""
     units = coordinate_units(mechanism)
     for _ in range(200):
         values = closure.values(q)
@@ -113,7 +113,7 @@ def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Fl
         A = values.A * units
         At = np.swapaxes(A, 1, 2)
         gram = A @ At
-        # Redundant equations leave pivots of rounding size: the floor must stand above them.
+        # Redundant equations leave pivots of rounding size: the floor must be above them.
         floor = _FLOOR * np.trace(gram, axis1=1, axis2=2)
         gram += (size + floor)[:, None, None] * np.eye(closure.count)
         step = -(At @ solve(gram, values.f[:, :, None]))[:, :, 0]

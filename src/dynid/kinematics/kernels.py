@@ -1,8 +1,8 @@
-"""Tree recursion in lanes: `LANES` samples side by side, so that the compiler fills vectors.
+"""Tree recursion in lanes: `LANES` samples in parallel, so that the compiler can vectorise.
 
-A tile is a flat array of fields, each `LANES` long: field f of sample l stands at
-f * LANES + l. The constant stride is what lets LLVM prove that fields do not overlap.
-Works for float64 and complex128: derivatives by the complex step come for free.
+A tile is a flat array of fields, each `LANES` long: field f of sample l is at
+f * LANES + l. The constant stride lets LLVM prove that fields do not overlap.
+Works for float64 and complex128: derivatives by the complex step need no extra code.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
 
 @inner
 def pose_states(parent, kind, q_start, placement, q, state):
-    """R and p of every link for one tile of positions, flat n_q * LANES; rates stay as they are.
+    """R and p of every link for one tile of positions, flat n_q * LANES; rates are not changed.
 
     state: as of `link_states`.
     """
@@ -92,7 +92,7 @@ def pose_states(parent, kind, q_start, placement, q, state):
 
 @inner
 def carry_pose(up, own, frame):
-    """Where a frame fixed to the parent stands."""
+    """Pose of a frame fixed to the parent."""
     f0, f1, f2, f3, f4, f5 = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
     f6, f7, f8, px, py, pz = frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]
     for k in range(LANES):
@@ -253,7 +253,7 @@ def unrotate(own, k, x, y, z):
 
 @inner
 def body_state(state, link, frame, body):
-    """State of a body fixed to `link` at `frame`, its v, w, a, dw turned into body axes."""
+    """State of a body fixed to `link` at `frame`, its v, w, a, dw rotated into body axes."""
     carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)
     for field in range(_V, LINK, 3):
         for k in range(LANES):

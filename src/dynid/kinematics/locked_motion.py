@@ -1,8 +1,8 @@
-"""Motion that locked cables leave: tangent directions with dl = 0, orthonormal or by free coordinates.
+"""Motion that locked cables allow: tangent directions with dl = 0, orthonormal or by free coordinates.
 
 B = N null(J),    J = dl per unit of N                          [CableRobot, eq. 5]
-D = N J^+         least motion per unit of each held velocity    (with B^T B = 1, D^T B = 0)
-orthonormal: B^T B = 1 over the coordinates of joints            (no choice enters)
+D = N J^+         minimum motion per unit of each held velocity    (with B^T B = 1, D^T B = 0)
+orthonormal: B^T B = 1 over the coordinates of joints            (no choice needed)
 free:        B = dq / d zeta_f, free coordinates zeta_f          [CableRobot, eq. 6]
 """
 
@@ -34,7 +34,7 @@ _KNOWN: WeakKeyDictionary[Mechanism, LockedMotion] = WeakKeyDictionary()
 
 
 def locked_motion_of(mechanism: Mechanism) -> LockedMotion:
-    """The free motion of a mechanism, made once."""
+    """The free motion of a mechanism, computed once."""
     if mechanism not in _KNOWN:
         _KNOWN[mechanism] = LockedMotion(mechanism)
     return _KNOWN[mechanism]
@@ -49,8 +49,8 @@ class LockedMotion:
             cables that have coordinates.
 
     Attributes:
-        count: Freedoms left.
-        cables: Velocity indices of the cables that stand still.
+        count: Remaining degrees of freedom.
+        cables: Velocity indices of the locked cables.
         own: Velocity indices of joints that carry bodies: those of cables and sensors follow from them.
     """
 
@@ -82,7 +82,7 @@ class LockedMotion:
         return N if Vt is None else np.asarray(N @ np.swapaxes(Vt[:, self._rank :], 1, 2))
 
     def driven(self, N: Float[Array, "n v d"]) -> Float[Array, "n v h"]:
-        """The least motion (over `own`) per unit of each held velocity, the others of them zero."""
+        """The minimum motion (over `own`) per unit of each held velocity, the other held ones zero."""
         N = self._orthonormal(N)
         return np.asarray(N @ pinv(self.held @ N))
 
@@ -95,7 +95,7 @@ class LockedMotion:
         return np.asarray(B @ (left @ right))
 
     def reference(self, B: Float[Array, "n v k"]) -> tuple[Float[Array, "v k"], float]:
-        """Of some bases the one least far from all others, and the cosine of its largest angle to them."""
+        """Of some bases the one closest to all others, and the cosine of its largest angle to them."""
         own = B[:, self.own]
         closeness = singular_values(np.einsum("avk,bvl->abkl", own, own))[..., -1]
         best = int(np.argmax(closeness.min(axis=1)))
@@ -106,7 +106,7 @@ class LockedMotion:
         return np.asarray(B @ inv(B[:, list(free)]))
 
     def conditions(self, B: Float[Array, "n v k"], free: Sequence[int]) -> Float[Array, "n"]:
-        """How badly free coordinates describe the motion: 1 over the least they move for a unit motion."""
+        """Conditioning of the free coordinates: 1 over their smallest rate for a unit motion."""
         s = singular_values(B[:, list(free)])
         return np.asarray(1.0 / np.maximum(s[:, -1], 1e-300))
 
@@ -123,8 +123,8 @@ class LockedMotion:
         found = [robot.coordinates.index(name) for name in free_names(robot, free)]
         if len(found) != self.count:
             raise InputError(
-                f"{len(found)} free coordinates ({', '.join(free)}) for {self.count} freedoms with locked"
-                " cables",
+                f"{len(found)} free coordinates ({', '.join(free)}) for {self.count} degrees of freedom with"
+                " locked cables",
                 file=robot.file,
                 place="free",
                 remedy=f"name {self.count}, or write free: auto",
@@ -133,7 +133,7 @@ class LockedMotion:
 
 
 def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
-    """Full names of free coordinates; a short one (x) must fit one joint only, sensors apart."""
+    """Full names of free coordinates; a short one (x) must match one joint only; sensors are not counted."""
     lengths = {cable.name for cable in mechanism.cables}
     valid = [name for name in mechanism.coordinates if name not in lengths]
     sensors = virtual_coordinates(mechanism)
@@ -148,8 +148,8 @@ def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
                 + (f"{' or '.join(fits)}" if fits else "unknown" + nearest(name, sorted(known))),
                 file=mechanism.file,
                 place="free",
-                remedy=f"name coordinates in full: {', '.join(valid)}; an angle of an IMU or a marker belongs"
-                " under `measured:` first",
+                remedy=f"use the full names: {', '.join(valid)}; list an angle of an IMU or a marker under"
+                " `measured:` first",
             )
         found += fits
     return found

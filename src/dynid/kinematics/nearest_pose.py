@@ -1,4 +1,4 @@
-"""A pose with given measured coordinates, from many starts: where no homotopy from one pose is safe."""
+"""A pose with given measured coordinates, from many starts: where homotopy from one pose is not reliable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.kinematics.sensors import Sensors
 _STARTS = 48
 _SEED = 20210823
 _ROUNDS = 60
-_REACH = 0.4  # rad or m: tilts and heights tried about the start pose
+_REACH = 0.4  # rad or m: tilts and heights tried around the start pose
 _MOST_STEP = 0.3
 _CLOSED = 1e-9
 _DAMPING = 1e-3
@@ -29,20 +29,20 @@ def nearest_pose(
     height: Callable[[Float[Array, "n q"]], Float[Array, "n"]],
     starts: int = _STARTS,
 ) -> Float[Array, "q"]:
-    """The pose that meets measured coordinates, of several the one in which the robot hangs lowest.
+    """The pose with the measured coordinates; of several, the one with the lowest potential energy.
 
-    Levenberg-Marquardt along the closure, all starts at once: near a singular choice of coordinates it
-    slows down where Newton steps jump to another branch.
+    Levenberg-Marquardt along the closure, all starts at once: near singular
+    coordinates it takes small steps where Newton steps would jump to another branch.
 
     Args:
-        assembly: With the closure; what is measured must tell the pose.
+        assembly: With the closure; the measured coordinates must determine the pose.
         sensors: What is measured.
         wanted: Their positions, shape (w,).
         height: Potential energy of poses, up to a factor.
         starts: Poses to begin with.
 
     Returns:
-        Positions of all joints, shape (n_q,); where nothing meets them, the nearest one found.
+        Positions of all joints, shape (n_q,); where no pose matches, the nearest one found.
     """
     rng = np.random.default_rng(_SEED)
     origin = np.repeat(assembly.start[None], starts, axis=0)

@@ -1,7 +1,7 @@
 """Newton on closures in lanes: poses along trajectories, and rates at poses.
 
-`march` takes LANES stretches of a motion side by side: every lane extrapolates its own past and
-corrects it, so that one step a sample is the rule. `tangent_rates` takes consecutive samples.
+`march` processes LANES parts of a motion in parallel: every lane extrapolates its own past and
+corrects it, so that usually one step per sample is enough. `tangent_rates` takes consecutive samples.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _PAST = 4  # poses kept for extrapolation
 
 @kernel
 def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, out, done):
-    """Poses of LANES stretches, one sample after the other.
+    """Poses of LANES parts of a motion, one sample after the other.
 
     closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. sensors: see
     `step_kernels`. wanted: measured positions (n, m). first, count: of each lane (LANES,). q0: poses to
-    begin with (LANES, n_q). limit: Newton steps a sample at most. out: poses (n, n_q), or with
+    begin with (LANES, n_q). limit: maximum number of Newton steps per sample. out: poses (n, n_q), or with
     keep_last (LANES, n_q) the last pose of each lane. done: whether each sample (lane) converged.
     """
     tree, loops, equations, linear, where = closure
@@ -110,7 +110,7 @@ def _predict(past, have, step, good, q):
 
 @inner
 def normalise(tree, q):
-    """Put extrapolated quaternions back on their sphere."""
+    """Normalise extrapolated quaternions."""
     kind, q_start = tree[1], tree[2]
     for i in range(kind.size):
         if kind[i] == 3:
@@ -124,7 +124,7 @@ def normalise(tree, q):
 
 @inner
 def _limit(step, n_v, size):
-    """Shorten steps beyond the largest; size is their length before that."""
+    """Limit the length of steps; size is their length before that."""
     clear(size)
     for v in range(n_v):
         for k in range(LANES):
@@ -138,7 +138,7 @@ def _limit(step, n_v, size):
 
 @inner
 def move_tile(tree, step, q):
-    """Positions after the step; quaternions turn and stay on their sphere."""
+    """Positions after the step; quaternions rotate and keep unit length."""
     kind, q_start, v_start = tree[1], tree[2], tree[3]
     for i in range(kind.size):
         p, v = q_start[i], v_start[i]
@@ -172,10 +172,10 @@ def _turn(q, turn):
 def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, left):
     """Rates x with A x = -gamma that are nearest to those given: velocities, or accelerations.
 
-    q: closed poses (n, n_q). given: rates of the measured coordinates (n, m). gamma: what the
-    equations gain by themselves (n, c), zero for velocities. rates: (n, v). N: (n, v, d) in the
+    q: closed poses (n, n_q). given: rates of the measured coordinates (n, m). gamma: the
+    bias of the equations (n, c), zero for velocities. rates: (n, v). N: (n, v, d) in the
     independent coordinates. condition: (n,), about the condition number of the measured rows of
-    an orthonormal N. left: (n,), |A x + gamma| over the largest |A_ij x_j|: what the fixed pivots lost.
+    an orthonormal N. left: (n,), |A x + gamma| over the largest |A_ij x_j|: the error of the fixed pivots.
     """
     tree, loops, equations, linear, where = closure
     parent, kind, q_start, _, placement = tree
@@ -220,7 +220,7 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
 def _judge(basis, d, small, entries, where, velocity, stiff, total):
     """Condition and closure residual of a tile, into stiff; uses the triangle left by `_nearest`.
 
-    total: what the equations gain by themselves; A x is added to it.
+    total: the bias of the equations; A x is added to it.
 
     With M = N_m^T N_m = L L^T: trace(M^-1 N^T N) = sum of 1 / sigma^2, sigma the singular values of
     the measured rows of an orthonormal N.

@@ -1,4 +1,4 @@
-"""What is measured of a mechanism, as the closure solver needs it."""
+"""Measured coordinates of a mechanism, as input of the closure solver."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Sensors:
         velocity: Velocity index of each, shape (m,).
         position: Position index, of a quaternion's coordinate any of its own, shape (m,).
         column: Column of the wanted positions, shape (m,).
-        weight: Relative trust where there are more than freedoms, shape (m,).
+        weight: Relative weight where there are more than degrees of freedom, shape (m,).
         quaternions: First position, first wanted column and first coordinate of each, shape (k, 3).
-        turning: Position and wanted column of each coordinate that a whole turn leaves where it is,
+        turning: Position and wanted column of each coordinate whose pose does not change by a full turn,
             shape (k, 2); None: none.
     """
 
@@ -44,7 +44,7 @@ class Sensors:
         return len(self.velocity)
 
     def tables(self, n_freedoms: int) -> tuple[Array, ...]:
-        """As the kernels take them."""
+        """As input of the kernels."""
         more = np.array([int(self.count != n_freedoms)], dtype=np.int64)
         return self.velocity, self.position, self.column, self.weight, self.quaternions, more
 
@@ -70,9 +70,9 @@ class Sensors:
     def between(
         self, origin: Float[Array, "w"], wanted: Float[Array, "n w"], part: float
     ) -> Float[Array, "n w"]:
-        """Positions on the straight way from `origin` to `wanted`, without the whole turns between them.
+        """Positions on the straight line from `origin` to `wanted`, without the full turns between them.
 
-        Quaternions go the shorter way round; an angle keeps its direction, as its range may be limited.
+        Quaternions take the shorter rotation; an angle keeps its direction, as its range may be limited.
         """
         aim = np.array(wanted)
         if self.turning is not None:
@@ -88,20 +88,20 @@ class Sensors:
     def wound(
         self, q: Float[Array, "n q"], origin: Float[Array, "w"], wanted: Float[Array, "n w"]
     ) -> Float[Array, "n q"]:
-        """Poses at the end of a way, with the whole turns that it left out."""
+        """Poses at the end of a line, with the full turns that it omitted."""
         if self.turning is None or not len(self.turning):
             return q
         q[:, self.turning[:, 0]] += self._turns(origin, wanted)
         return q
 
     def _turns(self, origin: Float[Array, "w"], wanted: Float[Array, "n w"]) -> Float[Array, "n t"]:
-        """Whole turns between two positions, in [rad]."""
+        """Full turns between two positions, in [rad]."""
         columns = np.zeros(0, dtype=np.int64) if self.turning is None else self.turning[:, 1]
         turn = 2.0 * np.pi
         return np.asarray(turn * np.trunc((wanted[:, columns] - origin[columns]) / turn))
 
     def read(self, q: Float[Array, "n q"]) -> Float[Array, "n w"]:
-        """Measured positions of poses: what `wanted` would be."""
+        """Measured positions of poses, in the order of `wanted`."""
         width = max(self.column.max(initial=-1) + 1, max((c + 4 for _, c, _ in self.quaternions), default=0))
         wanted = np.zeros((len(q), int(width)))
         wanted[:, self.column] = q[:, self.position]
@@ -113,11 +113,11 @@ class Sensors:
 def sensors_of(
     mechanism: Mechanism, positions: Sequence[str], weights: Sequence[float] | None = None
 ) -> Sensors:
-    """Sensors of the positions that a log holds, in its order.
+    """Sensors of the positions in a log, in its order.
 
     Args:
-        positions: Names of position coordinates; a quaternion comes whole.
-        weights: Relative trust in each position; default alike.
+        positions: Names of position coordinates; a quaternion must be complete.
+        weights: Relative weight of each position; default equal.
     """
     names, at = list(mechanism.positions), {name: i for i, name in enumerate(mechanism.coordinates)}
     owner = {name: joint for joint in mechanism.joints for name in joint.positions}
@@ -127,7 +127,7 @@ def sensors_of(
     for column, name in enumerate(positions):
         if name not in owner:
             raise InputError(
-                f"'{name}' is no coordinate of robot '{mechanism.name}'" + nearest(name, names),
+                f"'{name}' is not a coordinate of robot '{mechanism.name}'" + nearest(name, names),
                 file=mechanism.file,
             )
         joint, position = owner[name], names.index(name)
@@ -155,7 +155,7 @@ def sensors_of(
 
 
 def turning_positions(mechanism: Mechanism) -> list[int]:
-    """Positions that a whole turn leaves where they are: angles of hinges in no coupling."""
+    """Positions whose pose does not change by a full turn: angles of hinges without coupling."""
     bound = {name for one in mechanism.couplings for name in (one.joint, *one.of)}
     bound |= {swivel.name for swivel in mechanism.swivels}
     return [
@@ -169,14 +169,14 @@ def _check_whole(mechanism: Mechanism, turning: Sequence[str], given: Sequence[s
     if tuple(given) != tuple(turning):
         raise InputError(
             f"the attitude of a joint needs all of {', '.join(turning)}, in this order; {', '.join(given)}"
-            " are not",
+            " do not match",
             file=mechanism.file,
-            remedy="measure the whole quaternion",
+            remedy="measure the complete quaternion",
         )
 
 
 def _rotation_vector(q: Float[Array, "n 4"], wanted: Float[Array, "n 4"]) -> Float[Array, "n 3"]:
-    """Rotation vector (frame of q) that turns q into `wanted`."""
+    """Rotation vector (frame of q) that rotates q into `wanted`."""
     real = np.sum(q * wanted, axis=1, keepdims=True)
     imaginary = q[:, :1] * wanted[:, 1:] - wanted[:, :1] * q[:, 1:] - np.cross(q[:, 1:], wanted[:, 1:])
     side = np.where(real < 0.0, -1.0, 1.0)

@@ -1,6 +1,6 @@
 """Kernels for one state at a time: the same code, compiled with tiles of one sample.
 
-A plant with a controller knows one state only; in a tile of `LANES` all others would be thrown away. A kernel
+A plant with a controller has one state only; in a tile of `LANES` all others would be discarded. A kernel
 and all kernels it calls are compiled once more with LANES = 1: one source, two widths.
 """
 
@@ -16,20 +16,20 @@ from numba.core.dispatcher import Dispatcher
 from dynid.common.compiled import Kernel, inner
 
 _KNOWN: dict[Any, Any] = {}
-# What a compiled copy shares with its original; the rest Numba adds by itself.
+# Names that a compiled copy shares with its original; Numba adds the rest.
 _OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "inline")
 
 
 @inner
 def _cos_sin(x: Any) -> None:
-    """The library's functions: for one number there is no vector to fill."""
+    """The library's functions: a single number cannot be vectorised."""
     c, s = np.cos(x[0]), np.sin(x[0])
     x[0] = c
     x[1] = s
 
 
 def alone(compiled: Kernel) -> Kernel:
-    """A kernel that reads LANES, for tiles of one sample."""
+    """A kernel that uses LANES, for tiles of one sample."""
     if compiled not in _KNOWN:
         _KNOWN[compiled] = _copy(compiled)
     found: Kernel = _KNOWN[compiled]
@@ -47,7 +47,7 @@ def _copy(compiled: Any) -> Any:
         elif isinstance(names.get(name), Dispatcher):
             names[name] = alone(names[name])
     copy = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
-    # Numba keeps compiled code on disk by the qualified name: the copy needs one of its own.
+    # Numba keeps compiled code on disk by the qualified name: the copy needs its own.
     copy.__qualname__, copy.__module__ = f"{own.__qualname__}_alone", own.__module__
     options = {name: value for name, value in compiled.targetoptions.items() if name in _OPTIONS}
     return njit(cache=True, **options)(copy)

@@ -1,4 +1,4 @@
-"""A regular pose beside a singular start pose, at which branches of the motion meet."""
+"""A regular pose near a singular start pose, at which branches of the motion meet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.kinematics.units import coordinate_units
 def straightest(
     closure: Closure, start: Float[Array, "q"], near: Float[Array, "n q"], margin: Float[Array, "n"]
 ) -> Float[Array, "q"]:
-    """Of closed poses near a singular one, that to which the joints turn in the most constant ratios.
+    """Of closed poses near a singular one, the one that the joints reach with the most constant ratios.
 
     Where a parallelogram is stretched out, that is the parallelogram, not the crossed one. Of several such
     poses, the one farthest from singular ones.
@@ -37,7 +37,7 @@ def straightest(
 
 
 def _apart(closure: Closure, start: Float[Array, "q"], q: Float[Array, "n q"]) -> Float[Array, "n v"]:
-    """From one pose to others, in velocity coordinates; attitudes stay."""
+    """From one pose to others, in velocity coordinates; attitudes are ignored."""
     robot = closure.mechanism
     away = np.zeros((len(q), closure.tree.n_v))
     for joint in robot.joints:
@@ -50,11 +50,11 @@ def _apart(closure: Closure, start: Float[Array, "q"], q: Float[Array, "n q"]) -
 
 
 def singular_start(closure: Closure, used: Float[Array, "q"], there: int, beside: int) -> Notice:
-    """What is said of it: the pose used instead, and the rank of the loops at both."""
+    """The notice: the pose used instead, and the rank of the loops at both."""
     robot = closure.mechanism
     shown = ", ".join(f"{name}: {value:.4g}" for name, value in zip(robot.positions, used, strict=True))
     text = (
         f"the start pose of robot '{robot.name}' is singular: branches of its motion meet there (rank {there}"
-        f" of the loops, {beside} beside it). Another pose is used: {{{shown}}}"
+        f" of the loops, {beside} nearby). Another pose is used: {{{shown}}}"
     )
-    return Notice("singular-start", text, "give a pose on the branch that is meant under `start:`")
+    return Notice("singular-start", text, "give a pose on the intended branch under `start:`")

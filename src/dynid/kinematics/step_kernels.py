@@ -29,7 +29,7 @@ def clear(target):
 
 @inner
 def room(plan, sensors, n_v):
-    """Room for one step: step, slots, right sides (own, then one a freedom), miss, small matrix, N."""
+    """Workspace: step, slots, right sides (own, then one per column of N), miss, small matrix, N."""
     d, r, m = plan[0].size, plan[1].size, sensors[0].size
     return (
         np.zeros(n_v * LANES),
@@ -53,7 +53,7 @@ def newton_step(plan, sensors, q, target, f, entries, space):
     for i in range(r):
         for k in range(LANES):
             own[i * LANES + k] = -f[rows[i] * LANES + k]
-    if sensors[5][0] == 0:  # as many measured as freedoms: the independent coordinates themselves
+    if sensors[5][0] == 0:  # as many measured as degrees of freedom: the independent coordinates
         for j in range(m):
             copy(miss, j * LANES, step, sensors[0][j] * LANES, LANES)
         for g in range(given.shape[0]):
@@ -79,7 +79,7 @@ def newton_step(plan, sensors, q, target, f, entries, space):
 
 @inner
 def factorise(plan, entries, slots):
-    """Fill the slots and run down the elimination."""
+    """Fill the slots and execute the elimination."""
     load, factor = plan[3], plan[4]
     clear(slots)
     for j in range(load.shape[0]):
@@ -160,7 +160,7 @@ def nearest(sensors, basis, d, miss, small):
 
 @inner
 def cholesky_solve(M, d, x):
-    """Solve M x = x in place; of M (d d, LANES) the lower half counts, and becomes its factor."""
+    """Solve M x = x in place; only the lower half of M (d d, LANES) is used, and becomes its factor."""
     for a in range(d):
         for b in range(a + 1):
             for c in range(b):
@@ -196,11 +196,11 @@ def add_along(basis, d, x, step):
 
 @inner
 def _miss(sensors, q, target, miss):
-    """How far the measured coordinates are from their wanted values, in velocity coordinates.
+    """Differences of the measured coordinates from their wanted values, in velocity coordinates.
 
     sensors: velocity index, position index, wanted column and weight of each measured coordinate;
     quaternions (position, wanted column, first coordinate); [1] where there are more of them
-    than freedoms. The parts of a quaternion are overwritten by its rotation vector.
+    than degrees of freedom. The parts of a quaternion are overwritten by its rotation vector.
     """
     at_v, at_q, column, _, quaternions, _ = sensors
     for j in range(at_v.size):

@@ -1,9 +1,9 @@
-"""Internal tension of redundantly actuated robots: efforts that strain the robot and move nothing.
+"""Internal tension of redundantly actuated robots: efforts that load the robot without moving it.
 
     J = C N,      J^T tau = N^T W chi,      tau = least norm + Z c,      J^T Z = 0,  Z^T Z = 1
 
 N are tangent directions (any basis), C the actuators, J the motor velocities per unit of N. The
-least-norm efforts are normal to Z, so c = Z^T tau whatever the parameters.
+least-norm efforts are orthogonal to Z, so c = Z^T tau for any parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def motor_jacobian(mechanism: Mechanism, N: Float[Array, "*n v d"]) -> Float[Arr
 
 
 def driven_freedoms(mechanism: Mechanism) -> tuple[int, int]:
-    """Freedoms of the robot, and how many of them its actuators drive (the rank of J)."""
+    """Degrees of freedom of the robot, and how many of them its actuators drive (the rank of J)."""
     if mechanism.is_closed:
         assembly = assembly_of(mechanism)
         q = assembly.walk(np.random.default_rng(_SEED), _STATES, reach=0.5)
@@ -40,14 +40,14 @@ def driven_freedoms(mechanism: Mechanism) -> tuple[int, int]:
 
 
 def redundancy(mechanism: Mechanism) -> int:
-    """How many independent tensions the robot has: actuators beyond the freedoms they drive."""
+    """Number of independent tensions: actuators beyond the degrees of freedom that they drive."""
     if not mechanism.actuators or mechanism.force_sensor is not None:
         return 0
     return len(mechanism.actuators) - driven_freedoms(mechanism)[1]
 
 
 def least_norm(J: Float[Array, "n a d"], rows: Float[Array, "n d *k"]) -> Float[Array, "n a *k"]:
-    """Efforts of least norm with J^T tau = rows: normal to every tension."""
+    """Efforts of least norm with J^T tau = rows: orthogonal to every tension."""
     inverse = pinv(np.swapaxes(J, 1, 2))
     return np.asarray(np.einsum("nad,nd...->na...", inverse, rows))
 
@@ -55,7 +55,7 @@ def least_norm(J: Float[Array, "n a d"], rows: Float[Array, "n d *k"]) -> Float[
 def tension_directions(
     mechanism: Mechanism, N: Float[Array, "n v d"], before: Float[Array, "a z"] | None = None
 ) -> Float[Array, "n a z"]:
-    """Orthonormal efforts that do no work whatever the velocity, continuous from sample to sample.
+    """Orthonormal efforts that do no work at any velocity, continuous from sample to sample.
 
     Args:
         mechanism: The robot.
@@ -78,8 +78,8 @@ def tension_directions(
 def carried_along(Z: Float[Array, "n a z"], before: Float[Array, "a z"]) -> Float[Array, "n a z"]:
     """The same spaces, each with the basis nearest to that of the sample before.
 
-    Z_k R_k with R_k = polar(Z_k^T Z_(k-1)) R_(k-1): one direction keeps its sign, several turn as
-    little as they can.
+    Z_k R_k with R_k = polar(Z_k^T Z_(k-1)) R_(k-1): one direction keeps its sign, several rotate as
+    little as possible.
     """
     fine = np.asarray(np.isfinite(Z).all(axis=(1, 2)))
     # A sample without directions is skipped: the next one follows the last that has some.
@@ -108,10 +108,10 @@ def _rank(J: Float[Array, "n a d"]) -> int:
 
 
 def _fixed(Z: Float[Array, "a z"]) -> Float[Array, "a z"]:
-    """The basis of a space that does not depend on how it was found.
+    """A unique basis of a space, independent of the algorithm that found the space.
 
-    The motors with the largest entries (earlier ones preferred, so that a symmetric robot leaves no
-    tie to rounding) get a lower triangle with a positive diagonal: a single tension is positive in
+    The motors with the largest entries (earlier ones preferred, so that rounding decides no tie of a
+    symmetric robot) get a lower triangle with a positive diagonal: a single tension is positive in
     its motor.
     """
     from scipy.linalg import qr

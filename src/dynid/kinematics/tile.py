@@ -1,3 +1,3 @@
-"""The width of a tile: how many samples the kernels carry side by side."""
+"""The width of a tile: how many samples the kernels process in parallel."""
 
 LANES = 64

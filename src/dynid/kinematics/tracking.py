@@ -1,7 +1,7 @@
 """Poses and rates along a motion by compiled Newton steps, for one set of sensors.
 
-The plan of the elimination is fixed, so a sample at which it fails (the chosen pivots vanish there)
-is told, and left to the slower ways of `Assembly`.
+The plan of the elimination is fixed. A sample at which it fails (the chosen pivots vanish there) is
+marked, and solved by the slower methods of `Assembly`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynid.kinematics.sensors import Sensors, turning_positions
 from dynid.kinematics.tile import LANES
 
 _HOMOTOPY = 24
-_PATIENCE = 10  # Newton steps a sample at most; more than one or two only after a jump
+_PATIENCE = 10  # maximum number of Newton steps per sample; more than one or two only after a jump
 _LEAST_STRETCH = 8
 _SAME = 1e-6
 _TURN = 2.0 * np.pi
@@ -40,7 +40,7 @@ class Tracker:
     def follow(
         self, origin: Float[Array, "q"], wanted: Float[Array, "n w"]
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
-        """Poses at unrelated samples: each on a straight way of its own from a known pose.
+        """Poses at unrelated samples: each on its own straight line from a known pose.
 
         Returns:
             Poses (n, n_q), and whether each converged.
@@ -62,10 +62,10 @@ class Tracker:
     def track(
         self, origin: Float[Array, "q"], wanted: Float[Array, "n w"], threads: int = 1
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
-        """Poses along a continuous motion, in stretches side by side, each begun by `follow`.
+        """Poses along a continuous motion, in parallel parts, each started by `follow`.
 
-        Where the end of a stretch does not lead to the beginning of the next, the homotopy has
-        lost the branch, and the next one is repeated from there.
+        Where the end of a part does not lead to the beginning of the next, the homotopy has
+        lost the branch, and the next part is repeated from there.
         """
         n = len(wanted)
         wanted = np.ascontiguousarray(wanted, dtype=float)
@@ -88,7 +88,7 @@ class Tracker:
         return q, done
 
     def _unwind(self, first: Int[Array, "s"], q: Float[Array, "n q"], done: Bool[Array, "n"]) -> None:
-        """Remove whole turns by which joints that are not measured differ between stretches."""
+        """Remove full turns by which joints that are not measured differ between parts."""
         at = first[1:]
         hinges = self._hinges
         apart = np.round((q[at][:, hinges] - q[at - 1][:, hinges]) / _TURN)
@@ -117,7 +117,7 @@ class Tracker:
         """Velocities and accelerations from those measured; see `newton_kernels.tangent_rates`.
 
         Returns:
-            dq, ddq, N, condition, and what the fixed pivots lost.
+            dq, ddq, N, condition, and the error of the fixed pivots.
         """
         still = np.zeros((len(q), self.closure.count))
         dq, N, condition, left = self.nearest_rates(q, first, still)
@@ -127,7 +127,7 @@ class Tracker:
     def nearest_rates(
         self, q: Float[Array, "n q"], given: Float[Array, "n m"], gamma: Float[Array, "n c"]
     ) -> tuple[Array, Array, Array, Array]:
-        """Rates x with A x = -gamma nearest to those given; N, condition, and what the pivots lost."""
+        """Rates x with A x = -gamma nearest to those given; N, condition, and the error of the pivots."""
         from dynid.kinematics.newton_kernels import tangent_rates
 
         n, n_v = len(q), self.closure.tree.n_v
@@ -140,7 +140,7 @@ class Tracker:
     def _join(
         self, wanted: Array, first: Int[Array, "s"], length: int, q: Array, done: Bool[Array, "n"]
     ) -> None:
-        """Make every stretch go on where the one before it ends."""
+        """Make every part continue where the previous one ends."""
         joints = first[1:]
         if len(joints) == 0:
             return
@@ -153,7 +153,7 @@ class Tracker:
             if not fine[0] or same_pose(self.closure, ahead, q[at : at + 1])[0]:
                 continue
             stop = at
-            while stop < len(wanted):  # until a stretch is met that is on the same branch
+            while stop < len(wanted):  # until a part on the same branch is found
                 group = np.array([stop])
                 count = np.minimum(length, len(wanted) - group)
                 self._stretches(wanted, group, count, q[stop - 1 : stop], q, done)
@@ -184,7 +184,7 @@ class Tracker:
         q: Array,
         done: Array,
     ) -> None:
-        """March up to LANES stretches; idle lanes repeat the last one and write nothing."""
+        """March up to LANES parts; idle lanes repeat the last one and write nothing."""
         spare = LANES - len(first)
         lanes = [np.concatenate([x, np.repeat(x[-1:], spare, axis=0)]) for x in (first, count, begin)]
         lanes[1][len(first) :] = 0
@@ -219,7 +219,7 @@ class Tracker:
 
 
 def same_pose(closure: Closure, a: Float[Array, "n q"], b: Float[Array, "n q"]) -> Bool[Array, "n"]:
-    """Whether poses agree; whole turns of hinges do not matter, nor the sign of a quaternion."""
+    """Whether poses agree; full turns of hinges and signs of quaternions do not matter."""
     difference = np.abs(a - b)
     hinges = turning_positions(closure.mechanism)
     difference[:, hinges] -= _TURN * np.round(difference[:, hinges] / _TURN)

@@ -1,7 +1,7 @@
 """The tree as flat arrays for the kernels, and body motion in batches.
 
 Every joint becomes one or more primitive links: revolute and prismatic links move about or
-along z of their own link frame, spherical ones carry a quaternion, fixed ones nothing. A
+along z of their own link frame, spherical ones have a quaternion, fixed ones no coordinate. A
 universal joint is two revolute links, a free one three prismatic links and a spherical one.
 """
 
@@ -52,7 +52,7 @@ class Tree:
     n_v: int
 
     def coordinate_links(self) -> list[tuple[int, int, bool]]:
-        """Link, axis (column of its R) and whether it slides, of each velocity coordinate."""
+        """Link, axis (column of its R) and whether it is prismatic, of each velocity coordinate."""
         rows: list[tuple[int, int, bool]] = []
         for link, kind in enumerate(self.kind):
             if kind == SPHERICAL:
@@ -74,7 +74,7 @@ _KNOWN: WeakKeyDictionary[Mechanism, Tree] = WeakKeyDictionary()
 
 
 def tree_of(mechanism: Mechanism) -> Tree:
-    """Flat arrays of a mechanism, made once; payloads are bodies fixed to their carriers."""
+    """Flat arrays of a mechanism, computed once; payloads are bodies fixed to their carriers."""
     if mechanism not in _KNOWN:
         _KNOWN[mechanism] = _new_tree(mechanism)
     return _KNOWN[mechanism]
@@ -218,7 +218,7 @@ def tree_rates(
 ) -> tuple[Inexact[Array, "n q"], Inexact[Array, "n v"], Inexact[Array, "n v"]]:
     """Tree positions, velocities and accelerations from positions and their time derivatives.
 
-    They differ only where a quaternion stands: it is normalised, and its derivatives become
+    They differ only for a quaternion: it is normalised, and its derivatives become
     angular velocity and acceleration in the moving frame, omega = 2 conj(q) dq.
 
     Args:
@@ -248,7 +248,7 @@ def quaternion_rates(
 ) -> tuple[Inexact[Array, "n 4"], Inexact[Array, "n 3"], Inexact[Array, "n 3"]]:
     """Unit quaternion, angular velocity and acceleration (moving frame) of a raw quaternion.
 
-    With q = s u, |u| = 1: the vector part of conj(q) dq / s^2 is omega / 2 whatever ds is, and
+    With q = s u, |u| = 1: the vector part of conj(q) dq / s^2 is omega / 2 for any ds, and
     that of conj(q) ddq / s^2 is alpha / 2 + (ds/s) omega.
     """
     square = np.sum(q * q, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Cosine and sine of a tile, written so that the compiler fills vectors.
+"""Cosine and sine of a tile, written so that the compiler can vectorise.
 
 The library functions are called one number at a time, which took a third of the whole regressor.
 Here x = n pi/2 + r with |r| <= pi/4, and Taylor sums of sin r and cos r, whose first omitted

@@ -1,8 +1,8 @@
-"""The unit of length a description is written in, as far as its size tells.
+"""The unit of length of a description, inferred from its size.
 
-Steps and directions mix angles and lengths. In a robot of metres a radian and a metre are of one
-size; in one drawn in millimetres a radian moves things by hundreds. Coordinates that are lengths are
-counted in thousands of units there, so that all that is random or rounded is the same for both.
+Steps and directions mix angles and lengths. In a robot described in metres a radian and a metre are of
+similar size; in millimetres a radian moves bodies by hundreds of units. There, length coordinates are
+counted in thousands of units, so that random steps and rounding are the same for both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STEP = 1000.0  # m, mm, um: within one of them robots differ by less than this
 
 
 def coordinate_units(mechanism: Mechanism) -> Float[Array, "v"]:
-    """What counts as one of each velocity coordinate: 1 rad, and 1 m in the description's own unit."""
+    """Unit step of each velocity coordinate: 1 rad, and 1 m in the description's own unit."""
     unit = _length_unit(mechanism)
     units = np.ones(len(mechanism.coordinates))
     at = 0

@@ -1,4 +1,4 @@
 """What the robot is: a tree of bodies, its joints, drives and parameters.
 
-W_tree(q, dq, ddq) chi = B tau            chi: ten parameters a body, then drive terms
+W_tree(q, dq, ddq) chi = B tau            chi: ten parameters per body, then drive terms
 """

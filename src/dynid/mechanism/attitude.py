@@ -9,7 +9,7 @@ from dynid.common.arrays import Array
 
 
 def rotation_of(quaternion: Float[Array, "*n 4"]) -> Float[Array, "*n 3 3"]:
-    """Rotation matrices of quaternions of any length but zero."""
+    """Rotation matrices of quaternions of any nonzero length."""
     unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
     w, x, y, z = np.moveaxis(unit, -1, 0)
     rows = [
@@ -23,7 +23,7 @@ def rotation_of(quaternion: Float[Array, "*n 4"]) -> Float[Array, "*n 3 3"]:
 def quaternion_of(R: Float[Array, "*n 3 3"]) -> Float[Array, "*n 4"]:
     """Unit quaternions of rotations, w not negative.
 
-    4 q q^T is known entry by entry; the row of its largest diagonal entry is q but for its length.
+    Every entry of 4 q q^T is known; the row with the largest diagonal entry is q up to its length.
     """
     wx, wy, wz = (R[..., j, i] - R[..., i, j] for i, j in ((1, 2), (2, 0), (0, 1)))
     xy, xz, yz = (R[..., i, j] + R[..., j, i] for i, j in ((0, 1), (0, 2), (1, 2)))

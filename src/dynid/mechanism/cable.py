@@ -1,6 +1,6 @@
 """Cable: an inextensible line from an entry point, round an optional swivel pulley, to an attachment.
 
-The pulley turns about its swivel axis so that its plane holds the attachment A: with u the unit vector
+The pulley turns about its swivel axis so that its plane contains the attachment A: with u the unit vector
 normal to the axis towards A, its centre is C = D + radius u. The cable reaches D along the axis, lies on
 the pulley up to the tangent point B, and runs straight to A:
 
@@ -41,7 +41,7 @@ class Cable:
         body_to: Body at the other end.
         A: Attachment in that body's frame, shape (3,), in [m].
         length: Total length from D to A where the cable is locked, in [m]; None: it has a coordinate.
-        x: Direction normal to `axis` from which a swivel angle counts; None: nothing measures it.
+        x: Direction normal to `axis` where the swivel angle is zero; None: the angle is not measured.
     """
 
     name: str
@@ -122,12 +122,12 @@ def held_body(mechanism: Mechanism) -> str:
 
 
 def swings_freely(mechanism: Mechanism) -> bool:
-    """Whether a robot is let go on locked cables, rather than driven, to be identified."""
+    """Whether a robot is identified from free motion on locked cables, not driven."""
     return bool(mechanism.cables) and mechanism.model == "internal"
 
 
 def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] | None = None) -> Mechanism:
-    """The robot with winches that stand still: cables are closures without coordinates.
+    """The robot with locked winches: cables are closures without coordinates.
 
     Args:
         mechanism: With cables that have coordinates.
@@ -135,8 +135,8 @@ def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] 
             cables not named keep their coordinates. None: all as at the start pose of the description.
 
     Returns:
-        With 6 - n freedoms for n cables on a free platform; the coordinates of the cables, their motors,
-        drive terms and limits are gone.
+        With 6 - n degrees of freedom for n cables on a free platform; the cables' coordinates, motors,
+        drive terms and limits are removed.
     """
     found = _lengths(mechanism, lengths)
     cables = tuple(replace(one, length=found.get(one.name, one.length)) for one in mechanism.cables)
@@ -149,7 +149,7 @@ def without_cables(mechanism: Mechanism, names: Collection[str] | None = None) -
     seen = {swivel.name for swivel in mechanism.swivels if swivel.cable in gone}
     cables = tuple(cable for cable in mechanism.cables if cable.name not in gone)
     swivels = tuple(swivel for swivel in mechanism.swivels if swivel.cable not in gone)
-    # Coordinates go with their closures: both in one step, for neither stands alone.
+    # Coordinates and their closures are removed in one step: neither is valid without the other.
     return _without_coordinates(mechanism, gone | seen, cables=cables, swivels=swivels)
 
 
@@ -172,7 +172,7 @@ def _without_coordinates(mechanism: Mechanism, gone: set[str], **changes: Any) -
 
 
 def _lengths(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] | None) -> dict[str, float]:
-    """Lengths by name; refused where their number or names do not fit."""
+    """Lengths by name; refused where their number or names do not match."""
     names = [cable.name for cable in driven_cables(mechanism)]
 
     def refuse(text: str, remedy: str) -> InputError:
@@ -190,7 +190,7 @@ def _lengths(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float
         lengths = dict(zip(names, values, strict=True))
     for name, length in lengths.items():
         if name not in names:
-            raise refuse(f"'{name}' is no cable with a length to lock" + nearest(name, names), "")
+            raise refuse(f"'{name}' is not a cable whose length can be locked" + nearest(name, names), "")
         if not 0.0 < length < np.inf:
             raise refuse(f"cable '{name}' cannot have length {length:g} m", "give a positive length in m")
     return {name: float(length) for name, length in lengths.items()}

@@ -1,7 +1,7 @@
-"""Shape of a cable over its pulley in NumPy: length, direction, wrap, and how near it is to singular.
+"""Shape of a cable over its pulley in NumPy: length, direction, wrap, and its distance from singularities.
 
-The closure equations have the same in compiled form (`kinematics.cable_kernels`); this one is for start
-poses, statics and drawings, where all parts are wanted and speed is not.
+The closure equations use a compiled form of this (`kinematics.cable_kernels`). This version is for start
+poses, statics and drawings, where all quantities are needed and speed is not important.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dynid.common.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class CableShape:
-    """Cables seen in their entry frames (z the swivel axis), one a row.
+    """Cables in their entry frames (z the swivel axis), one per row.
 
     Attributes:
         length: Total, from D to A, shape (n,), in [m].
-        straight: From the tangent point B to A, shape (n,), in [m]; NaN where A lies inside the pulley.
+        straight: From the tangent point B to A, shape (n,), in [m]; NaN where A is inside the pulley.
         wrap: Angle of the pulley that the cable touches, shape (n,), in [rad]; zero for an eyelet.
         swivel: Angle of the pulley's plane about the axis, from x, shape (n,), in [rad].
         B: Tangent point, shape (n, 3), in [m].
@@ -38,7 +38,7 @@ class CableShape:
 
 
 def shape_of(radius: float, A: Float[Array, "n 3"]) -> CableShape:
-    """Shape of a cable whose attachment stands at A in the entry frame, in [m]."""
+    """Shape of a cable whose attachment is at A in the entry frame, in [m]."""
     off_axis = np.hypot(A[:, 0], A[:, 1])
     swivel = np.arctan2(A[:, 1], A[:, 0])
     if radius == 0.0:

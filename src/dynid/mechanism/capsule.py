@@ -1,4 +1,4 @@
-"""Capsules: where a body is in space, for motions that must not let bodies meet."""
+"""Capsules: the space that a body occupies, for collision-free motions."""
 
 from __future__ import annotations
 

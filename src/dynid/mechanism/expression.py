@@ -63,7 +63,7 @@ class Expression:
     Attributes:
         text: As written.
         program: Its instructions in postfix order.
-        file, place: Where it stands, for messages.
+        file, place: Where it is written, for messages.
     """
 
     text: str
@@ -73,7 +73,7 @@ class Expression:
 
     @cached_property
     def symbols(self) -> frozenset[str]:
-        """Free names (pi is none)."""
+        """Free names (pi is not one)."""
         return frozenset(what for kind, what in self.program if kind == "symbol")
 
     @cached_property
@@ -82,7 +82,7 @@ class Expression:
         return frozenset(what for kind, what in self.program if kind == "signal")
 
     def bound(self, symbols: Mapping[str, float]) -> Expression:
-        """The same with the values of all its symbols put in."""
+        """The same expression with the values of all its symbols inserted."""
         program = tuple(
             ("number", self._symbol(symbols, what)) if kind == "symbol" else (kind, what)
             for kind, what in self.program
@@ -90,10 +90,10 @@ class Expression:
         return Expression(self.text, program, self.file, self.place)
 
     def value(self, symbols: Mapping[str, float]) -> float:
-        """The number it stands for; refused when it is not finite or needs a signal."""
+        """Its value; refused when it is not finite or needs a signal."""
         if self.signals:
             used = sorted(f"{kind}({name})" for kind, name in self.signals)[0]
-            raise self._error(f"'{self.text}' uses {used}, but a fixed number is needed here")
+            raise self._error(f"'{self.text}' uses {used}, but a constant is needed here")
         result = float(self._run(symbols, _no_signal))
         if not math.isfinite(result):
             raise self._error(f"'{self.text}' gives {result}, not a finite number")
@@ -119,7 +119,7 @@ class Expression:
 
     def _run(self, symbols: Mapping[str, float], signal: Callable[[str, str], Any]) -> Any:
         stack: list[Any] = []
-        with np.errstate(all="ignore"):  # what is not finite is refused by the callers
+        with np.errstate(all="ignore"):  # the callers refuse values that are not finite
             for kind, what in self.program:
                 if kind == "number":
                     stack.append(what)
@@ -137,20 +137,20 @@ class Expression:
 
     def _symbol(self, symbols: Mapping[str, float], name: str) -> float:
         if name not in symbols:
-            raise self._error(f"'{name}' in '{self.text}' is no symbol" + nearest(name, symbols))
+            raise self._error(f"'{name}' in '{self.text}' is not a symbol" + nearest(name, symbols))
         return float(symbols[name])
 
     def _error(self, text: str) -> InputError:
-        return InputError(text, file=self.file, place=self.place, remedy="mend the expression")
+        return InputError(text, file=self.file, place=self.place, remedy="correct the expression")
 
 
 def parse(text: str, *, file: str | None = None, place: str | None = None) -> Expression:
-    """Check an arithmetic text and make it ready to be evaluated."""
+    """Check an arithmetic expression and compile it for evaluation."""
     return Expression(text, _Parser(text, file, place).run(), file, place)
 
 
 def _no_signal(kind: str, coordinate: str) -> float:
-    raise AssertionError(f"{kind}({coordinate})")  # callers have refused it before
+    raise AssertionError(f"{kind}({coordinate})")  # callers refuse it earlier
 
 
 class _Parser:
@@ -233,7 +233,7 @@ class _Parser:
         elif self.expects_operand:
             if mark not in "+-":
                 raise self.refuse(f"a value is missing before '{mark}'", start)
-            if after_sign:  # `--20` is a slip more often than 20
+            if after_sign:  # `--20` is more often a typing error than 20
                 raise self.refuse(f"two signs before a value in '{self.text}'", start, "write one sign")
             self.after_sign = True
             if mark == "-":

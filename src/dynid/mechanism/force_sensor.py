@@ -1,9 +1,9 @@
-"""A force/torque sensor on a robot: what hangs on it, and the robot as its equations see it.
+"""A force/torque sensor on a robot: its load, and the robot model for its equations.
 
-    s W_tool(motion) chi_tool + bias = measured        six rows a sample, axes and origin of the sensor
+    s W_tool(motion) chi_tool + bias = measured        six rows per sample, axes and origin of the sensor
 
-s is -1 where the sensor reports what the tool exerts on it (`load`), +1 where it reports what it
-exerts on the tool (`reaction`). See `sensor_mechanism` for the robot behind these equations.
+s is -1 where the sensor reports the wrench that the tool exerts on it (`load`), +1 where it reports the
+wrench that it exerts on the tool (`reaction`). See `sensor_mechanism` for the robot of these equations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Run:
     Attributes:
         log: Its name.
         number: Of the segment in the log, from 1.
-        start: Time of its first sample, in [s]: tells it from segments of other cuts of the log.
+        start: Time of its first sample, in [s]: distinguishes it from segments of other divisions of the log.
     """
 
     log: str
@@ -52,19 +52,19 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class ForceSensor:
-    """A six-axis sensor and what is open about it.
+    """A six-axis sensor and its unknowns.
 
     Attributes:
-        body: That carries it; not read where an IMU tells the motion.
+        body: That carries it; not used where an IMU measures the motion.
         frame: Sensor axes and origin in that body, as far as they are known.
-        tool: Name of all that hangs on the sensor.
+        tool: Name of the load on the sensor.
         bias: `constant`, one per `segment` of each log, or `none`.
-        mounting: `known`; `angle`: turned about its z by an unknown angle; `rpy`: all three angles open.
+        mounting: `known`; `angle`: turned about its z by an unknown angle; `rpy`: all three angles unknown.
         gravity: Its direction in the base frame is `known`, or two angles to `estimate`.
         sign: `load`: the wrench that the tool exerts on the sensor; `reaction`: the reverse.
-        imu: The inertial unit in sensor axes where it tells the motion; None: the robot's joints do.
+        imu: The inertial unit in sensor axes, if it measures the motion; None: the robot's joints do.
         known, prior: Of the tool, as of any body.
-        limits: Largest force [N] and moment [N m] that the sensor can report; None: not told.
+        limits: Largest force [N] and moment [N m] that the sensor can report; None: not given.
         runs: Segments with a bias of their own.
         at: Values of `angles` about which the equations are linearised, in [rad]; None: the description's.
     """
@@ -98,10 +98,10 @@ class ForceSensor:
                 )
         if self.imu is not None and (self.gravity != "known" or self.mounting != "known"):
             raise InputError(
-                "an IMU at the sensor feels gravity itself, in axes fixed to the sensor: neither the"
-                " direction of gravity nor the mounting on the arm is in the equations",
+                "an IMU at the sensor measures gravity in axes fixed to the sensor: neither the direction of"
+                " gravity nor the mounting on the arm appears in the equations",
                 place="force_sensor",
-                remedy="leave out `gravity` and `mounting`, or leave out `imu`",
+                remedy="remove `gravity` and `mounting`, or remove `imu`",
             )
 
     @property

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.strict_number import is_number
 
-ROUNDING = 1e-12  # [m], or dimensionless for directions: no description means less
+ROUNDING = 1e-12  # [m], or dimensionless for directions: below any dimension of a description
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def frame_from_axes(
     """Frame at `p` from two of its axes (0, 1, 2), given in the parent frame.
 
     Both are normalised; the second is made orthogonal to the first, by no more than
-    `tolerance` [rad]: more is a mistake in the file, less is rounding.
+    `tolerance` [rad]: a larger error is a mistake in the file, a smaller one is rounding.
     """
     (i, first), (j, second) = sorted(vectors.items())
     first, second = unit_vector(first), unit_vector(second)
@@ -102,8 +102,8 @@ def frame_from_axes(
 def unit_vector(v: Float[Array, "3"]) -> Float[Array, "3"]:
     """The vector of length 1 in the direction of `v`, which must not be zero.
 
-    Components that are rounding left over from a conversion (6e-17) become zero: a structural
-    rank must not see them.
+    Rounding errors of a conversion (6e-17) become zero: they must not influence a structural
+    rank.
     """
     length = float(np.linalg.norm(v))
     if not length > 0.0:
@@ -130,18 +130,18 @@ _SILENT = 1e-9
 
 
 def snap_angle(angle: float, text: str | None = None) -> float:
-    """The multiple of pi/12 for which `angle` [rad] was written, else `angle` itself.
+    """The multiple of pi/12 that `angle` [rad] rounds, else `angle` itself.
 
-    A rounded right angle (1.5708) would make base parameters of what is zero by design. But a
-    factory calibration writes angles that are close to multiples on purpose. The digits tell
-    the two apart: 1.5708 and 1.570796 are pi/2 rounded (or cut) at their last digit, 1.57071
-    is not. So an angle moves only by less than one unit of its last written digit and
-    SNAP_RANGE, or by less than 1e-9 rad, which no description means. Small angles on their
-    own, such as 0.0001, are no rounded zero: zero is written exactly.
+    A rounded right angle (1.5708) would create base parameters that are zero by design. But a
+    factory calibration contains angles that are close to such multiples and are meant. The
+    digits distinguish the two: 1.5708 and 1.570796 are pi/2 rounded (or truncated) at their last
+    digit, 1.57071 is not. So an angle changes only by less than one unit of its last written
+    digit and SNAP_RANGE, or by less than 1e-9 rad, which is rounding. Small angles such as
+    0.0001 are not rounded zeros: zero is written exactly.
 
     Args:
         angle: In [rad].
-        text: The number as it stands in the file; None when it was computed.
+        text: The number as written in the file; None when it was computed.
     """
     k = round(angle / (np.pi / 12))
     common = int(np.gcd(k, 12))
@@ -155,7 +155,7 @@ def snap_angle(angle: float, text: str | None = None) -> float:
 
 
 def is_noticeable(angle: float, snapped: float) -> bool:
-    """Whether snapping changed an angle [rad] by more than the user need not know."""
+    """Whether snapping changed an angle [rad] by enough to report it."""
     return abs(angle - snapped) > _SILENT
 
 
@@ -166,7 +166,7 @@ def looks_rounded(angle: float, text: str) -> bool:
 
 
 def last_digit(text: str) -> float:
-    """One unit of the last digit written: 1e-4 for 1.5708; 0 when the text is no plain number."""
+    """One unit of the last digit written: 1e-4 for 1.5708; 0 when the text is not a plain number."""
     number, _, exponent = text.strip().lstrip("+-").lower().partition("e")
     decimals = number.partition(".")[2]
     if not is_number(text.strip()):

@@ -1,9 +1,9 @@
-"""Friction that depends on more than the speed's sign: which loads and speeds its columns read.
+"""Friction that depends on more than the sign of the speed: loads and speeds used in its columns.
 
     tau = ... + Fr sign(s) sqrt|s|  +  Fl sign(s) |load|  +  Fk sign(s) exp(-(s / vs)^2)
 
-s is the velocity of the owner, a coordinate or an actuator: s = S dq. Its load is what the motion asks
-of it, friction and offsets apart: load = E tau_l, tau_l itself at an actuator, C^T tau_l at a coordinate.
+s is the velocity of the owner, a coordinate or an actuator: s = S dq. Its load is the effort that the motion
+needs without friction and offsets: load = E tau_l, tau_l at an actuator, C^T tau_l at a coordinate.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
 
-# rad/s or m/s: where nothing is known of a Stribeck speed (a search sets it).
+# rad/s or m/s: initial value of an unknown Stribeck speed (a search sets it).
 STRIBECK_SPEED = 0.1
-# Terms that jump with the sign of a velocity: their rows need to know that sign.
+# Terms that jump with the sign of a velocity: their equations need that sign.
 JUMPING = ("Fs", "Fs+", "Fs-", "Fv+", "Fv-", "Fl", "Fk")
-# Terms that do not vanish as the speed does: at rest they may be anything up to their size.
+# Terms that do not vanish at zero speed: at rest they can take any value up to their size.
 DRY = ("Fs", "Fs+", "Fs-", "Fl", "Fk")
 
 

@@ -14,7 +14,7 @@ from dynid.common.arrays import Array
 SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 
-# Pinocchio: M, MX, MY, MZ, XX, XY, YY, XZ, YZ, ZZ.  _FROM_PINOCCHIO[i] is where our entry i stands there.
+# Pinocchio: M, MX, MY, MZ, XX, XY, YY, XZ, YZ, ZZ.  _FROM_PINOCCHIO[i] is the position of our entry i there.
 _FROM_PINOCCHIO = np.array([4, 5, 7, 6, 8, 9, 1, 2, 3, 0])
 # Cable-robot paper: M, MX, MY, MZ, XX, YY, ZZ, XY, XZ, YZ.
 _FROM_CABLE_PAPER = np.array([4, 7, 8, 5, 9, 6, 1, 2, 3, 0])
@@ -72,7 +72,7 @@ def from_centre_of_mass(
 def in_parent_frame(
     chi: Float[Array, "10"], R: Float[Array, "3 3"], p: Float[Array, "3"]
 ) -> Float[Array, "10"]:
-    """The same body's parameters in a frame in which its own frame stands at (R, p).
+    """The same body's parameters in a frame in which its own frame is at (R, p).
 
     Args:
         chi: Parameters in the body's frame, shape (10,), SI.
@@ -87,13 +87,13 @@ def in_parent_frame(
 
 
 def pseudo_inertia(chi: Float[Array, "10"]) -> Float[Array, "4 4"]:
-    """The 4 x 4 matrix that is positive definite exactly when a mass distribution has `chi`."""
+    """The 4 x 4 matrix that is positive definite if and only if `chi` is physically consistent."""
     mass, moment, inertia = unpack(chi)
     second_moment = 0.5 * np.trace(inertia) * np.eye(3) - inertia
     return np.block([[second_moment, moment[:, None]], [moment[None, :], np.array([[mass]])]])
 
 
 def is_physical(chi: Float[Array, "10"], rtol: float = 1e-12) -> bool:
-    """Whether some mass distribution has these parameters (eigenvalues relative to the largest)."""
+    """Whether these parameters are physically consistent (eigenvalues relative to the largest)."""
     eigenvalues = np.linalg.eigvalsh(pseudo_inertia(np.asarray(chi, float)))
     return bool(eigenvalues[0] >= -rtol * max(eigenvalues[-1], 0.0)) and bool(chi[9] >= 0)

@@ -1,4 +1,4 @@
-"""Joint kinds: how many numbers place each, and how many velocities move it.
+"""Joint kinds: the number of positions and of velocities of each.
 
 Positions and velocities of a joint differ in number where a quaternion is used:
 
@@ -53,7 +53,7 @@ _VELOCITIES: dict[JointKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """One joint of the tree, and where the body it carries stands.
+    """One joint of the tree, and the frame of its child body.
 
     Attributes:
         placement: Joint frame at zero in the parent's body frame.
@@ -86,7 +86,7 @@ class Joint:
         return self.kind in (JointKind.SPHERICAL, JointKind.FREE)
 
     def is_angle(self, coordinate: str) -> bool:
-        """Whether a velocity coordinate of this joint turns (rad) rather than slides (m)."""
+        """Whether a velocity coordinate of this joint is a rotation (rad), not a translation (m)."""
         if self.kind is JointKind.PRISMATIC:
             return False
         return self.kind is not JointKind.FREE or coordinate[-2:] in _ANGULAR

@@ -1,4 +1,4 @@
-"""One way to a mechanism: a built-in name, a robot file, a URDF or an MJCF."""
+"""Load a mechanism: a built-in name, a robot file, a URDF or an MJCF."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _REMEDIES = {
     ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
-    ".sdf": "SDF is not read: convert it to URDF or MJCF",
-    ".usd": "USD is not read: convert it to URDF or MJCF",
+    ".sdf": "SDF is not supported: convert it to URDF or MJCF",
+    ".usd": "USD is not supported: convert it to URDF or MJCF",
     ".json": "write the robot as YAML: dynid.robot/1",
 }
 
@@ -38,22 +38,22 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     kind = path.suffix.lower()
     if path.is_dir() or (kind not in (".yaml", ".yml", *SUFFIXES) and path.exists()):
         raise InputError(
-            f"'{path.name}' is no robot description",
+            f"'{path.name}' is not a robot description",
             file=path,
-            remedy=_REMEDIES.get(kind, "give a .yaml, a URDF or an MJCF"),
+            remedy=_REMEDIES.get(kind, "give a .yaml, URDF or MJCF file"),
         )
     if not path.exists():
         raise _missing(path, built_in)
     mechanism = load_robotfile(path) if kind in (".yaml", ".yml") else load_source(path)
     if not mechanism.joints:
-        raise InputError("the robot has no joint: nothing moves", file=path, remedy="describe its joints")
+        raise InputError("the robot has no joints", file=path, remedy="add its joints")
     return mechanism
 
 
 def builtin_robots() -> dict[str, str]:
     """Name and one-line description of every built-in robot.
 
-    Only the line `description:` of each file is looked at: the list must be there at once.
+    Only the line `description:` of each file is read, to make the list fast.
     """
     found = {}
     for name, path in _files().items():
@@ -63,7 +63,7 @@ def builtin_robots() -> dict[str, str]:
 
 
 def reference(mechanism: Mechanism) -> str:
-    """What leads back to a mechanism from any folder: a built-in name, else the full path of its file."""
+    """What identifies a mechanism from any folder: a built-in name, else the full path of its file."""
     if mechanism.file is None:
         return mechanism.name
     path = Path(mechanism.file).resolve()
@@ -72,16 +72,16 @@ def reference(mechanism: Mechanism) -> str:
 
 def _files() -> dict[str, Path]:
     folder = Path(str(files("dynid.robots")))
-    # name.demo.yaml holds the simulated experiment of the robot, not a robot.
+    # name.demo.yaml contains the simulated experiment of the robot, not a robot.
     return {path.stem: path for path in sorted(folder.glob("*.yaml")) if "." not in path.stem}
 
 
 def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
-    """The error for a name that leads nowhere, with what is near it."""
+    """The error for an unknown name, with the closest valid names."""
     names = list(built_in)
     if path.parent.is_dir():
         names += [str(path.parent / other.name) for other in path.parent.glob("*.[yuxm]*")]
     remedy = _REMEDIES.get(
-        path.suffix.lower(), "give a built-in name ('dynid robots'), a .yaml, a URDF or an MJCF"
+        path.suffix.lower(), "give a built-in name (see 'dynid robots') or a .yaml, URDF or MJCF file"
     )
     return InputError(f"no robot '{path}'" + nearest(str(path), names), remedy=remedy)

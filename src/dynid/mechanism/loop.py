@@ -21,7 +21,7 @@ FIXED_BY = {
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Frames of two bodies that a closure holds together.
+    """Frames of two bodies that a closure connects.
 
     Attributes:
         fix: Directions, in frame a, in which frame b coincides with it; none for a rod.

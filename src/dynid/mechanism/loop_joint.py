@@ -1,4 +1,4 @@
-"""Loops that are joints too: those whose coordinate the robot file uses.
+"""Loops that are also joints: those whose coordinate the robot file uses.
 
 A cut has no coordinate, so a revolute or prismatic loop that is driven, measured or has friction
 becomes a joint of the tree, which carries a massless link, and a weld of that link to the body
@@ -38,11 +38,11 @@ def can_be_joint(loop: Loop) -> bool:
 
 
 def cut_loops(loops: tuple[Loop, ...], fields: Mapping[str, Entry], bodies: Collection[str]) -> Cut:
-    """Give a coordinate to every loop that the robot file's other keys speak of.
+    """Give a coordinate to every loop that other keys of the robot file name.
 
     Args:
         fields: Keys of the robot file.
-        bodies: Names that the new links must not take.
+        bodies: Names that are not available for the new links.
     """
     used = _used(loops, fields)
     kept, joints = [], []
@@ -68,8 +68,8 @@ def _used(loops: tuple[Loop, ...], fields: Mapping[str, Entry]) -> set[str]:
     for name, entry in named.items():
         if not can_be_joint(by_name[name]):
             raise entry.error(
-                f"loop '{name}' has no coordinate of its own",
-                "only a revolute or prismatic loop is a joint too",
+                f"loop '{name}' has no joint coordinate",
+                "only a revolute or prismatic loop defines a joint",
             )
     driven = {name for name, loop in by_name.items() if can_be_joint(loop) and _has_terms(fields, name)}
     return driven | set(named)

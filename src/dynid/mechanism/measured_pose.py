@@ -1,8 +1,8 @@
 """The pose of a body, measured directly: a massless chain from the base, welded to the body.
 
-A body inside a closed robot has no coordinates of its own, so the sensor brings them: slides along
-x, y, z of the base frame, then a turn. All six freedoms are there and the weld takes as many away, so
-the robot moves as before; only coordinates that are measured count as such.
+A body inside a closed robot has no coordinates of its own, so the sensor brings them: translations
+along x, y, z of the base frame, then a rotation. The chain adds six degrees of freedom and the weld
+removes six, so the robot moves as before. Only the measured coordinates of the chain count as measured.
 
 | measured               | chain                                                              |
 |------------------------|--------------------------------------------------------------------|
@@ -35,7 +35,7 @@ ANGLE_ORDERS = {"xyz": TURNS, "zyx": TURNS[::-1]}
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPose:
-    """A sensor that sees the pose of a frame on a body, in the base frame.
+    """A sensor that measures the pose of a frame on a body, in the base frame.
 
     Attributes:
         name: Of the sensor, and first part of its columns in a log.

@@ -1,7 +1,7 @@
-"""Where the chain of a measured pose stands at the start pose.
+"""Positions of the chain of a measured pose at the start pose.
 
-A weld is also closed when it is turned by half a revolution, so the chain must not begin far from
-the body: it begins where the tree of the description puts the body.
+A weld is also closed when it is rotated by half a revolution, so the chain must start close to the
+body: it starts where the tree of the description places the body.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def body_frame(mechanism: Mechanism, body: str, start: Mapping[str, float]) -> F
 
 
 def _positions(mechanism: Mechanism, pose: MeasuredPose, seen: Frame) -> dict[str, float]:
-    """Position coordinates of a chain whose end stands at `seen`."""
+    """Position coordinates of a chain whose end is at `seen`."""
     own = {f"{pose.name}_{name}": float(value) for name, value in zip(POSE[:3], seen.p, strict=True)}
     quaternion = zip(("qw", "qx", "qy", "qz"), quaternion_of(seen.R), strict=True)
     own |= {f"{pose.name}_{name}": float(value) for name, value in quaternion}

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 BASE = "base"
 DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
-MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # what files may ask for
+MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # valid names in files
 
 
 @dataclass(frozen=True)
 class Body:
-    """A moving body and what is known of it beforehand.
+    """A moving body with its fixed and prior parameter values.
 
     Attributes:
         parameters: Which of the ten parameters the body has; the others are zero.
-        known: Values taken as true; they move to the right side.
+        known: Values taken as exact; they move to the right-hand side.
         prior: Values printed beside the estimates; only `consistent` and standard sets use them.
     """
 
@@ -109,20 +109,20 @@ class Mechanism:
         bodies: By name; every child of a joint has an entry, in joint order.
         actuators: In the order of tau_1.. of a log.
         measured: Joints, or single position coordinates of them, in the order of q_1.. of a log.
-        measured_sigma: Measured position coordinate -> its deviation where the description gives it,
-            in [rad] or [m] (entries of a quaternion: of the attitude, in [rad]): more coordinates than
-            freedoms are met in least squares weighted by these.
+        measured_sigma: Measured position coordinate -> its standard deviation where given,
+            in [rad] or [m] (entries of a quaternion: of the attitude, in [rad]): if there are more
+            coordinates than degrees of freedom, these weight the least-squares pose.
         poses: Bodies whose pose is measured directly. Their massless chains and welds are among
             `joints`, `bodies` and `loops`, and what is measured of them among `measured`.
         drive: Owner (coordinate or actuator name) -> drive symbols, in the order of DRIVE_SYMBOLS.
         stribeck: Owner of a term Fk -> the speed vs of its exp(-(dq / vs)^2), in [rad/s] or [m/s], where
             it is known.
-        capsules: Body (or `base`) -> where it is in space, for motions that must not let bodies meet.
+        capsules: Body (or `base`) -> the space it occupies, for collision-free motions.
         loops: Closures of the tree; `couplings` are closures too, but linear.
         cables: Closures too: those without a given length have a coordinate, a massless slide among
             `joints` under the cable's name. `swivels` likewise have a hinge each.
         start: Position coordinates of a pose near which the loops are first closed (others zero).
-        known: Further parameters by full name (e.g. Ia_motor1) taken as true.
+        known: Further parameters by full name (e.g. Ia_motor1) taken as exact.
         prior: Further parameters by full name, printed beside the estimates as those of bodies are.
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
@@ -130,7 +130,7 @@ class Mechanism:
         nullspace: Directions of that motion: `orthonormal`, or per unit velocity of the `free` coordinates.
         sources: Files of the URDF or MJCF below the description, included ones too.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
-        force_sensor: The sensor whose equations are meant, see `with_force_sensor`; None: those of joints.
+        force_sensor: The sensor whose equations are used, see `with_force_sensor`; None: those of the joints.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Mechanism:
     force_sensor: ForceSensor | None = None
 
     def __post_init__(self) -> None:
-        from dynid.mechanism.validate import check_parts  # which reads names of this module
+        from dynid.mechanism.validate import check_parts  # imports names of this module
 
         check_parts(self)
 

@@ -32,7 +32,7 @@ class Parameter:
 
 def parameter_table(mechanism: Mechanism) -> tuple[Parameter, ...]:
     """Standard parameters: joint by joint the body's ten, the joint's drive terms and extra
-    columns, then motors that are no joints, then payloads."""
+    columns, then motors that are not joints, then payloads."""
     return tuple(_rows(mechanism))
 
 
@@ -57,7 +57,7 @@ def effort_unit(mechanism: Mechanism, owner: str) -> str:
 def position_unit(mechanism: Mechanism, names: Sequence[str]) -> str:
     """Unit of position coordinates: `rad`, `m`, or `rad or m` where they differ or are not known.
 
-    An IMU measures no positions: its rates and accelerations stand in their place.
+    An IMU measures no positions: its rates and accelerations are used instead.
     """
     sensor = mechanism.force_sensor
     if sensor is not None and sensor.imu is not None:
@@ -106,7 +106,7 @@ def _terms(mechanism: Mechanism, coordinate: str) -> Iterator[Parameter]:
 
 
 def _turns(mechanism: Mechanism, owner: str) -> bool:
-    """Whether a coordinate turns; an actuator, unless it says so, if the first coordinate it drives does."""
+    """Whether a coordinate is rotary; an actuator without `turns` is as the first coordinate it drives."""
     for actuator in mechanism.actuators:
         if actuator.name == owner and owner not in mechanism.joint_of_coordinate:
             if actuator.turns is not None:

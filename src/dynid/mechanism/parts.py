@@ -48,8 +48,8 @@ class Parts:
 def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[str, ...]:
     """Coordinates that have a motor unless the file says otherwise.
 
-    All that move, except those that follow others by a coupling and those of free joints: a
-    floating base has no motor.
+    All movable ones, except coupled coordinates and those of free joints: a floating base has no
+    motor.
     """
     dependent = {coupling.joint for coupling in couplings}
     return tuple(
@@ -100,7 +100,7 @@ def source_drive(
 
 
 def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> tuple[Actuator, ...]:
-    """The source's own motors, else one on every driven coordinate; with loops nothing tells which.
+    """The source's own motors, else one on every driven coordinate; with loops they must be listed.
 
     Args:
         refuse: Makes an error from a text and a remedy.
@@ -109,7 +109,7 @@ def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> 
         return parts.actuators
     if parts.loops:
         raise refuse(
-            "'actuators' is missing: a robot with loops has passive joints, and nothing tells which",
+            "'actuators' is missing: a robot with loops has passive joints, and the file does not name them",
             "list the joints with motors in a robot file, e.g. actuators: [motor1, motor2]",
         )
     return default_actuators(parts.joints, parts.couplings)
@@ -118,7 +118,7 @@ def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> 
 def mechanism_of(
     parts: Parts, scope: Scope, file: str, rebuild: Callable[[Mapping[str, float]], Mechanism]
 ) -> Mechanism:
-    """The mechanism of a URDF or MJCF alone, with defaults for what it does not say."""
+    """The mechanism of a URDF or MJCF alone, with defaults for missing values."""
     actuators = source_actuators(
         parts, lambda text, remedy: InputError(text, file=file, place=f"robot '{parts.name}'", remedy=remedy)
     )
@@ -149,10 +149,10 @@ def default_measured(
     *,
     closed: bool = False,
 ) -> tuple[str, ...]:
-    """The actuated joints in the order of their motors, then what else moves freely.
+    """The actuated joints in the order of their motors, then other free joints.
 
-    In a tree nothing can tell where an unmeasured joint is, so passive and free joints count
-    as measured too. With loops (`closed`) the closure tells, and only the actuated ones do.
+    In a tree the position of an unmeasured joint cannot be computed, so passive and free joints count
+    as measured too. With loops (`closed`) it follows from the closure, and only actuated joints count.
     """
     owner = {name: joint.name for joint in joints for name in joint.coordinates}
     dependent = {coupling.joint for coupling in couplings}
@@ -166,7 +166,7 @@ def default_measured(
 def resolve_couplings(
     couplings: Mapping[str, Coupling], refuse: Callable[[str, str], InputError]
 ) -> tuple[Coupling, ...]:
-    """Every dependent coordinate in terms of independent ones; chains are put together.
+    """Every dependent coordinate in terms of independent ones; chains are resolved.
 
     Args:
         couplings: By dependent coordinate.
@@ -178,7 +178,7 @@ def resolve_couplings(
         ready = [name for name, one in waiting.items() if not any(other in waiting for other in one.of)]
         if not ready:
             name = next(iter(waiting))
-            raise refuse(name, f"'{name}' follows itself: {_circle(name, waiting)}")
+            raise refuse(name, f"coupled joint '{name}' depends on itself: {_circle(name, waiting)}")
         for name in ready:
             resolved[name] = _substituted(waiting.pop(name), resolved)
     return tuple(resolved[name] for name in couplings)

@@ -1,4 +1,4 @@
-"""Robots in XML: a URDF or an MJCF, told apart by the root element, never by the file's name."""
+"""Robots in XML: a URDF or an MJCF, distinguished by the root element, never by the file name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_source(file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int
 
 
 def source_parts(source: Source, scope: Scope) -> Parts:
-    """What the source says, with its dimensions in `scope`."""
+    """Content of the source, with its dimensions in `scope`."""
     return mjcf_parts(source, scope) if isinstance(source, MjcfModel) else urdf_parts(source, scope)
 
 

@@ -1,4 +1,4 @@
-"""Whether the parts of a mechanism fit together: asked once, when it is built."""
+"""Consistency of the parts of a mechanism: checked once, when it is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_parts(robot: Mechanism) -> None:
-    """Refuse a mechanism whose parts do not fit; names are quoted with the nearest valid one."""
+    """Refuse a mechanism with inconsistent parts; unknown names are quoted with the nearest valid one."""
     _check_tree(robot)
     _check_motors(robot)
     _check_drive(robot)
@@ -37,15 +37,15 @@ def _check_tree(robot: Mechanism) -> None:
         doubled = sorted({name for name in listed if listed.count(name) > 1}) if _repeats(listed) else []
         if doubled:
             text = f"{kind} name '{doubled[0]}' occurs more than once"
-            raise _refuse(robot, text, "give every one its own name")
+            raise _refuse(robot, text, "give unique names")
     seen = {BASE}
     for joint in robot.joints:
         if joint.parent not in seen:
             raise _refuse(
                 robot,
-                f"joint '{joint.name}' hangs on body '{joint.parent}', which no earlier joint carries"
+                f"joint '{joint.name}' is attached to '{joint.parent}', which no earlier joint has as child"
                 + nearest(joint.parent, seen),
-                "list the joints parents first, beginning at 'base'",
+                "list parent joints before their children, beginning at 'base'",
             )
         seen.add(joint.child)
 
@@ -55,14 +55,14 @@ def _repeats(names: list[str]) -> bool:
 
 
 def _check_motors(robot: Mechanism) -> None:
-    """Motors on coordinates, measured joints that there are."""
+    """Motors on existing coordinates, measured joints that exist."""
     coordinates, names = set(robot.coordinates), [joint.name for joint in robot.joints]
     for actuator in robot.actuators:
         for coordinate in actuator.on:
             if coordinate not in coordinates:
                 raise _refuse(
                     robot,
-                    f"actuator '{actuator.name}' drives '{coordinate}', which is no movable coordinate"
+                    f"actuator '{actuator.name}' drives '{coordinate}', which is not a movable coordinate"
                     + nearest(coordinate, robot.coordinates),
                     "name a movable joint",
                 )
@@ -73,7 +73,7 @@ def _check_motors(robot: Mechanism) -> None:
 
 
 def _check_drive(robot: Mechanism) -> None:
-    """Drive terms and Stribeck speeds of joints or motors that there are."""
+    """Drive terms and Stribeck speeds of existing joints or motors."""
     coordinates = set(robot.coordinates)
     owners = coordinates | {actuator.name for actuator in robot.actuators}
     for owner, symbols in robot.drive.items():
@@ -87,8 +87,8 @@ def _check_drive(robot: Mechanism) -> None:
         if "Fl" in symbols and owner in coordinates and not any(owner in a.on for a in robot.actuators):
             raise _refuse(
                 robot,
-                f"'{owner}' has friction that grows with its load (Fl), but no actuator loads it",
-                "take Fl away from joints without a motor",
+                f"'{owner}' has load-dependent friction (Fl), but no actuator acts on it",
+                "remove Fl from joints without a motor",
             )
     for owner, speed in robot.stribeck.items():
         if owner not in owners:
@@ -100,14 +100,14 @@ def _check_drive(robot: Mechanism) -> None:
 
 
 def _check_attached(robot: Mechanism) -> None:
-    """Terms, payloads and loops on joints and bodies that there are."""
+    """Terms, payloads and loops on existing joints and bodies."""
     for term in robot.terms:
         if term.joint not in robot.coordinates:
             text = f"term '{term.name}' acts on unknown joint '{term.joint}'"
             raise _refuse(robot, text + nearest(term.joint, robot.coordinates))
     for payload in robot.payloads.values():
         if payload.body not in robot.bodies:
-            text = f"payload '{payload.name}' sits on unknown body '{payload.body}'"
+            text = f"payload '{payload.name}' is attached to unknown body '{payload.body}'"
             raise _refuse(robot, text + nearest(payload.body, robot.bodies))
     for loop in robot.loops:
         for body in (loop.body_a, loop.body_b):
@@ -117,7 +117,7 @@ def _check_attached(robot: Mechanism) -> None:
 
 
 def _check_cables(robot: Mechanism) -> None:
-    """Cables between bodies that there are, each with a length or a coordinate; swivels on pulleys."""
+    """Cables between existing bodies, each with a length or a coordinate; swivels on pulleys."""
     scalar = {joint.name for joint in robot.joints if joint.coordinates == (joint.name,)}
     named = {cable.name: cable for cable in robot.cables}
     for cable in robot.cables:
@@ -129,10 +129,10 @@ def _check_cables(robot: Mechanism) -> None:
             raise _refuse(
                 robot,
                 f"cable '{cable.name}' has neither a length nor a coordinate",
-                "give its length, or add the joint that `cable_joint` makes",
+                "give its length, or add the joint that `cable_joint` creates",
             )
     for swivel in robot.swivels:
         owner = named.get(swivel.cable)
         if owner is None or owner.axis is None or swivel.name not in scalar:
-            text = f"swivel encoder '{swivel.name}' sits on no pulley with a coordinate for it"
+            text = f"swivel encoder '{swivel.name}' is not on a pulley that has a swivel coordinate"
             raise _refuse(robot, text)

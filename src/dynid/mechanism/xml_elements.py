@@ -15,7 +15,7 @@ from dynid.common.strict_number import is_number
 DEPTH_LIMIT = 100
 _CHUNK = 1 << 16
 _LARGEST = 1e15
-_UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and the like stand for "no limit" there
+_UNBOUNDED = ("lower", "upper", "effort", "velocity")  # 1e16 and similar values mean "no limit" there
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class Element:
 
     @property
     def place(self) -> str:
-        """Where it stands, for notices about the model's file."""
+        """Its place, for notices about the model's file."""
         return f"{self.included}, line {self.line}" if self.included else f"line {self.line}"
 
     def child(self, tag: str) -> Element | None:
@@ -86,14 +86,14 @@ class Element:
         if is_number(word) and abs(float(word)) < float("inf"):
             if abs(float(word)) > _LARGEST and name not in _UNBOUNDED:
                 raise self.error(
-                    f"{owner}: {name} '{word}' is too large for any robot", "check digits and unit"
+                    f"{owner}: {name} '{word}' is too large for a robot", "check digits and unit"
                 )
             return float(word)
         hint = "run xacro first" if "$" in word else "write a finite number with a decimal point, e.g. 1.5"
         raise self.error(f"{owner}: {name} '{word}' in <{self.tag}> is not a finite number", hint)
 
     def error(self, text: str, remedy: str) -> InputError:
-        """An error that stands at this element."""
+        """An error at this element."""
         return InputError(text, file=self.file, place=f"line {self.line}", remedy=remedy)
 
 
@@ -130,13 +130,15 @@ def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit:
         raise InputError(f"cannot be read: {error.strerror}", file=path, remedy="check the path") from None
     except DefusedXmlException as error:
         place = f"line {target.expat.CurrentLineNumber}"
-        said = f"document types and entities are refused ({type(error).__name__})"
+        said = f"document types and entities are not allowed ({type(error).__name__})"
         raise InputError(said, file=path, place=place, remedy="remove the <!DOCTYPE ...> part") from None
     except (ParseError, ExpatError) as error:
         line, column = getattr(error, "position", (0, 0))
         said = str(error).split(":")[0]
         place = f"line {line}, column {column + 1}"
-        raise InputError(f"not valid XML: {said}", file=path, place=place, remedy="mend the file") from None
+        raise InputError(
+            f"not valid XML: {said}", file=path, place=place, remedy="correct the file"
+        ) from None
     except (ValueError, LookupError) as error:  # unknown encodings
         raise InputError(f"not valid XML: {error}", file=path, remedy="save as UTF-8") from None
     assert isinstance(root, Element)  # noqa: S101  (expat refuses a file without a root)
@@ -162,9 +164,9 @@ class _Target:
         self.open.append(element)
         if len(self.open) > DEPTH_LIMIT:
             raise element.error(
-                f"elements are nested deeper than {DEPTH_LIMIT}", "this is no robot description"
+                f"elements are nested deeper than {DEPTH_LIMIT}", "this is not a robot description"
             )
-        # Links stand directly below the root, deeper ones belong to other vocabularies; bodies nest.
+        # Links are directly below the root, deeper ones belong to other vocabularies; bodies nest.
         if (tag == "link" and len(self.open) == 2) or (tag == "body" and self.open[0].tag != "robot"):
             self.count += 1
             if limits.exceeded(self.count, self.count_limit):
@@ -177,7 +179,7 @@ class _Target:
         self.open.pop()
 
     def data(self, text: str) -> None:
-        """Text between elements carries nothing in these formats."""
+        """Text between elements has no meaning in these formats."""
 
     def close(self) -> Element | None:
         return self.root

@@ -2,5 +2,5 @@
 
 q_f = low-pass(q),  dq = D q_f,  ddq = D D q_f        per segment, never across a gap
 
-Where velocities were measured and are wanted: dq = low-pass(dq_log), ddq = D dq.
+Where measured velocities are used: dq = low-pass(dq_log), ddq = D dq.
 """

@@ -1,4 +1,4 @@
-"""Attitudes of a log: roll, pitch, yaw as unit quaternions, and quaternions that are none."""
+"""Attitudes of a log: roll, pitch, yaw as unit quaternions, and invalid quaternions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
 
 CONVENTIONS = tuple(ANGLE_ORDERS)
-_LOST = 0.1  # length of a quaternion: trackers that lose sight write zeros
-_MOST_OFF = 0.1  # of the typical length from 1: drift and rounding stay far below
+_LOST = 0.1  # length of a quaternion: trackers write zeros when they lose the target
+_MOST_OFF = 0.1  # deviation of the typical length from 1: drift and rounding are much smaller
 
 
 def quaternion(angles: Float[Array, "n 3"], convention: str) -> Float[Array, "n 4"]:
@@ -38,7 +38,7 @@ def check_order(mechanism: Mechanism, angles: str, file: object) -> None:
         if pose.has_single_angles and pose.angles != angles:
             single = ", ".join(name for name in pose.of if name not in ("x", "y", "z"))
             raise InputError(
-                f"the robot file means {single} of the measured pose '{pose.name}' in the order"
+                f"the robot file defines {single} of the measured pose '{pose.name}' in the order"
                 f" '{pose.angles}', the experiment in the order '{angles}'",
                 file=file,
                 place="angles",
@@ -47,7 +47,7 @@ def check_order(mechanism: Mechanism, angles: str, file: object) -> None:
 
 
 def check_lengths(q: Float[Array, "n 4"], joint: str, file: object) -> list[Notice]:
-    """Mark lost attitudes (all zero) as NaN, in place; refuse columns that are no unit quaternions.
+    """Mark lost attitudes (all zero) as NaN, in place; refuse columns that are not unit quaternions.
 
     The length itself does not matter later, so a slow drift of it is left as it is.
     """
@@ -64,8 +64,8 @@ def check_lengths(q: Float[Array, "n 4"], joint: str, file: object) -> list[Noti
     if not lost.any():
         return []
     q[lost] = np.nan
-    text = f"{int(lost.sum())} samples have no attitude of '{joint}': its quaternion is zero there"
-    return [Notice("attitude-lost", text, "look for frames in which the tracker lost sight")]
+    text = f"{int(lost.sum())} samples have no attitude of '{joint}': the quaternion is zero"
+    return [Notice("attitude-lost", text, "look for frames in which the tracker lost the target")]
 
 
 def _about(axis: int, angle: Float[Array, "n"]) -> Float[Array, "n 4"]:

@@ -1,4 +1,4 @@
-"""BodyTable: motion of bodies and wrenches at their joints, at instants; what a multibody program prints."""
+"""BodyTable: motion of bodies and wrenches at their joints at time instants, as multibody programs print."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RATES = ("q", "dq", "ddq")
 
 @dataclass(frozen=True, eq=False)
 class BodyTable:
-    """A row per body and instant, as arrays; SI, axes as in the file.
+    """One row per body and time instant, as arrays; SI, axes as in the file.
 
     Axis letters: `n` instants, `b` bodies of the robot in file order, `c` entries of a quantity.
 
@@ -47,9 +47,9 @@ class BodyTable:
         bodies: Names, in the order of the robot's description.
         present: Whether there is a row, shape (n, b).
         signals: Quantity (see `QUANTITIES`) -> values, shape (n, b, c); NaN where there is no row.
-        figures: The same -> unit of the last figure printed, shape (n, b, c).
+        figures: The same -> unit of the last printed digit, shape (n, b, c).
         joints: `q`, `dq`, `ddq` of the measured coordinates where the table has them, shape (n, m).
-        joint_figures: The same -> unit of the last figure printed.
+        joint_figures: The same -> unit of the last printed digit.
         file: Where it was read, for messages.
     """
 
@@ -64,12 +64,12 @@ class BodyTable:
     file: str | None = None
 
     def disturbed(self, rng: np.random.Generator, copies: int = 1) -> BodyTable:
-        """The same table with every number moved within its last figure, as rounding may have done.
+        """The same table with every number changed within its last digit, as rounding may have done.
 
-        Numbers that are printed alike are moved alike: equal values have equal rounding errors.
+        Equal printed numbers change equally: equal values have equal rounding errors.
 
         Args:
-            rng: Source of the moves.
+            rng: Source of the random changes.
             copies: How often; copies of an instant follow each other, and each is a run of its own.
         """
 
@@ -107,7 +107,7 @@ class BodyTable:
 
     @property
     def figures_of(self) -> float:
-        """Significant figures of the numbers printed: the median over forces."""
+        """Significant digits of the printed numbers: the median over forces."""
         force, unit = np.abs(self.signals["force"]), self.figures["force"]
         known = np.isfinite(force) & (force > 0) & (unit > 0)
         if not known.any():
@@ -117,7 +117,7 @@ class BodyTable:
 
 @dataclass(frozen=True, eq=False)
 class TableLog(Log):
-    """A table in the place of a recording: its instants are samples, its wrenches the efforts.
+    """A table used as a recording: its time instants are samples, its wrenches the efforts.
 
     Attributes:
         table: The rows; None never occurs, a field after defaults needs one.
@@ -138,9 +138,9 @@ def table_log(
     *,
     sha256: str | None = None,
     payloads: tuple[str, ...] = (),
-    **told: object,
+    **details: object,
 ) -> TableLog:
-    """The log of a table; `told` are notices, choices and mapping, as of any log."""
+    """The log of a table; `details` are notices, choices and mapping, as of any log."""
     n, b = table.present.shape
     wrenches = np.concatenate([table.signals["force"], table.signals["moment"]], axis=2)
     columns = (*QUANTITIES["force"], *QUANTITIES["moment"])
@@ -161,7 +161,7 @@ def table_log(
         valid=np.ones(n, dtype=bool),
         payloads=payloads,
         table=table,
-        **told,  # type: ignore[arg-type]
+        **details,  # type: ignore[arg-type]
     )
 
 
@@ -175,7 +175,7 @@ def _alike(x: Float[Array, "n *c"], rng: np.random.Generator, copies: int) -> Fl
     return found.reshape(-1, *x.shape[1:])
 
 
-# Stands in for a step where there is none, so long that every instant is a block of its own when rows are
-# condensed; of longer tables several instants share one.
+# Used as time step where there is none: so long that every instant is its own block when rows are
+# condensed; in longer tables several instants share a block.
 INSTANT = 1.0
 _MOST_BLOCKS, _BLOCK_SECONDS = 384, 0.25

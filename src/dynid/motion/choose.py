@@ -1,4 +1,4 @@
-"""What the data choose where the settings are silent: cutoff, source of velocity, speeds."""
+"""Choices made from the data where no setting is given: cutoff, source of velocity, speeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, spectrum
 
 
 def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:
-    """The middle of the longest segment, at most as many samples as an estimate needs."""
+    """The middle of the longest segment, limited to the samples that an estimate needs."""
     start, stop = max(log.segments, key=lambda segment: segment[1] - segment[0])
     spare = max(0, stop - start - MOST_SAMPLES) // 2
     return np.asarray(x[start + spare : stop - spare], dtype=float)
@@ -46,9 +46,9 @@ def choose_cutoff(
 def cutoff_for_measured(
     filter: FilterSettings, logs: Sequence[Log], spectra: Sequence[Spectrum], cutoff: float, why: str
 ) -> tuple[float, str]:
-    """The cutoff where velocities are measured: nothing is gained where these have sunk into noise.
+    """The cutoff where velocities are measured: frequencies where they are below the noise are not useful.
 
-    The rule of `cutoff_of` on the velocities' own spectrum; a cutoff that is given stays.
+    The rule of `cutoff_of` on the velocities' own spectrum; a given cutoff is kept.
     """
     if filter.cutoff is not None:
         return cutoff, why
@@ -61,28 +61,28 @@ def cutoff_for_measured(
     if lower >= cutoff:
         return cutoff, why
     shown = why if filter.kind == "none" else f"{lower:g} Hz" + why[why.index(" (") :]
-    return lower, f"{shown}; measured velocities sink into noise at {max(sinks):.3g} Hz"
+    return lower, f"{shown}; measured velocities fall below the noise at {max(sinks):.3g} Hz"
 
 
 def choose_velocity(
     filter: FilterSettings, logs: Sequence[Log], cutoff: float, derivative: str
 ) -> tuple[str, str, tuple[Notice, ...]]:
-    """`measured` or `derived`, the reason in words, and what the comparison found."""
+    """`measured` or `derived`, the reason in words, and notices of the comparison."""
     without = [log.name for log in logs if log.dq is None]
     if filter.velocity == "measured" and without:
         raise InputError(
-            f"velocity: measured is wanted, but log '{without[0]}' has no complete set of dq columns",
+            f"velocity: measured is requested, but log '{without[0]}' has no complete set of dq columns",
             place="filter.velocity",
             remedy="map dq_1.. under `columns:`, or use velocity: derived",
         )
     if filter.velocity == "derived":
-        return "derived", "derived from positions, as asked", ()
+        return "derived", "derived from positions, as requested", ()
     if without:
         return "derived", "derived (no measured velocities)", ()
     notices = [notice for log in logs for notice in _compared(filter, log, cutoff, derivative)]
     if filter.velocity == "auto" and notices:
         return "derived", "derived from positions (measured velocities disagree)", tuple(notices)
-    asked = "as asked" if filter.velocity == "measured" else "consistent with the positions"
+    asked = "as requested" if filter.velocity == "measured" else "consistent with the positions"
     return "measured", f"measured, {asked}", tuple(notices)
 
 
@@ -125,6 +125,6 @@ def _compared(filter: FilterSettings, log: Log, cutoff: float, derivative: str) 
 
 
 def _low_pass(filter: FilterSettings, log: Log, cutoff: float) -> LowPass:
-    # Where no filter is wanted a comparison still needs one: raw differences are all noise.
+    # Without a filter the comparison still needs one: raw differences are dominated by noise.
     kind = "butterworth" if filter.kind == "none" else filter.kind
     return low_pass(kind, cutoff, filter.order, log.dt)

@@ -1,4 +1,4 @@
-"""From a raw record to uniform segments: bad samples, gaps, jitter; everything counted and told."""
+"""From a raw record to uniform segments: bad samples, gaps, jitter; everything is counted and reported."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dynid.motion.resample import METHOD, continuous, resample
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
-_BLIND_STEPS = 5.0  # a gap longer than so many steps splits when no cutoff is known
+_BLIND_STEPS = 5.0  # without a known cutoff, a gap longer than so many steps splits the log
 _MOST_JITTER = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A record on a uniform clock, its segments, and what was done to it."""
+    """A record on a uniform clock, its segments, and the changes made to it."""
 
     record: Record
     segments: tuple[tuple[int, int], ...]
@@ -48,22 +48,22 @@ def clean(
         angles: Which positions are angles that may jump by a full turn, shape (m,).
         quaternions: Columns of q at which a quaternion begins.
         cutoff: Low-pass the coordinates will get, in [Hz]: decides how long a gap may be.
-        time_unit_given: Whether t is in seconds for certain.
+        time_unit_given: Whether t is known to be in seconds.
     """
     notices: list[Notice] = []
     record = _timed(record, notices)
     record, choices = in_seconds(record, time_unit_given)
     step = median_step(record)
-    record, told = in_order(record, step)
-    notices += told
+    record, added = in_order(record, step)
+    notices += added
     step = median_step(record)
     faults = signal_faults(record, *_names(record, quaternions), step)
     notices += faults.notices
     good = _finite(record, notices) & faults.good
     doubtful = record.t[~faults.usable]
     segments = _split(record, good, step, cutoff, notices)
-    record, told = continuous(record, segments, angles, quaternions)
-    notices += told
+    record, added = continuous(record, segments, angles, quaternions)
+    notices += added
     clock = understand(record.t, segments, step)
     choices["clock"] = _words(clock)
     notices += _clock_notices(clock)
@@ -78,7 +78,7 @@ def clean(
 
 
 def _names(record: Record, quaternions: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Columns as a log names them; entries of quaternions, which are no coordinates, have no name."""
+    """Columns as a log names them; entries of quaternions, which are not coordinates, have no name."""
     turned = {start + i for start in quaternions for i in range(4)}
     positions = ["" if i in turned else f"q_{i + 1}" for i in range(record.q.shape[1])]
     return positions, [f"tau_{i + 1}" for i in range(record.tau.shape[1])]
@@ -96,7 +96,7 @@ def _away(t: Float[Array, "n"], doubtful: Float[Array, "d"], distance: float) ->
 
 
 def _timed(record: Record, notices: list[Notice]) -> Record:
-    """Rows that have a time at all."""
+    """Rows that have a time."""
     timed = np.isfinite(record.t)
     if timed.all() and len(timed) >= MIN_SEGMENT:
         return record
@@ -105,9 +105,9 @@ def _timed(record: Record, notices: list[Notice]) -> Record:
             f"only {int(timed.sum())} samples have a time; at least {MIN_SEGMENT} are needed",
             file=record.file,
             place="column t",
-            remedy="record longer; a few seconds with every joint moving are the least",
+            remedy="record a longer log: at least a few seconds with every joint moving",
         )
-    notices.append(Notice("time-missing", f"{int((~timed).sum())} rows without a time were dropped"))
+    notices.append(Notice("time-missing", f"{int((~timed).sum())} samples without a time were dropped"))
     return record.rows(np.flatnonzero(timed))
 
 
@@ -122,12 +122,12 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     bad = int((~good).sum())
     if bad:
         first = float(record.t[np.flatnonzero(~good)[0]])
-        text = f"{bad} samples hold NaN or infinite values (first at t = {first:g} s)"
+        text = f"{bad} samples contain NaN or infinite values (first at t = {first:g} s)"
         notices.append(
             Notice(
                 "not-finite",
-                text + "; they are masked, the log is split there and the filter's edges are cut",
-                "look for lost packets or a failing sensor",
+                text + "; they are masked, the log is split there and filter edges are removed",
+                "check for lost packets or a faulty sensor",
             )
         )
     return good
@@ -145,18 +145,18 @@ def _split(
     if gaps.any():
         longest = float(steps[gaps].max())
         text = f"{int(gaps.sum())} gaps longer than {1e3 * limit:.3g} ms (longest {1e3 * longest:.3g} ms)"
-        jump = "; steps over 10 median steps may be jumps of the clock" if longest > JUMP_STEPS * step else ""
+        jump = "; steps longer than 10 median steps may be clock jumps" if longest > JUMP_STEPS * step else ""
         notices.append(Notice("gap", f"{text}; the log is split there{jump}", "check the recorder"))
     segments = _runs(record.breaks, good, gaps)
     long_enough = segments[:, 1] - segments[:, 0] >= MIN_SEGMENT
     if not long_enough.any():
         raise InputError(
-            f"no piece of the log has {MIN_SEGMENT} good samples in a row",
+            f"no part of the log has {MIN_SEGMENT} consecutive valid samples",
             file=record.file,
             remedy="check for NaN, gaps, and a `segment` column that changes at every row",
         )
     if not long_enough.all():
-        text = f"{int((~long_enough).sum())} pieces shorter than {MIN_SEGMENT} samples were dropped"
+        text = f"{int((~long_enough).sum())} segments shorter than {MIN_SEGMENT} samples were dropped"
         notices.append(Notice("short-segments", text, "check the recorder"))
     return segments[long_enough]
 
@@ -178,7 +178,7 @@ def _gap_limit(
     step: float,
     cutoff: float | None,
 ) -> float:
-    """Longest step that is still bridged, in [s]: a quarter period of the cutoff, at most a jump.
+    """Longest step that is interpolated, in [s]: a quarter period of the cutoff, at most a clock jump.
 
     Without a cutoff, and with steps between 5 and 10 medians to decide on, the cutoff is the
     one the data would choose on the longest piece.
@@ -217,4 +217,4 @@ def _clock_notices(clock: Clock) -> list[Notice]:
     if clock.jitter <= _MOST_JITTER:
         return []
     text = f"clock jitter is {100 * clock.jitter:.0f} % of the step (95 % of steps); the log was resampled"
-    return [Notice("clock-jitter", text, "record with a steadier clock, or time stamps of the controller")]
+    return [Notice("clock-jitter", text, "use a more stable clock, or the time stamps of the controller")]

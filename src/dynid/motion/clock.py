@@ -12,9 +12,9 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.motion.record import Record
 
-JUMP_STEPS = 10.0  # a step so many times the median is a jump of the clock, whatever the cutoff
+JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
 _SLOWEST, _FASTEST = 1.0, 1e5  # Hz
-# Median step in the file's unit up to which the unit is taken: each span covers 20 Hz to 20 kHz,
+# Largest median step in the file's unit for which the unit is assumed: each range covers 20 Hz to 20 kHz,
 # seconds down to 2 Hz, nanoseconds down to 1 Hz.
 _UNIT_SPANS = (("s", 0.5, 1.0), ("ms", 50.0, 1e-3), ("us", 5e4, 1e-6), ("ns", 1e9, 1e-9))
 _EPOCH = 1e8  # s; later than this is a date, not a duration
@@ -23,11 +23,11 @@ _MOST_UNSORTED = 0.01
 
 @dataclass(frozen=True)
 class Clock:
-    """What is known of the steps inside the segments.
+    """Properties of the time steps inside the segments.
 
     Attributes:
         dt: Step of the uniform clock, in [s].
-        uniform: Whether the samples stand on that clock already (rounding of t aside).
+        uniform: Whether the samples are already on that clock (except rounding of t).
         lost: Samples missing on the uniform clock.
         shortest, longest: Steps found, in [s].
         jitter: 95 % of the steps differ from dt by less than this, in steps.
@@ -61,7 +61,7 @@ def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]
     rate = 1.0 / (step * factor)
     if not _SLOWEST <= rate <= _FASTEST:
         raise InputError(
-            f"the median step {step:g} means {rate:g} samples a second, outside {_SLOWEST:g} Hz to 100 kHz",
+            f"the median step {step:g} means {rate:g} samples per second, outside {_SLOWEST:g} Hz to 100 kHz",
             file=record.file,
             place="column t",
             remedy="give the unit of time: columns: {t: {name: t, unit: ms}}",
@@ -77,7 +77,7 @@ def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]
 
 
 def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
-    """Resets and jumps back become breaks; a few samples out of order are sorted; doubles go."""
+    """Resets and jumps back become breaks; a few samples out of order are sorted; duplicates are removed."""
     notices: list[Notice] = []
     steps = np.diff(record.t)
     resets = (steps < -JUMP_STEPS * step) & ~record.breaks[1:]
@@ -89,14 +89,15 @@ def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
         notices.append(
             Notice(
                 "clock-reset",
-                f"the clock jumps back {int(resets.sum())} times (first after t = {first:g} s); split there",
-                "give a `segment` column if the file holds several runs",
+                f"the clock jumps back {int(resets.sum())} times (first after t = {first:g} s); the log is"
+                " split there",
+                "give a `segment` column if the file contains several runs",
             )
         )
     unsorted = (steps < 0.0) & ~record.breaks[1:]
     if np.any(unsorted):
         record = _sorted(record, unsorted)
-        text = f"{int(unsorted.sum())} samples were out of order and have been sorted by time"
+        text = f"{int(unsorted.sum())} samples were out of order and were sorted by time"
         notices.append(Notice("time-unsorted", text, "check how the log was written"))
     return _without_doubles(record, notices), notices
 
@@ -108,14 +109,14 @@ def _sorted(record: Record, unsorted: Array) -> Record:
             f"{100 * share:.2g} % of the time stamps are out of order (at most 1 % are sorted)",
             file=record.file,
             place=f"column t, first after sample {int(np.flatnonzero(unsorted)[0]) + 1}",
-            remedy="sort the log by its own clock, or check that t is the right column",
+            remedy="sort the log by time, or check that t is the correct column",
         )
     order = np.lexsort((np.arange(len(record.t)), record.t, np.cumsum(record.breaks)))
     return record.rows(order)
 
 
 def _without_doubles(record: Record, notices: list[Notice]) -> Record:
-    """Drop samples that repeat the one before; refuse two different samples at one time."""
+    """Drop samples that repeat the previous one; refuse two different samples at the same time."""
     double = np.flatnonzero((np.diff(record.t) == 0.0) & ~record.breaks[1:]) + 1
     if len(double) == 0:
         return record
@@ -131,7 +132,7 @@ def _without_doubles(record: Record, notices: list[Notice]) -> Record:
             place=f"samples {at} and {at + 1}",
             remedy="write time with more digits, or remove the wrong rows",
         )
-    text = f"{len(double)} samples repeat the one before them and were dropped"
+    text = f"{len(double)} samples repeat the previous sample and were dropped"
     notices.append(Notice("time-doubled", text, "check how the log was written"))
     keep = np.ones(len(record.t), dtype=bool)
     keep[double] = False

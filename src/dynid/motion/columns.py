@@ -1,7 +1,7 @@
-"""Which column of a file holds which quantity: `q_1`, `dq_motor1`, `tau3`, `x`, `roll`, ...
+"""Which column of a file contains which quantity: `q_1`, `dq_motor1`, `tau3`, `x`, `roll`, ...
 
 Positions and efforts are numbered as the measured joints and the actuators of the mechanism, or
-carry their names; the underscore is optional. What the user maps comes first.
+carry their names; the underscore is optional. The user's mapping has priority.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def match(
         found = [name for name in names if name in slot.spellings and name not in taken]
         if len(found) > 1:
             raise InputError(
-                f"columns {' and '.join(repr(name) for name in found)} both fit {slot.label}",
+                f"columns {' and '.join(repr(name) for name in found)} both match {slot.label}",
                 file=file,
                 place="header",
-                remedy=f"say which: columns: {{{slot.key}: {found[0]}}}",
+                remedy=f"choose one: columns: {{{slot.key}: {found[0]}}}",
             )
         if found:
             chosen[slot.key] = ColumnMap(found[0])
@@ -99,7 +99,7 @@ def _mapped(
         slot = by_spelling.get(key)
         if slot is None:
             raise InputError(
-                f"'{key}' names no quantity of this robot" + nearest(key, by_spelling),
+                f"'{key}' is not a quantity of this robot" + nearest(key, by_spelling),
                 place="columns",
                 remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
             )
@@ -112,7 +112,7 @@ def _mapped(
         if column.name in users or slot.key in chosen:
             other = users.get(column.name, slot.key)
             raise InputError(
-                f"'{key}' and '{other}' claim the same {'column' if column.name in users else 'quantity'}",
+                f"'{key}' and '{other}' use the same {'column' if column.name in users else 'quantity'}",
                 file=file,
                 place="columns",
                 remedy="map every quantity once, each to its own column",
@@ -133,7 +133,7 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     for i, name in enumerate(positions):
         bare = _bare(name, poses)
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare, *lengths.get(name, ()))))
-        # The same log may have q_1.. and dq_1.. of joints: these are not what an IMU measures.
+        # The same log may have q_1.. and dq_1.. of joints, which are not measured by an IMU.
         spellings = (name,) if inertial else spellings
         what = f"{name} of the IMU" if inertial else f"the position of '{name}'"
         yield Slot(f"q_{i + 1}", "q", i, spellings, what)
@@ -159,7 +159,7 @@ def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:
 
 
 def _bare(name: str, poses: Sequence[str]) -> tuple[str, ...]:
-    """Columns of a pose may go without `q_`, and without its name if it is the only one."""
+    """Columns of a pose may omit `q_`, and its name if it is the only pose."""
     for pose in poses:
         suffix = name.removeprefix(f"{pose}_")
         if suffix != name and suffix in _OF_POSE:

@@ -13,8 +13,8 @@ from dynid.motion.log import Log
 
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
-_EXCITED = 0.05  # of the fastest coordinate; what hardly moves cannot be compared
-_STILL = 1e-4  # rad/s or m/s, 20 degrees an hour: of a log that stands still only noise could be compared
+_EXCITED = 0.05  # of the fastest coordinate; slower coordinates cannot be compared
+_STILL = 1e-4  # rad/s or m/s, 20 degrees an hour: a log without motion contains only noise
 _HINTS = {
     57.29578: "velocity in degrees, position in radians",
     1 / 57.29578: "position in degrees, velocity in radians",
@@ -45,7 +45,7 @@ def check_velocity(
     measured = dq[inner]
     size = np.sqrt(np.mean(own**2, axis=0))
     other = np.sqrt(np.mean(measured**2, axis=0))
-    # A coordinate that stands still is not judged: any small number keeps its ratios finite.
+    # A coordinate at rest is not tested: any small number keeps its ratios finite.
     reference = np.maximum(size, 1e-30)
     common = np.mean(own * measured, axis=0)
     ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common))

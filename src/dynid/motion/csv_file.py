@@ -20,8 +20,8 @@ _SAMPLE_CHARACTERS = 1 << 16
 def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     """Columns of a delimited text file with a header line.
 
-    Cells that are no numbers are refused with row, column and text, unless `drop_bad_rows` asks
-    to leave such rows out; then they are counted in a notice.
+    Non-numeric cells are refused with row, column and text. With `drop_bad_rows` such rows are
+    dropped and counted in a notice.
     """
     text, encoding = decode(path.read_bytes(), path)
     sample = text[:_SAMPLE_CHARACTERS]
@@ -62,7 +62,7 @@ def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
     rows = np.loadtxt(
         StringIO(body), delimiter=delimiter, comments=None, ndmin=2, quotechar='"', usecols=used
     )
-    # With usecols a row that is too long passes; the count of delimiters tells.
+    # With usecols a row that is too long passes; the count of delimiters detects it.
     if delimiter is not None:
         expected = (len(dialect.names) - 1) * len(rows)
         if body.count(delimiter) != expected:
@@ -71,7 +71,7 @@ def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
 
 
 def _parsed_again(body: str, dialect: Dialect, used: list[int], file: Path) -> Float[Array, "n c"]:
-    """Rows of which each cell is a number; what NumPy refuses all the same is refused in its words."""
+    """Rows in which each cell is a number; rows that NumPy still refuses give its error text."""
     try:
         return _parse(body, dialect, used)
     except ValueError as error:
@@ -104,11 +104,11 @@ def _sorted_rows(
                 text,
                 file=file,
                 place=f"row {number}, {column}",
-                remedy="mend the cell, or let `identify --drop-bad-rows` leave out such rows and count them",
+                remedy="correct the cell, or use `identify --drop-bad-rows` to drop and count such rows",
             )
         bad.append(number)
     if not good:
-        raise InputError("no row holds numbers only", file=file, remedy="check delimiter and decimal sign")
+        raise InputError("no row contains only numbers", file=file, remedy="check delimiter and decimal sign")
     return good, bad
 
 
@@ -117,7 +117,7 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
     width = len(dialect.names)
     for column in used:
         if column < len(cells) and not is_number(cells[column], dialect.decimal):
-            shown = f"'{cells[column]}' is not a number" if cells[column] else "the cell is blank"
+            shown = f"'{cells[column]}' is not a number" if cells[column] else "the cell is empty"
             return f"column '{dialect.names[column]}'", shown
     if len(cells) != width:
         return f"{len(cells)} cells", f"the row has {len(cells)} cells, the header {width}"
@@ -126,5 +126,5 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
 
 def _dropped(numbers: list[int], kept: int) -> Notice:
     first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    text = f"{len(numbers)} rows with cells that are no numbers were dropped, {kept} kept (file rows {first})"
-    return Notice("bad-rows-dropped", text, "mend the file if many rows are lost")
+    text = f"{len(numbers)} rows with non-numeric cells were dropped, {kept} kept (file rows {first})"
+    return Notice("bad-rows-dropped", text, "correct the file if many rows are lost")

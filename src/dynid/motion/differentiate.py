@@ -8,7 +8,7 @@
 | spline   | slope of the quintic spline through the samples       | h^6         | h^4          |
 
 A second derivative by a central formula is the formula applied twice, so that the acceleration
-is the derivative of the very velocity that friction and energy see.
+is the derivative of the same velocity that friction and energy use.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def differentiate(
     """First or second derivative along the samples, same shape, per second (squared).
 
     The first and last samples use an odd continuation of the segment; they belong to the edge
-    that is cut.
+    that is removed.
     """
     check_derivative(kind)
     if kind == "spline":

@@ -1,4 +1,4 @@
-"""How coarsely numbers were printed: the unit of the last figure of each."""
+"""Resolution of printed numbers: the unit of the last digit of each."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 
 _MOST = 16  # figures of a float64
-_RTOL = 4e-15  # what a power of ten and a product leave of a printed number
+_RTOL = 4e-15  # rounding error of a power of ten and a product
 
 
 def last_figures(x: Float[Array, "n"]) -> Float[Array, "n"]:
-    """Unit of the last printed figure of every number of a column: 1e-6 for 1.234567 among seven figures.
+    """Unit of the last printed digit of every number of a column: 1e-6 for 1.234567 with seven digits.
 
-    A column is printed with so many significant figures, or with so many decimals: the largest count that
-    occurs is that of the format, for trailing zeros are dropped in single numbers only. Where both count,
-    the coarser one is the truth. Numbers of full precision have the spacing of floats.
+    A column is printed with a fixed number of significant digits, or of decimals. The largest count that
+    occurs is that of the format, since only single numbers lose trailing zeros. If both are possible, the
+    coarser one is used. Numbers of full precision have the spacing of floats.
     """
     known = np.isfinite(x) & (x != 0.0)
     if not known.any():

@@ -1,6 +1,7 @@
-"""The noise of measured positions, drawn once more: what it does to W is what it did to the log.
+"""Additional noise like that of the measured positions: its effect on W is that of the noise in the log.
 
-A pose is seen through markers on the body: its position and attitude err together, alike in body axes,
+A pose is measured by markers on the body: errors of position and attitude are correlated, with constant
+covariance in body axes,
 
     p' = p + R e_p,     q' = q (1, e_r / 2) / |.|,     cov(e_p, e_r) from sixth differences of the log
 
@@ -25,12 +26,12 @@ _ORDER, _GAIN = 6, 924.0  # of the differences; sum of their squared coefficient
 def disturbed(
     log: Log, given: Float[Array, "m"] | float | None, rng: np.random.Generator, sign: float = 1.0
 ) -> Float[Array, "n m"]:
-    """Positions with as much noise added as they have; attitudes stay attitudes.
+    """Positions with added noise of the same size as their own; quaternions stay unit quaternions.
 
     Args:
-        log: Whose columns that stand still (locked lengths) have no noise.
-        given: Deviation of all positions, of each of them, or for poses two: positions [m], attitudes [rad].
-            None: from the log.
+        log: Its constant columns (locked lengths) have no noise.
+        given: Standard deviation of all positions, of each, or two for poses: positions [m],
+            attitudes [rad]. None: from the log.
         rng: Draws the noise.
         sign: Factor on the noise drawn.
     """
@@ -81,35 +82,35 @@ def pose_covariance(log: Log, start: int, place: list[int]) -> Float[Array, "6 6
             moved = np.einsum("nij,ni->nj", rotation_of(q), np.diff(log.q[low:high, place], _ORDER, axis=0))
         parts.append(np.concatenate([moved, turned], axis=1))
     if not parts:
-        raise InputError(f"log '{log.name}' is too short to tell its noise", file=log.file)
+        raise InputError(f"log '{log.name}' is too short to estimate its noise", file=log.file)
     errors = np.concatenate(parts)
     covariance = errors.T @ errors / (len(errors) * _GAIN)
     return np.asarray(covariance + np.diag(1e-12 * np.diag(covariance) + 1e-30))
 
 
 def _sigmas(log: Log, given: Float[Array, "m"] | float | None) -> Float[Array, "m"]:
-    """Deviation of every measured position on its own, in [m], [rad] or quaternion entries."""
+    """Standard deviation of every measured position, in [m], [rad] or quaternion entries."""
     if given is None:
         return spectrum(longest(log, log.q), log.dt).sigma
     size = np.atleast_1d(np.asarray(given, dtype=float))
     m = log.q.shape[1]
     if size.size not in (1, m):
         raise InputError(
-            f"{size.size} deviations for {m} measured positions of log '{log.name}'",
-            remedy="give one for all, one a position, or for a pose two: metres and radians",
+            f"{size.size} standard deviations for {m} measured positions of log '{log.name}'",
+            remedy="give one for all, one per position, or two for a pose (metres, radians)",
         )
     moving = np.ptp(log.q[log.valid], axis=0) > 0.0
     return np.where(moving, np.broadcast_to(size, (m,)), 0.0)
 
 
 def _imaginary(q: Float[Array, "n 4"], d: Float[Array, "n 4"]) -> Float[Array, "n 3"]:
-    """Imaginary part of conj(q) d: how far d turns the body, in its own axes, over two."""
+    """Imaginary part of conj(q) d: half the rotation vector of d, in body axes."""
     w, v = q[:, :1], q[:, 1:]
     return np.asarray(w * d[:, 1:] - d[:, :1] * v - np.cross(v, d[:, 1:]))
 
 
 def _turned(q: Float[Array, "n 4"], delta: Float[Array, "n 3"]) -> Float[Array, "n 4"]:
-    """Attitudes turned by small rotation vectors in body axes, in [rad]."""
+    """Attitudes rotated by small rotation vectors in body axes, in [rad]."""
     w, v = q[:, :1], q[:, 1:]
     half = 0.5 * delta
     turned = np.concatenate(
@@ -126,7 +127,7 @@ def seen_by_markers(
     Args:
         q: True poses x y z qw qx qy qz, shape (n, 7), in [m] and unit quaternions.
         markers: In the frame of the body, not on one line, shape (k, 3), in [m].
-        sigma: Deviation of every coordinate of a marker, in [m].
+        sigma: Standard deviation of every coordinate of a marker, in [m].
         rng: Draws the noise.
     """
     x, y, z = markers.T

@@ -1,13 +1,13 @@
 """Faults of sensors: spikes, flat tops, stuck readings, coarse steps.
 
-Hampel's test: a sample is a spike where it leaves the median of its neighbours by more than their
-spread could make it,
+Hampel's test: a sample is a spike where its distance from the median of its neighbours is too large for
+their spread,
 
 |x_i - med_i| > k max(1.4826 med |x_j - med_i|, s, step)
 
-with s the usual size of |x_i - med_i| in this signal. A jump that lasts is none: the median follows.
-Efforts that are spikes, that stand at their limit or that hang are masked sample by sample (their rows do
-not count); positions are filtered and differentiated, so that the log is split where they jump or hang.
+with s the usual size of |x_i - med_i| in this signal. A lasting jump is not a spike: the median follows it.
+Efforts that are spikes, saturated or constant are masked sample by sample (their rows are not used).
+Positions are filtered and differentiated, so the log is split where they jump or freeze.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from dynid.common.notices import Notice
 from dynid.motion.record import Record
 
 _HALF = 5  # samples on either side
-_SPIKE = 10.0  # Gaussian noise does not reach this in a million samples, a contact is no single sample
+_SPIKE = 10.0  # Gaussian noise stays below this in a million samples; a contact lasts longer than one sample
 _USUAL = 1.4826
-# Less than this part of the range is left to the noise model: encoders that step at rest, gentle kinks.
+# Smaller parts of the range are left to the noise model: encoder steps at rest, small kinks.
 _POSITION_PART, _EFFORT_PART = 2e-3, 2e-2
 # Samples in a row at the very largest value: no signal with noise stays there.
 _FLAT_RUN, _FLAT_PART = 8, 0.002
 _STUCK_SECONDS = 0.5
 _ABRUPT = 0.1
-_COARSE = 0.02  # step of a signal in parts of its deviation
+_COARSE = 0.02  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
 _BESIDE = 0.4
 
 
 @dataclass(frozen=True, eq=False)
 class SignalFaults:
-    """What is wrong with the signals of a record.
+    """Faults found in the signals of a record.
 
     Attributes:
         good: Samples that may stay in a segment, shape (n,).
-        usable: Samples whose efforts count, shape (n,).
+        usable: Samples whose efforts are used, shape (n,).
     """
 
     good: Bool[Array, "n"]
@@ -63,7 +63,7 @@ def signal_faults(
     """
     n = len(record.t)
     good, usable = np.ones(n, bool), np.ones(n, bool)
-    told: list[Notice] = []
+    notices: list[Notice] = []
     jumped: dict[str, int] = {}
     spiked: dict[str, int] = {}
     flat: dict[str, float] = {}
@@ -77,31 +77,31 @@ def signal_faults(
         x = record.tau[:, i]
         if not np.any(np.isfinite(x)):
             continue
-        # At standstill dry friction takes any value between its two: a jump there is no fault.
+        # At standstill dry friction takes any value between its two: a jump there is not a fault.
         bad, top = spikes(x, record.breaks, _EFFORT_PART), flat_tops(x)
         bad &= moving | (not any(positions))
         usable &= ~(bad | top)
         spiked |= {name: int(bad.sum())} if bad.any() else {}
         flat |= {name: float(np.max(np.abs(x[top])))} if top.any() else {}
-    told += _spike_notices(jumped, spiked, n)
-    told += _flat_notices(flat)
+    notices += _spike_notices(jumped, spiked, n)
+    notices += _flat_notices(flat)
     hanging = _stuck(record, positions, efforts, moving, step)
     good &= ~hanging.positions
     usable &= ~hanging.efforts
-    told += hanging.notices
-    told += _coarse_notices(record, efforts)
-    return SignalFaults(good, usable, tuple(told))
+    notices += hanging.notices
+    notices += _coarse_notices(record, efforts)
+    return SignalFaults(good, usable, tuple(notices))
 
 
 def spikes(
     x: Float[Array, "n"], breaks: Bool[Array, "n"] | None = None, least: float = 0.0
 ) -> Bool[Array, "n"]:
-    """Samples that leave their neighbours, by Hampel's test; candidates are tested only.
+    """Samples far from their neighbours, by Hampel's test; only candidates are tested.
 
     Args:
-        x: One signal; NaN is no spike.
+        x: One signal; NaN is not a spike.
         breaks: Where a new run begins.
-        least: Smallest spike that matters, in parts of the signal's range.
+        least: Smallest relevant spike, relative to the signal's range.
     """
     found = np.zeros(len(x), bool)
     if len(x) < 4 * _HALF or not np.any(np.isfinite(x)):
@@ -122,7 +122,7 @@ def spikes(
     away = np.abs(filled[candidates] - middle)
     limit = _SPIKE * np.maximum(np.maximum(spread, _USUAL * usual), level)
     limit = np.maximum(limit, least * _range(filled))
-    # A spike comes and goes: what lasts, decays or vibrates is motion, contact or noise of this signal.
+    # A spike is a single sample: lasting, decaying or vibrating deviations are motion, contact or noise.
     beside = np.abs(windows[:, _HALF + np.array([-3, -2, 2, 3])] - middle[:, None])
     alone = np.all(beside < _BESIDE * away[:, None], axis=1)
     found[candidates[(away > limit) & alone]] = True
@@ -130,7 +130,7 @@ def spikes(
     if breaks is not None:
         starts = np.flatnonzero(breaks)
         edge = np.clip(starts[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
-        found[np.unique(edge)] = False  # neighbours across a break are none
+        found[np.unique(edge)] = False  # samples across a break are not neighbours
     return found
 
 
@@ -141,13 +141,13 @@ def _range(x: Float[Array, "n"]) -> float:
 
 
 def flat_tops(x: Float[Array, "n"]) -> Bool[Array, "n"]:
-    """Samples at the largest or smallest value of a signal that stays there again and again."""
+    """Samples at the largest or smallest value of a signal that repeatedly stays there."""
     found = np.zeros(len(x), bool)
     finite = x[np.isfinite(x)]
     if not len(finite) or np.ptp(finite) == 0.0:
         return found
     if _resolution(_filled(x)) > 0.02 * np.std(finite):
-        return found  # a coarse signal meets its extremes by chance
+        return found  # a coarse signal reaches its extremes by chance
     for limit in (np.max(finite), np.min(finite)):
         at = np.abs(x - limit) <= 1e-9 * max(abs(limit), float(np.ptp(finite)))
         runs = _run_lengths(at)
@@ -166,7 +166,7 @@ def stuck(x: Float[Array, "n"], moving: Bool[Array, "n"], least: int) -> Bool[Ar
 
 
 def _runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:
-    """First and behind the last of every run of True."""
+    """First index and one past the last of every run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -207,26 +207,26 @@ def _moving(record: Record, positions: Sequence[str]) -> Bool[Array, "n"]:
 
 
 def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> list[Notice]:
-    told = []
+    notices = []
     if jumped:
-        told.append(
+        notices.append(
             Notice(
                 "position-spikes",
-                f"single samples jump out of {_counts(jumped)}; they are masked and the log is split there",
-                "look for lost packets, or a failing encoder",
+                f"single samples are outliers in {_counts(jumped)}; they are masked and split the log",
+                "check for lost packets or a faulty encoder",
             )
         )
     if spiked:
         many = max(spiked.values()) > _MOST_SPIKES * n
-        told.append(
+        notices.append(
             Notice(
                 "effort-spikes",
-                f"single samples jump out of {_counts(spiked)}; rows of these samples are not used"
-                + ("; so many that the signal itself is in doubt" if many else ""),
-                "look for lost packets (zeros), or electric noise",
+                f"single samples are outliers in {_counts(spiked)}; their equations are not used"
+                + ("; they are so many that the signal may be unreliable" if many else ""),
+                "check for lost packets (zeros) or electrical noise",
             )
         )
-    return told
+    return notices
 
 
 def _flat_notices(flat: dict[str, float]) -> list[Notice]:
@@ -236,15 +236,15 @@ def _flat_notices(flat: dict[str, float]) -> list[Notice]:
     return [
         Notice(
             "saturation",
-            f"efforts stand at their largest value again and again: {shown}; their rows are not used",
-            "the amplifier or its recorder saturates: move more gently, or raise the limit",
+            f"efforts repeatedly reach the same largest value: {shown}; these samples are not used",
+            "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
         )
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class _Hanging:
-    """Samples at which positions or efforts hang, shape (n,) each."""
+    """Samples at which positions or efforts are frozen, shape (n,) each."""
 
     positions: Bool[Array, "n"]
     efforts: Bool[Array, "n"]
@@ -265,32 +265,32 @@ def _stuck(
             if not name or not len(known) or np.ptp(known) == 0.0 or _resolution(_filled(x)):
                 continue
             found = stuck(_filled(x), moving, least)
-            # A joint may stand still beside others: its sensor hangs where it stops dead or jumps afterwards.
+            # A joint may rest while others move: its sensor is frozen if it stops abruptly or then jumps.
             bad = found if which else found & _abrupt(_filled(x), found)
             masks[which] |= bad
             longest = max((b - a for a, b in _runs(found)), default=0)
             if longest:
                 (masked if bad.any() else resting).append(f"{name} ({longest * step:.2g} s)")
-    told = []
+    notices = []
     if masked:
-        told.append(
+        notices.append(
             Notice(
                 "stuck-signal",
-                f"signals that do not change at all while the robot moves: {', '.join(masked)}; these samples"
+                f"signals that are constant while the robot moves: {', '.join(masked)}; these samples"
                 " are not used",
-                "look for a sensor or a recorder that hangs",
+                "check for a frozen sensor or recorder",
             )
         )
     if resting:
-        told.append(
+        notices.append(
             Notice(
                 "stuck-signal",
-                f"positions that do not change at all while other joints move: {', '.join(resting)}; they"
-                " stop and start gently, and are used",
-                "if the sensor hangs, cut these stretches out with a `segment` column",
+                f"positions that are constant while other joints move: {', '.join(resting)}; they stop and"
+                " start smoothly, and are used",
+                "if the sensor is frozen, exclude these parts with a `segment` column",
             )
         )
-    return _Hanging(masks[0], masks[1], told)
+    return _Hanging(masks[0], masks[1], notices)
 
 
 def _abrupt(x: Float[Array, "n"], still: Bool[Array, "n"]) -> Bool[Array, "n"]:
@@ -313,13 +313,13 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
         filled = _filled(x)
         size, step = float(np.std(filled)), _resolution(filled)
         if size > 0 and step > _COARSE * size and len(np.unique(filled[: 1 << 15])) < 2.0 / _COARSE:
-            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its deviation)")
+            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation)")
     if not coarse:
         return []
     return [
         Notice(
             "coarse-effort",
-            f"efforts come in coarse steps: {', '.join(coarse)}",
+            f"efforts have coarse resolution: {', '.join(coarse)}",
             "log them with more digits, or in the drive's own unit",
         )
     ]

@@ -16,7 +16,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.motion.settings import FILTERS
 
-_FORGOTTEN = 1e-14  # what is left of a chunk's start-up transient: below rounding of q
+_FORGOTTEN = 1e-14  # remaining part of a chunk's start-up transient: below rounding of q
 _KAISER_BETA = 8.0  # stop band 80 dB down
 
 
@@ -69,7 +69,7 @@ def check_cutoff(cutoff: float, dt: float, place: str = "filter.cutoff") -> None
         raise InputError(
             f"cutoff {cutoff:g} Hz is not between 0 and half the sampling rate ({0.5 / dt:g} Hz)",
             place=place,
-            remedy="choose a lower cutoff, or leave it out and let the data choose",
+            remedy="choose a lower cutoff, or remove it to choose it from the data",
         )
 
 
@@ -79,7 +79,7 @@ def samples(duration: float, dt: float) -> int:
 
 
 def extend_odd(x: Float[Array, "n m"], width: int) -> Float[Array, "n2 m"]:
-    """`x` continued by `width` samples at both ends, turned by 180 degrees about the end points.
+    """`x` continued by `width` samples at both ends, rotated by 180 degrees about the end points.
 
     Where the segment is shorter than `width`, the outermost value is repeated.
     """

@@ -19,12 +19,12 @@ from dynid.motion.settings import ColumnMap
 from dynid.motion.table import Table
 from dynid.motion.units import factor
 
-_LARGEST = 1e100  # no quantity of a robot; some recorders write 1e308 for what is missing
+_LARGEST = 1e100  # above any quantity of a robot; some recorders write 1e308 for missing values
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """A raw record with the story of its columns."""
+    """A raw record with the origin of its columns."""
 
     record: Record
     effort_present: Bool[Array, "a"]
@@ -51,7 +51,7 @@ def gather(
         )
     if "segment" in table.skipped and "segment" not in chosen:
         raise InputError(
-            "the column 'segment' holds text, and ignoring it would filter across runs",
+            "the column 'segment' contains text; without run numbers the filter would mix runs",
             file=file,
             place="column 'segment'",
             remedy="number the runs",
@@ -80,7 +80,7 @@ def gather(
 
 
 def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
-    """SI value: scale * (x in unit) + offset; integer stamps lose their start before they become floats."""
+    """SI value: scale * (x in unit) + offset; integer time stamps start at zero before they become floats."""
     if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
         x = x - x[0]
     gain = column.scale * factor(column.unit, column=column.name, file=file)
@@ -114,7 +114,7 @@ def _positions(
             given = [f"q_{i + 1}" for i in entries if i not in missing]
             shown = [" ".join(chosen[key].name for key in keys) for keys in (turned, given)]
             raise InputError(
-                f"the attitude of '{joint}' is there twice: as angles ({shown[0]}) and as a quaternion"
+                f"the attitude of '{joint}' is given twice: as angles ({shown[0]}) and as a quaternion"
                 f" ({shown[1]})",
                 file=file,
                 place="header",
@@ -135,17 +135,17 @@ def _positions(
             place="header",
             remedy="map them under `columns:`, or "
             + (
-                "leave `imu:` out to use joints"
+                "remove `imu:` to use the joints"
                 if inertial
-                else "list the joints the log has under `measured:`"
+                else "list only the logged joints under `measured:`"
             ),
         )
     for i, name in enumerate(names):
         if not np.any(np.isfinite(q[:, i])):
             raise InputError(
-                f"the position of '{name}' holds no finite value",
+                f"the position of '{name}' contains no finite value",
                 file=file,
-                remedy="look at the recorder, or map another column under `columns:`",
+                remedy="check the recorder, or map another column under `columns:`",
             )
     return q
 
@@ -157,7 +157,7 @@ def _rates(
     q: Float[Array, "n m"],
     notices: list[Notice],
 ) -> Float[Array, "n m"] | None:
-    """Measured rates (or the positions asked for), if the log has them for every coordinate."""
+    """Measured rates (or reference positions), if the log has them for every coordinate."""
     own = [slot for slot in known if slot.quantity == quantity]
     found = [slot for slot in own if slot.key in values and np.any(np.isfinite(values[slot.key]))]
     if len(found) == q.shape[1]:

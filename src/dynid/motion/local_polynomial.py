@@ -1,7 +1,7 @@
 """Derivatives of samples at any times: a polynomial through the nearest ones.
 
 For tables of instants, which need not be equidistant. A polynomial of degree 6 through the seven nearest
-samples; its difference from the one of degree 4 through the five nearest tells how far the step is too long.
+samples; its difference from the one of degree 4 through the five nearest estimates the error.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ EDGE = POINTS // 2  # samples at either end without neighbours on both sides
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """First and second derivatives, and how far they are to be trusted.
+    """First and second derivatives, and their estimated errors.
 
     Attributes:
         first, second: Shape (n, c), per s and per s^2.
-        first_error, second_error: What a shorter formula would change: rms over all, per s and per s^2.
+        first_error, second_error: Difference from a shorter formula: RMS over all, per s and per s^2.
         inner: Samples with neighbours on both sides, shape (n,).
     """
 

@@ -13,7 +13,7 @@ from dynid.common.notices import Notice
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One recording as the later stages see it.
+    """One recording as used by the later stages.
 
     Axis letters: `n` samples, `m` measured position coordinates, `a` actuators.
 
@@ -34,8 +34,8 @@ class Log:
         mapping: Canonical column (`q_1`, `tau_2`, ...) -> column of the file.
         choices: What the reader decided, in words.
         origins: Positions of all joints of the robot at some samples, each of shape (n_q,), where they are
-            known: the loops are followed from there to the samples behind.
-        q_ref: Positions that were asked for, shape (n, m), as `q`; None where the log has none.
+            known: the loops are tracked from there to the later samples.
+        q_ref: Reference (commanded) positions, shape (n, m), as `q`; None where the log has none.
     """
 
     name: str

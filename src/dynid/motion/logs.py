@@ -43,7 +43,7 @@ Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
 _TABLES = "save its signals as a table with a column t:"
 _BAGS = "export the joint states to a table with a column t:"
-# Formats that users have; none of them is opened, pickled objects least of all.
+# Common formats that are not read; in particular pickled objects are never opened.
 _OTHERS = {
     **dict.fromkeys((".mat", ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".xlsx", ".json"), _TABLES),
     **dict.fromkeys((".mcap", ".bag", ".db3"), _BAGS),
@@ -65,14 +65,14 @@ def read_log(
 
     Args:
         entry: A path, or an entry of the experiment with `file`, `payloads` and `columns`.
-        mechanism: Says which joints are measured and which efforts act.
+        mechanism: Defines the measured joints and the efforts.
         columns: Where names, units or zeros differ: canonical name -> column of the file.
         angles: Order of roll, pitch, yaw: `xyz` or `zyx`.
         cutoff: Low-pass the coordinates will get, in [Hz], if it is known already: gaps longer
             than a quarter of its period split the log.
-        drop_bad_rows: Leave out rows with cells that are no numbers, and count them.
+        drop_bad_rows: Drop rows with non-numeric cells, and count them.
         need_effort: Refuse a log without any effort.
-        choose: From the columns of the file and what is mapped to the robot that measures them, instead of
+        choose: Function that selects the robot from the columns of the file and their mapping, instead of
             `mechanism`.
     """
     path, payloads, own = _place(entry)
@@ -100,7 +100,7 @@ def log_from_columns(
     Args:
         source: Name -> array; names as in a log file (`t`, `q_1`, `tau_1`, ...), or `t`, `q`, `tau` with a
             column for each joint.
-        mechanism: Says which joints are measured and which efforts act.
+        mechanism: Defines the measured joints and the efforts.
         name: Shown in reports.
         columns, angles, cutoff, need_effort, choose: As for `read_log`.
     """
@@ -163,20 +163,20 @@ def log_from_arrays(
     cutoff: float | None = None,
     q_ref: Float[Array, "n m"] | None = None,
 ) -> Log:
-    """A Log from arrays, cleaned as a file would be; arrays that need no mending are not copied.
+    """A Log from arrays, cleaned as a file would be; arrays that need no correction are not copied.
 
     Args:
-        mechanism: Says which joints are measured and which efforts act.
+        mechanism: Defines the measured joints and the efforts.
         t: Time, shape (n,), in [s].
         q: Positions in the order of the measured joints, shape (n, m), SI.
         tau: Efforts in the order of the actuators, shape (n, a), SI; a NaN column is absent.
         dq: Measured rates of q, shape (n, m), per second.
         ddq: Measured second rates of q, shape (n, m), per second squared.
         name: Shown in reports.
-        segments: Ranges [start, stop) of independent runs; samples outside are left out.
+        segments: Ranges [start, stop) of independent runs; samples outside are excluded.
         payloads: Payloads of the mechanism mounted during this recording.
         cutoff: As for `read_log`.
-        q_ref: Positions that were asked for, shape (n, m), SI.
+        q_ref: Reference (commanded) positions, shape (n, m), SI.
     """
     positions = mechanism.measured_positions
     count = len(t)
@@ -220,11 +220,13 @@ def _place(
 
 
 def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
-    """The columns of a log file as they stand in it; its ending chooses the reader."""
+    """The columns of a log file as stored; the file extension selects the reader."""
     if path.is_dir():
-        raise InputError("a folder, not a file", file=path, remedy="name the logs in it one by one")
+        raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
     if not path.is_file():
-        raise InputError("no such file", file=path, remedy="check the path; it is relative to the experiment")
+        raise InputError(
+            "no such file", file=path, remedy="check the path; it is relative to the experiment file"
+        )
     kind = path.suffix.lower()
     reader = READERS.get(kind)
     if reader is None:

@@ -23,7 +23,7 @@ def near_reversal(dq: Float[Array, "n m"], speed: Float[Array, "m"], around: int
 
 
 def at_rest(dq: Float[Array, "n m"], speed: Float[Array, "m"], window: int) -> Bool[Array, "n"]:
-    """Samples inside a stretch of `window` or more samples in which every coordinate is slow."""
+    """Samples inside an interval of `window` or more samples in which every coordinate is slow."""
     slow = np.all(np.abs(dq) < speed, axis=1)[:, None]
     if window <= 1 or not slow.any():
         return np.asarray(slow[:, 0])
@@ -37,7 +37,7 @@ def at_rest(dq: Float[Array, "n m"], speed: Float[Array, "m"], window: int) -> B
 
 
 def widened(mask: Bool[Array, "n m"], around: int) -> Bool[Array, "n m"]:
-    """`mask` grown by `around` samples on both sides."""
+    """`mask` extended by `around` samples on both sides."""
     total = np.concatenate([np.zeros((1, mask.shape[1]), dtype=int), np.cumsum(mask, axis=0)])
     index = np.arange(len(mask))
     low = np.maximum(index - around, 0)

@@ -1,4 +1,4 @@
-"""Columns in memory as a table: a mapping of arrays, or a data frame of whatever library."""
+"""Columns in memory as a table: a mapping of arrays, or a data frame of any library."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _check_shapes(arrays: Mapping[str, Any], name: str) -> None:
             raise InputError(
                 f"'{key}' has shape {shape}, but '{first[0]}' has {first[1]}",
                 place=name,
-                remedy="give arrays of n samples, or of n rows and a column for each joint",
+                remedy="give arrays of n samples, or of n rows and one column per joint",
             )
 
 

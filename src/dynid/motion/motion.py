@@ -1,4 +1,4 @@
-"""Motion: filtered coordinates and their rates, any range at a time, whatever the log's length."""
+"""Motion: filtered coordinates and their rates, for any range of samples, for logs of any length."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _States = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 
 
 class Motion:
-    """A log seen through a plan.
+    """A log processed by a plan.
 
-    Only the samples asked for, and as many beside them as the filter remembers, are worked on.
+    Only the requested samples, and the neighbours that the filter needs, are processed.
     """
 
     def __init__(self, log: Log, plan: MotionPlan) -> None:
@@ -29,12 +29,12 @@ class Motion:
         self.plan = plan
         if abs(log.dt - plan.dt) > 0.01 * plan.dt:
             raise InputError(
-                f"log '{log.name}' has the step {log.dt:g} s, its plan {plan.dt:g} s",
-                remedy="plan logs of different rates each on its own",
+                f"log '{log.name}' has the time step {log.dt:g} s, but its plan has {plan.dt:g} s",
+                remedy="plan logs with different rates separately",
             )
         if plan.velocity == "measured" and log.dq is None:
             raise InputError(
-                f"log '{log.name}' has no measured velocities, but the plan wants them",
+                f"log '{log.name}' has no measured velocities, but the plan needs them",
                 remedy="filter: {velocity: derived}",
             )
 
@@ -49,7 +49,7 @@ class Motion:
         return tuple((a + edge, b - edge) for a, b in self.log.segments if b - a > 2 * edge)
 
     def states(self, start: int, stop: int) -> _States:
-        """Filtered q, dq, ddq of the samples [start, stop), which lie inside one segment.
+        """Filtered q, dq, ddq of the samples [start, stop), which are inside one segment.
 
         Returns:
             Three arrays of shape (stop - start, m), SI; equal to those of the whole segment.
@@ -64,8 +64,8 @@ class Motion:
     def efforts(self, start: int, stop: int) -> Float[Array, "n a"]:
         """Efforts of the samples [start, stop), low-passed like the coordinates; absent ones are zero.
 
-        Friction that grows with the load reads them: what noise the filter leaves of a measured load
-        is small beside the load, so that it hardly enters the equations a second time.
+        Load-dependent friction uses them. The remaining noise of a filtered load is small compared with
+        the load, so it has little effect on the regressor.
 
         Returns:
             In the order of the actuators, shape (stop - start, a), in [N m] or [N].
@@ -106,8 +106,8 @@ class Motion:
             if low <= start < stop <= high:
                 return low, high
         raise InputError(
-            f"samples {start} to {stop} of log '{self.log.name}' do not lie inside one segment",
-            remedy="ask for ranges inside `usable()`",
+            f"samples {start} to {stop} of log '{self.log.name}' are not inside one segment",
+            remedy="request ranges inside `usable()`",
         )
 
     def _whole(self, first: int, last: int) -> _States:

@@ -1,4 +1,4 @@
-"""Reader of Parquet files: declared sizes are looked at before data are read, checksums as they are."""
+"""Reader of Parquet files: declared sizes are checked before data are read, checksums while they are read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dynid.common import limits
 from dynid.common.errors import InputError
 from dynid.motion.table import Table, check_names
 
-# A run-length code can stand for any number of rows. Logs of sensors shrink by 2 to 40 times.
+# A run-length code can represent any number of rows. Sensor logs are compressed by 2 to 40 times.
 _LARGEST = 16 * 2**30  # bytes of all numbers together
-_SUSPECT, _RATIO = 256 * 2**20, 200.0  # above the first in bytes, a file may not grow by more than the second
+_SUSPECT, _RATIO = 256 * 2**20, 200.0  # bytes; larger files must not expand by more than this ratio
 _NUMBER = 8  # bytes
 
 
@@ -59,7 +59,7 @@ def _opened(path: Path) -> tuple[Any, Any]:
 
 
 def _read(path: Path, pa: Any, file: Any, names: list[str]) -> Any:
-    """The columns `names`, after a look at how large they will be."""
+    """The columns `names`, after a check of their size."""
     try:
         _check_size(path, file.metadata, set(names))
         return file.read(columns=names)
@@ -101,7 +101,10 @@ def _unreadable(path: Path, error: Exception, place: str | None = None) -> Input
     if "CRC" in said:
         text, remedy = f"damaged: a checksum does not match ({said})", "copy or record it again"
     else:
-        text, remedy = f"not a readable Parquet file: {said}", "write it anew; a copy may have been cut short"
+        text, remedy = (
+            f"not a readable Parquet file: {said}",
+            "write the file again; the copy may be truncated",
+        )
     return InputError(text, file=path, place=place, remedy=remedy)
 
 

@@ -1,4 +1,4 @@
-"""MotionPlan: how logs are filtered, differentiated and masked; what is not asked, the data choose."""
+"""MotionPlan: how logs are filtered, differentiated and masked; missing settings are chosen from the data."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.motion.spectrum import spectrum
 
 _DEFAULT_DERIVATIVE = "central7"
-_ROWS_PER_CUTOFF = 4.0  # kept rows a second, in cutoffs
+_ROWS_PER_CUTOFF = 4.0  # kept rows per second, relative to the cutoff
 _ROWS_SHARE = 0.8  # of half the kept rate: the low-pass of W and Y
 _REST_SECONDS = 0.1
-# Sigmas of the velocity's noise and share of the peak speed, whichever is larger; never more than
-# the last share: a noisy velocity must not mask the whole log.
+# Multiple of the velocity noise (sigma) and fraction of the peak speed, whichever is larger; never
+# more than the last fraction: a noisy velocity must not mask the whole log.
 _REVERSAL = (4.0, 0.05, 0.1)
 _REST = (6.0, 0.005, 0.1)
-_STANDSTILL = 1e-6  # rad/s or m/s: a turn in ten weeks; filters leave 1e-13 of a constant position
+_STANDSTILL = 1e-6  # rad/s or m/s: one turn in ten weeks; filters change a constant position by 1e-13
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class MotionPlan:
         rest_speed: Per measured coordinate, in [rad/s] or [m/s]: a sample at which all are slower,
             for `rest_window` samples or longer, is at rest.
         reversal_speed: Per measured coordinate: its row is dropped when it is slower.
-        reversal_around: And for so many samples on both sides.
+        reversal_around: Number of samples dropped on both sides of it.
         scalar: Which coordinates have reversals (entries of quaternions and measured poses have none).
         choices: What was chosen, in words with numbers and units.
-        noise: Deviation of the filtered velocity's noise, per measured coordinate, in [rad/s] or [m/s].
+        noise: Standard deviation of filtered velocities, per measured coordinate, in [rad/s] or [m/s].
         mask_speed: Speed below which any joint is near a reversal, where it was given, in [rad/s] or [m/s].
     """
 
@@ -83,7 +83,7 @@ class MotionPlan:
 
     @classmethod
     def as_it_is(cls, log: Log) -> MotionPlan:
-        """No filter, no mask, no edges: every instant as it stands, with its rates where it has them."""
+        """No filter, no mask, no edges: every instant unchanged, with its rates where it has them."""
         none = (0.0,) * log.q.shape[1]
         return cls(
             cutoff=None,
@@ -110,7 +110,7 @@ class MotionPlan:
 
 @dataclass(frozen=True, eq=False)
 class _Common:
-    """What all logs of a job share."""
+    """Choices that all logs of a problem share."""
 
     cutoff: float
     derivative: str
@@ -130,7 +130,9 @@ def plan_motion(
     plans = plan_motions(logs, mechanism, filter, mask)
     if any(abs(log.dt - logs[0].dt) > 0.01 * logs[0].dt for log in logs):
         rates = ", ".join(f"{log.name} {1 / log.dt:g} Hz" for log in logs)
-        raise InputError(f"the logs have different rates: {rates}", remedy="use plan_motions: one plan a log")
+        raise InputError(
+            f"the logs have different rates: {rates}", remedy="use plan_motions: one plan per log"
+        )
     return plans[0]
 
 
@@ -139,17 +141,17 @@ def plan_motions(
 ) -> tuple[MotionPlan, ...]:
     """A plan per log, with one cutoff and one source of velocity for all of them.
 
-    Rules for what the settings leave open:
+    Rules for missing settings:
 
     - cutoff: see `cutoff_of`, over the spectra of all logs;
-    - derivative: 7-point, since the low-pass has removed what longer formulas would amplify;
+    - derivative: 7-point, since the low-pass has removed the noise that longer formulas would amplify;
     - velocity: measured if every log has it and it agrees with the positions;
     - edge: 2 / cutoff seconds at order 4 where accelerations come from positions, 1 / cutoff where
       from velocities, and the derivative's neighbours. The odd extension continues value and slope
-      but turns the curvature over; one period later 3 % of the acceleration is wrong, two
-      periods later 0.3 % (measured), and the slowest pole's time constant grows with the order;
-    - decimation: about 4 rows per period of the cutoff; W and Y are low-passed at 0.8 of half
-      that rate (1.6 cutoffs), which keeps the products of coordinates in W whole;
+      but inverts the curvature; the acceleration error is 3 % after one period and 0.3 % after
+      two periods (measured), and the slowest pole's time constant grows with the order;
+    - decimation: about 4 samples per period of the cutoff; W and Y are low-passed at 0.8 of half
+      that rate (1.6 cutoffs), which keeps the products of coordinates in W complete;
     - reversals: slower than 4 sigma of the velocity's noise, or 5 % of the peak speed: there
       the sign of dq is not known, and friction is not yet the Coulomb term of a sliding joint;
     - rest: all coordinates slower than 6 sigma or 0.5 % of the peak for 0.1 s.
@@ -185,15 +187,15 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
     edge = _edge(log, filter, common)
     reversal = reversal_speeds(mask.speed, common.noise, common.peak)
     rest = _rest_speeds(mask.rest, common)
-    # A speed given is meant as it stands; a speed guessed from noise needs time to be believed.
+    # A given speed is used for single samples; a speed chosen from noise needs a longer interval.
     rest_window = 1 if mask.rest is not None else max(1, round(_REST_SECONDS * fs))
     around = mask.around or 0
     chosen = ", chosen from noise and peak speed"
     choices = {
         **common.words,
         "edges": f"{edge} samples ({edge * log.dt:.3g} s) cut at both ends of every segment",
-        "decimation": f"one row in {decimate} ({fs / decimate:.4g} Hz)"
-        + ("" if filter.decimate else ", chosen: about 4 rows per period of the cutoff"),
+        "decimation": f"one sample in {decimate} ({fs / decimate:.4g} Hz)"
+        + ("" if filter.decimate else ", chosen: about 4 samples per period of the cutoff"),
         "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
         "reversals": f"rows dropped below {_shown(reversal)} {common.unit} and {around} samples around"
         + (chosen if mask.speed is None else ""),
@@ -233,7 +235,7 @@ def _edge(log: Log, filter: FilterSettings, common: _Common) -> int:
         raise InputError(
             f"the longest segment of log '{log.name}' has {size} samples, and {edge} are cut at each end",
             file=log.file,
-            remedy="raise filter.cutoff, or give longer runs",
+            remedy="raise filter.cutoff, or use longer runs",
         )
     return edge
 
@@ -244,8 +246,8 @@ def reversal_speeds(
     """Speeds below which coordinates are near a reversal, in [rad/s] or [m/s].
 
     Args:
-        given: One speed for all; None chooses.
-        noise: Deviation of the velocity's noise, shape (m,).
+        given: One speed for all; None: chosen from the data.
+        noise: Standard deviation of the velocity's noise, shape (m,).
         peak: Peak speed, shape (m,).
     """
     return _threshold(given, noise, peak, *_REVERSAL)
@@ -255,8 +257,8 @@ def _rest_speeds(given: float | None, common: _Common) -> Float[Array, "m"]:
     """The same for rest, at which all coordinates must be slow at once."""
     speeds = _threshold(given, common.noise, common.peak, *_REST)
     if given is None:
-        # Of a coordinate that shows nothing but noise (height, seen by a camera above a planar robot)
-        # the peak says nothing; others tell rest.
+        # For a coordinate that contains only noise (height, measured by a camera above a planar robot)
+        # the peak is meaningless; the other coordinates detect rest.
         visible = common.peak > _REST[0] * common.noise
         if visible.any():
             speeds = np.where(visible, speeds, np.maximum(_REST[0] * common.noise, _STANDSTILL))
@@ -284,7 +286,7 @@ def _shown(speeds: Float[Array, "m"]) -> str:
 
 
 def _scalar(mechanism: Mechanism) -> tuple[bool, ...]:
-    """Measured positions with friction of their own; sensors of poses have none."""
+    """Measured positions of joints with friction; pose sensors have none."""
     virtual = virtual_joints(mechanism)
     owners = (mechanism.joint_of_position[name] for name in mechanism.measured_positions)
     return tuple(not joint.has_quaternion and joint.name not in virtual for joint in owners)

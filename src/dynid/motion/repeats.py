@@ -1,10 +1,10 @@
-"""Stretches of motion that repeat others: a periodic run, or a motion that was recorded again.
+"""Parts of a motion that repeat others: a periodic run, or a motion that was recorded again.
 
-What a model lacks (friction, flexibility) depends on where the robot is and how it moves. It errs alike each
-time the same motion comes by, so that repeats tell nothing new about it, however many there are.
+Model errors (friction, flexibility) depend on the robot's position and motion. They are equal each time the
+same motion is repeated, so repeats give no new information about them.
 
-Two stretches are the same motion where the positions along both, each joint in its own deviation, differ by a
-rms of less than `_ALIKE` at some shift in time.
+Two parts are the same motion where the RMS difference of their positions, each joint scaled by its standard
+deviation, is less than `_ALIKE` at some time shift.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 
-# Robots repeat a motion to a hundredth of its size, also with another load; random
+# Robots repeat a motion to about 1 % of its size, also with another load; random
 # motions differ by about one.
 _ALIKE = 0.1
-# Positions are compared at so many instants along a stretch.
+# Positions are compared at so many time instants of a part.
 _INSTANTS = 8
-# A step of the table moves the robot by about this part of a deviation; never finer, in [s].
+# A step of the table moves the robot by about this part of a standard deviation; never finer, in [s].
 _PART, _FINEST = 0.1, 0.02
 # Joints that move less than this part of the one that moves most are not compared.
 _STANDING = 1e-2
@@ -33,7 +33,7 @@ Stretch = tuple[str, int, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Positions along the runs of a log in steps that are short beside the motion.
+    """Positions along the runs of a log in steps that are short compared with the motion.
 
     Attributes:
         runs: Positions of each run, each shape (n, m), in [rad] or [m].
@@ -79,7 +79,7 @@ def path_along(
 
 
 def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[Array, "n"]:
-    """Number of the first stretch with the same motion, for each stretch: its own where the motion is new.
+    """Number of the first part with the same motion, for each part: its own number where the motion is new.
 
     Args:
         paths: Of each log.
@@ -102,7 +102,7 @@ def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[
 
 
 class _Windows:
-    """Positions at some instants around each moment of all runs, in deviations of the joints."""
+    """Positions at some instants around each time of all runs, in standard deviations of the joints."""
 
     def __init__(self, paths: Mapping[str, Path], stretches: Sequence[Stretch], length: float) -> None:
         self.paths, self.length = paths, length
@@ -127,7 +127,7 @@ class _Windows:
         return np.concatenate([path.at(run, t + one)[:, self.used] / self.size for one in shifts], axis=1)
 
     def nearest(self, log: str, run: int, t: float) -> tuple[tuple[str, int], float] | None:
-        """Run and moment of the same motion before; None where there is none."""
+        """Run and time of the same earlier motion; None where there is none."""
         k = self.places.index((log, run))
         t = float(np.clip(t, self.times[k][0], self.times[k][-1]))
         before = int(np.searchsorted(self.times[k], t - self.length, side="right"))
@@ -139,7 +139,7 @@ class _Windows:
         place = int(np.searchsorted(self.starts, i, side="right")) - 1
         low, high = max(i - 1, int(self.starts[place])), min(i + 1, int(self.starts[place + 1]) - 1)
         off, along = own - self.rows[i], 0.5 * (self.rows[high] - self.rows[low])
-        # Between two moments of the table the motion is taken as straight.
+        # Between two times of the table the motion is interpolated linearly.
         shift = np.clip(off @ along / max(float(along @ along), np.finfo(float).tiny), -1.0, 1.0)
         if np.sqrt(np.mean((off - shift * along) ** 2)) > _ALIKE:
             return None

@@ -19,7 +19,7 @@ def resample(record: Record, segments: Int[Array, "s 2"], dt: float) -> tuple[Re
     """The segments on uniform clocks of step `dt` [s], each beginning at its first sample.
 
     Positions and velocities are smooth, so a cubic spline loses nothing below a fifth of the
-    sampling rate; efforts carry noise that a spline would amplify, so they are joined by lines.
+    sampling rate; efforts have noise that a spline would amplify, so they are interpolated linearly.
     """
     pieces = []
     bounds = []
@@ -42,14 +42,14 @@ def continuous(
 ) -> tuple[Record, list[Notice]]:
     """Angles without jumps of a full turn, quaternions without changes of sign.
 
-    A quaternion and its negative are one attitude, and an angle is the same after a turn: but a
-    filter across such a jump would invent motion.
+    A quaternion and its negative are the same attitude, and an angle is the same after a full turn.
+    But a filter across such a jump would create false motion.
     """
     if record.q_ref is not None:
         asked, _ = continuous(replace(record, q=record.q_ref, q_ref=None), segments, angles, quaternions)
         record = replace(record, q_ref=asked.q)
     q = record.q
-    # Column by column: a long log has no room for copies of all its positions.
+    # Column by column: copies of all positions of a long log need too much memory.
     turned = np.array([bool(a and _turns(q[:, i : i + 1]).any()) for i, a in enumerate(angles)], dtype=bool)
     flips = any(np.any(np.sum(q[1:, w : w + 4] * q[:-1, w : w + 4], axis=1) < 0.0) for w in quaternions)
     if not turned.any() and not flips:
@@ -63,7 +63,7 @@ def continuous(
             part[1:] *= np.cumprod(signs)[:, None]
     notices = []
     if turned.any():
-        text = f"angles of {int(turned.sum())} coordinates jump by a full turn; made continuous"
+        text = f"angles of {int(turned.sum())} coordinates jump by a full turn and were made continuous"
         notices.append(Notice("angle-wrapped", text))
     return replace(record, q=q), notices
 

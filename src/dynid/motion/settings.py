@@ -25,7 +25,7 @@ class ColumnMap:
 
 
 def columns_from(given: Mapping[str, Any]) -> dict[str, ColumnMap]:
-    """Signal -> where it is found; names and mappings as in a file are welcome."""
+    """Signal -> where it is found; names and mappings as in a file are accepted."""
     return {signal: _column(signal, one) for signal, one in given.items()}
 
 
@@ -36,7 +36,7 @@ def _column(signal: str, given: Any) -> ColumnMap:
     if isinstance(given, str):
         return ColumnMap(given)
     if not isinstance(given, Mapping):
-        raise InputError(f"column of {signal} is {given!r}", place="columns", remedy="give its name")
+        raise InputError(f"column of {signal} is {given!r}", place="columns", remedy="give the column name")
     valid = tuple(one.name for one in fields(ColumnMap))
     for key in given:
         check_choice("key of a column", key, valid)
@@ -53,7 +53,7 @@ class LogEntry:
 
 
 def entry_of(source: LogEntry | str | os.PathLike[str]) -> LogEntry:
-    """A log by its file, where a script or a command line has nothing more to say; else as it is."""
+    """A log entry from a file path alone; other entries unchanged."""
     if isinstance(source, LogEntry):
         return source
     if not isinstance(source, str | os.PathLike):
@@ -66,7 +66,7 @@ def entry_of(source: LogEntry | str | os.PathLike[str]) -> LogEntry:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """How coordinates are smoothed and rows thinned; None is chosen from the data.
+    """How coordinates are filtered and rows decimated; None: chosen from the data.
 
     Attributes:
         cutoff: Of the zero-phase low-pass on coordinates, in [Hz].
@@ -98,7 +98,7 @@ class FilterSettings:
 
 @dataclass(frozen=True)
 class MaskSettings:
-    """Which rows are dropped; None is chosen from the data.
+    """Which rows are dropped; None: chosen from the data.
 
     Attributes:
         speed: A joint slower than this is near a reversal, in [rad/s] or [m/s].
@@ -117,7 +117,7 @@ class MaskSettings:
 
 
 def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
-    """Refuse a word that is not one of the valid ones."""
+    """Refuse a value that is not one of the valid ones."""
     if value not in valid:
         raise InputError(
             f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)

@@ -14,14 +14,14 @@ _SAMPLE_LINES = 40
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the text of a file is cut into numbers.
+    """How the text of a file is split into numbers.
 
     Attributes:
-        delimiter: One character; " " stands for any run of blanks.
+        delimiter: One character; " " means any run of blanks.
         decimal: "." or ",".
         names: The header's cells.
         header_line: Index of the header among the lines of the file.
-        text_columns: Indices of columns that never hold a number.
+        text_columns: Indices of columns without any number.
     """
 
     delimiter: str
@@ -39,7 +39,7 @@ class Dialect:
 def decode(data: bytes, file: object) -> tuple[str, str]:
     """Text of a file and the name of its encoding: byte-order mark, UTF-8, else Latin-1.
 
-    Lines end in a line feed, whatever the machine that wrote the file.
+    Lines end in a line feed, for files of any operating system.
     """
     text, encoding = _decoded(data, file)
     return (text if "\n" in text else text.replace("\r", "\n")), encoding
@@ -82,9 +82,9 @@ def _with_point(cell: str, decimal: str) -> str:
 def sniff(lines: list[str], file: object) -> Dialect:
     """Decide the dialect from the header and the first data lines.
 
-    A candidate must cut the header into at least two cells and most data lines into as many; among
-    these the one under which most cells are numbers wins. A tie between different readings
-    is refused, as is a file in which no candidate finds two columns.
+    A candidate must split the header into at least two cells and most data lines into as many. Among
+    these, the candidate with most numeric cells is chosen. A tie between different readings is
+    refused, as is a file in which no candidate finds two columns.
     """
     header_line = _header_line(lines)
     sample = [] if header_line is None else [line for line in lines[header_line + 1 :] if line.strip()]
@@ -121,9 +121,9 @@ def sniff(lines: list[str], file: object) -> Dialect:
 
 
 def _header_line(lines: list[str]) -> int | None:
-    """First line that is neither blank nor a remark, and is followed by another.
+    """First line that is neither blank nor a comment, and is followed by another.
 
-    A `#` line is a remark, unless numbers follow it at once and it has delimiters: then it is the header.
+    A `#` line is a comment, unless it has delimiters and numbers follow directly: then it is the header.
     """
     filled = [i for i, line in enumerate(lines) if line.strip()]
     for i, following in pairwise(filled):
@@ -141,7 +141,7 @@ def _begins_with_number(line: str) -> bool:
 
 
 def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> float:
-    """Share of numeric cells, 0 when the columns do not line up."""
+    """Share of numeric cells, 0 when the numbers of columns do not agree."""
     width = len(split(header, delimiter))
     rows = [split(line, delimiter) for line in sample]
     if width < 2 or 2 * sum(len(row) == width for row in rows) <= len(rows):

@@ -1,12 +1,12 @@
-"""What the data say about themselves: noise floor and bandwidth of every coordinate.
+"""Noise floor and bandwidth of every coordinate, estimated from the data.
 
 The power spectrum of the differences (velocity: no leakage from slow drifts) is estimated by
 Welch's method. White position noise of density S_n [unit^2/Hz] appears in it as S_n |1 - z|^2/dt^2, so
 its level at high frequencies gives S_n. Per coordinate
 
-- sink: the frequency where the spectrum, smoothed over 0.5 Hz, falls to 4 S_n and stays there for as
-  long as the harmonics of a periodic motion stand apart;
-- bandwidth: below it, the frequency that holds 99.9 % of the velocity power over the noise;
+- sink: the frequency where the spectrum, smoothed over 0.5 Hz, falls to 4 S_n and stays there for at
+least the spacing of the harmonics of a periodic motion;
+- bandwidth: the frequency below which 99.9 % of the velocity power above the noise is found;
 - core: the same for 99 %.
 """
 
@@ -34,7 +34,7 @@ class Spectrum:
 
     Attributes:
         floor: One-sided density of the position noise, shape (m,), in [unit^2/Hz].
-        sigma: Deviation of the position noise, shape (m,), in [rad] or [m].
+        sigma: Standard deviation of the position noise, shape (m,), in [rad] or [m].
         sink, bandwidth, core: Frequencies of the module's text, shape (m,), in [Hz].
         moving: Coordinates that move, shape (m,).
     """
@@ -86,18 +86,18 @@ def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
 
 
 def chosen_cutoff(q: Float[Array, "n m"], dt: float) -> float:
-    """Low-pass cutoff these coordinates ask for, in [Hz]; see `cutoff_of`."""
+    """Low-pass cutoff for these coordinates, in [Hz]; see `cutoff_of`."""
     return cutoff_of([spectrum(q, dt)], dt)
 
 
 def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
     """Fifteen times the bandwidth of the motion, within what noise and sampling allow, in [Hz].
 
-    Acceleration and reversals reach far beyond the band that holds the velocity's power, and
-    the zero-phase Butterworth of order 4 takes 0.4 % at half its cutoff. On real arms held-out
-    prediction was best between ten and twenty times; white noise in simulation does not mind.
-    Nothing is gained beyond 1.5 times the frequency at which the spectrum of the median
-    coordinate sinks into noise (but four bandwidths always pass: a clean run of whole periods sinks at once),
+    Acceleration and reversals reach far beyond the band that contains the velocity's power, and
+    the zero-phase Butterworth of order 4 attenuates by 0.4 % at half its cutoff. On real arms held-out
+    prediction was best between ten and twenty times; with simulated white noise it matters little.
+    There is no benefit beyond 1.5 times the frequency at which the spectrum of the median coordinate
+    falls below the noise (but at least four bandwidths pass: a clean run of full periods falls at once),
     nor beyond 0.2 of the sampling rate, where central formulas fail.
     """
     bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
@@ -114,12 +114,12 @@ def _sinks(
 ) -> Array:
     """Index of the first frequency beyond the peak from which the smoothed density stays on the floor.
 
-    A clean run of whole periods has nothing but floor below its peak and between its harmonics, too. These
-    stand no farther apart than the fundamental, which is no higher than the largest line of the positions:
-    so the density has to stay down for that long. Lines far above the motion (vibration) do not count.
+    A clean run of full periods also has only the noise floor below its peak and between its harmonics. Their
+    spacing is at most the fundamental, which is no higher than the largest line of the positions. So the
+    density must stay down over that range. Lines far above the motion (vibration) are ignored.
     """
     width = max(1, round(_SMOOTHING / (f[1] - f[0]))) if len(f) > 1 else 1
-    # Direct sums: densities span twenty decades, and running sums would drown the small ones.
+    # Direct sums: densities span twenty decades, and running sums would lose the small ones.
     smooth = np.column_stack([np.convolve(x, np.full(width, 1.0 / width), mode="same") for x in density.T])
     places = np.arange(len(f))[:, None]
     above = np.cumsum(np.pad(smooth >= _OVER_FLOOR * floor, ((1, 0), (0, 0))), axis=0)
@@ -130,6 +130,6 @@ def _sinks(
 
 
 def _holding(f: Float[Array, "k"], total: Float[Array, "k m"], share: float) -> Float[Array, "m"]:
-    """Frequency below which `share` of the power lies."""
+    """Frequency below which `share` of the power is found."""
     reached = total >= share * total[-1]
     return np.asarray(f[np.argmax(reached, axis=0)])

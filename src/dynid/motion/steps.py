@@ -1,4 +1,4 @@
-"""Steps of an encoder: a count that is lost or a zero that is set anew while the log runs."""
+"""Steps of an encoder: a lost count, or a zero that is reset during the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dynid.common.notices import Notice
 from dynid.motion.log import Log
 
-# Of what the increments of the signal usually change by from sample to sample (99 % of them): the
+# Relative to the usual change of the signal's increments from sample to sample (99 % quantile): the
 # sharpest corner of a smooth motion stays below 10.
 _UNUSUAL = 30.0
 _LEAST = 0.01  # of the range of the signal
@@ -17,21 +17,21 @@ _FEWEST = 32  # samples
 
 
 def position_steps(log: Log) -> tuple[Notice, ...]:
-    """Joints whose position jumps between two samples and then goes on as before."""
+    """Joints whose position jumps between two samples and then continues as before."""
     found = [one for i in range(log.q.shape[1]) for one in _steps(log, i)]
     if not found:
         return ()
     shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in found[:4])
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    text = f"positions of log '{log.name}' jump between two samples and go on from there: {shown}{more}"
-    remedy = "look for lost counts or a zero that was set during the log; split the log there"
+    text = f"positions of log '{log.name}' jump between two samples and keep the offset: {shown}{more}"
+    remedy = "check for lost encoder counts or a zero set during the log; split the log there"
     return (Notice("position-step", text, remedy),)
 
 
 def _steps(log: Log, column: int) -> Iterable[tuple[str, float, float]]:
     """Name, size [rad] or [m] and time [s] of each step of one coordinate.
 
-    An increment of a smooth motion is close to the mean of the two beside it.
+    An increment of a smooth motion is close to the mean of its two neighbours.
     """
     for a, b in log.segments:
         if b - a < _FEWEST:

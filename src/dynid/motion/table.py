@@ -1,4 +1,4 @@
-"""Table: the columns of a file, as every reader hands them over."""
+"""Table: the columns of a file, as every reader returns them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Table:
 
     Attributes:
         columns: Name -> values, each shape (n,), as stored (no unit applied).
-        skipped: Columns that hold no numbers.
+        skipped: Columns without numbers.
         choices: What the reader decided about the format, in words.
     """
 
@@ -41,5 +41,5 @@ def check_names(names: Sequence[str], file: object) -> None:
             f"column name '{doubled[0]}' occurs {names.count(doubled[0])} times",
             file=file,
             place="header",
-            remedy="give every column its own name; a guess which one is meant would be a silent error",
+            remedy="give every column a unique name",
         )

@@ -1,4 +1,4 @@
-"""Columns of names: readers of logs hand over numbers only, tables of bodies need the names beside them."""
+"""Columns of names: log readers return numbers only, but tables of bodies also need the names."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _SPELLINGS = {
 def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
     """SI value of one `unit`; None and "1" leave the value as it is.
 
-    Spaces, dots and stars between units do not matter: `N m`, `N*m`, `Nm` are one.
+    Spaces, dots and stars between units do not matter: `N m`, `N*m`, `Nm` are the same.
     """
     if unit is None:
         return 1.0
@@ -49,6 +49,6 @@ def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
             f"unknown unit '{unit}'" + nearest(plain, FACTORS),
             file=file,
             place=f"column '{column}'" if column else None,
-            remedy="use one of the listed units, or give `scale` instead",
+            remedy="use one of these units, or give `scale` instead",
         )
     return FACTORS[plain]

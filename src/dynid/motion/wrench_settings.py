@@ -12,13 +12,13 @@ from dynid.motion.settings import check_choice
 PARAMETERS = ("full", "principal")
 WORLD, BODY = "world", "body"
 AXES = (WORLD, BODY)
-# What can be given in world or in body axes, and how it is where nothing is said.
+# Quantities that can be given in world or in body axes, and their default axes.
 DEFAULT_AXES = {"wrench": WORLD, "rates": BODY, "acceleration": WORLD}
 KINEMATIC, PROPER = ACCELERATIONS = ("kinematic", "proper")
 PARENT = "parent"
 EXERTED_BY = (PARENT, BODY)
 JOINT, COM = "joint", "com"
-# What the moments of a table are about, in words.
+# Reference points of the moments of a table, in words.
 POINTS = {
     JOINT: "the origins of the joints",
     BODY: "the origins of the bodies",
@@ -29,12 +29,12 @@ POINTS = {
 
 @dataclass(frozen=True)
 class WrenchSettings:
-    """How a table of bodies is read and what is asked of it.
+    """How a table of bodies is read and what is identified from it.
 
     Attributes:
         parameters: `full`: the ten of each body; `principal`: M, XX, YY, ZZ with the centre of mass at the
             body's origin.
-        bodies: Bodies to identify; None: all that the table can tell.
+        bodies: Bodies to identify; None: all that the table determines.
         names: Name of a body in the table -> its name in the robot's description.
         axes: `wrench`, `rates` (angular velocity and acceleration) and `acceleration`: `world` or `body`.
         acceleration: `kinematic`, or `proper`: gravity is subtracted, as an accelerometer shows it.
@@ -61,7 +61,9 @@ class WrenchSettings:
             check_choice(f"axes of {what}", axes, AXES)
         if self.bodies is not None and not self.bodies:
             raise InputError(
-                "no body is asked for", place="wrench.bodies", remedy="leave `bodies:` out for all"
+                "the list of bodies is empty",
+                place="wrench.bodies",
+                remedy="remove `bodies:` to use all bodies",
             )
 
     def axes_of(self, what: str) -> str:

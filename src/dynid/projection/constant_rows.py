@@ -28,10 +28,10 @@ class TreeRows:
 
     Args:
         parameters: Standard parameters, one per column.
-        directions: Rows wanted, with the efforts they feel.
+        directions: Requested rows, with the efforts that act in them.
         motion: Filtered coordinates and efforts of the log.
-        foretold: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI;
-            None: loads are one.
+        load_parameters: Standard parameters that predict the loads of load-dependent friction, shape (p,),
+            SI; None: loads are one.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TreeRows:
         return self.motion.usable()
 
     def under(self, mechanism: Mechanism, parameters: Sequence[Parameter]) -> TreeRows:
-        """The same rows of a robot that differs in gravity alone."""
+        """The same rows of a robot that differs only in gravity."""
         other, N = copy(self), self.directions.N
         assert N is not None  # noqa: S101 (refused when built)
         other.regressor = tree_regressor(mechanism, parameters, N, self.motion.log.payloads)
@@ -108,7 +108,7 @@ class TreeRows:
 def _watched(mechanism: Mechanism, N: Float[Array, "v k"], measured: Sequence[str]) -> list[list[int]]:
     """Measured columns whose sign matters in each row: those with friction that jumps.
 
-    A row without such friction watches nothing: at rest it still weighs the robot.
+    A row without such friction depends on no sign: at rest it still contains gravity.
     """
     jumping = jumping_coordinates(mechanism)
     place = {name: i for i, name in enumerate(measured)}

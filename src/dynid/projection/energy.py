@@ -3,9 +3,9 @@
     (h(t2) - h(t1)) chi  +  integral of dq^T friction dt  =  integral of dq^T B tau dt
 
 A row is made for every interval between two samples (or pair of intervals, by Simpson's rule), and the
-row filter averages over the window: energies telescope, so of a window only its ends count. What must be
-integrated (friction, efforts) goes through one rule of `quadrature`. Rows are divided by the window's
-length: mean power, in watts.
+row filter averages over the window: energies telescope, so only the ends of a window matter. Friction
+and efforts are integrated by one rule of `quadrature`. Rows are divided by the window's length: mean
+power, in watts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dynid.regressor.regressor import energy_row
 
 
 def energy_directions(mechanism: Mechanism) -> Directions:
-    """The one row of the energy model; it feels every effort."""
+    """The one row of the energy model; every effort acts in it."""
     return Directions(("energy",), ("W",), None, np.ones((1, len(mechanism.actuators))))
 
 
@@ -84,7 +84,7 @@ class EnergyRows:
     def _weights(
         self, first: int, last: int, dq: Float[Array, "n m"], usable: Bool[Array, "n"]
     ) -> Float[Array, "r"]:
-        """0 for rows that rest on an unusable sample, or whose span touches a rest."""
+        """0 for rows that use an invalid sample, or whose span contains rest."""
         rule, windows = self.quadrature, np.lib.stride_tricks.sliding_window_view
         moving = self.motion.weights(first, last, dq).max(axis=1, initial=0.0)
         spanned = moving[rule.before + rule.start : len(moving) - rule.after + rule.stop]
@@ -159,7 +159,7 @@ class EnergyRows:
 def _drive_power(
     symbol: str, speed: Float[Array, "n"], load: Float[Array, "n"], scale: float | None
 ) -> Float[Array, "n"]:
-    """Power that a drive term of value one takes at a speed, under a load, with a Stribeck speed."""
+    """Power of a drive term of value one at a speed, under a load, with a Stribeck speed."""
     up, down = np.maximum(speed, 0.0), np.minimum(speed, 0.0)
     found = {
         "Fv": speed**2,
@@ -179,7 +179,7 @@ def _drive_power(
 def _inertial_columns(
     mechanism: Mechanism, parameters: Sequence[Parameter], mounted: Sequence[str]
 ) -> tuple[list[int], Int[Array, "i"]]:
-    """Inertial parameters that count in a log, and their places in the energy row."""
+    """Inertial parameters that act in a log, and their places in the energy row."""
     bodies = [*(joint.child for joint in mechanism.joints), *mechanism.payloads]
     found = [
         (i, 10 * bodies.index(p.owner) + SYMBOLS.index(p.symbol))

@@ -1,6 +1,6 @@
-"""Triangular factors: all that a system keeps of its rows.
+"""Triangular factors: the only form in which a system stores its rows.
 
-For rows [W Y] = Q R the small triangle R holds every inner product the estimators need, and
+For rows [W Y] = Q R the small triangle R contains every inner product the estimators need, and
 triangles of different rows merge: qr([R1; R2]) is the triangle of both. So a log of any
 length, read in any number of blocks, ends in one triangle per group of rows.
 """
@@ -22,7 +22,7 @@ class Factor:
 
     Attributes:
         R: Shape (k, p + 1) with k <= p + 1; units of the columns.
-        n_rows: How many rows of the system it stands for.
+        n_rows: Number of rows of the system that it represents.
     """
 
     R: Float[Array, "k p1"]

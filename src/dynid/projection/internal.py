@@ -1,8 +1,8 @@
-"""Model `internal`: free motion with locked cables, no effort at all, N = null space of the cables.
+"""Model `internal`: free motion with locked cables, without efforts, N = null space of the cables.
 
     B^T W_tree chi = 0,      Xi B = 0                      [CableRobot, eqs 20, 21]
 
-Homogeneous: a common factor of all parameters stays unknown, so that they come per unit mass. With
+Homogeneous: a common factor of all parameters stays unknown, so they are identified per unit mass. With
 `nullspace: orthonormal` B is the orthonormal basis nearest to one reference per run, with
 `nullspace: free` it is dq / d zeta_f of chosen free coordinates.
 """
@@ -34,11 +34,11 @@ _SEED = 20130501
 _STATES = 120
 # A free coordinate that moves less than a tenth of a unit motion multiplies its noise by ten.
 _NEARLY_SINGULAR = 10.0
-_WHOLE = "use the whole pose where the log has it (pose: projected), else measure angles of the platform too"
+_WHOLE = "use the complete pose if the log has it (pose: projected); otherwise measure angles of the platform"
 
 
 def internal_directions(mechanism: Mechanism) -> Directions:
-    """Rows of the free motion; they feel motors of joints only, cables do no work."""
+    """Rows of the free motion; only motors of joints act in them, cables do no work."""
     motion = locked_motion_of(mechanism)
     reference = motion.reference(motion.samples)[0]
     names, units = _rows(mechanism, motion)
@@ -88,7 +88,7 @@ class InternalRows(MovingRows):
         self.choices |= {"free motion": self._words(mechanism)}
 
     def align_to(self, other: MovingRows) -> None:
-        """Take the directions of rows along nearly the same motion: its noise must not turn them."""
+        """Take the directions of rows along nearly the same motion: its noise must not rotate them."""
         if isinstance(other, InternalRows):
             self._starts, self._references, self._free = other._starts, other._references, other._free
 
@@ -103,7 +103,7 @@ class InternalRows(MovingRows):
         return self._free_motion.aligned(B, self._references[max(run, 0)])[:, :, self._picked]
 
     def _prepare(self, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "v k"]]]:
-        """Where the runs begin and the reference of each; doubtful choices are told."""
+        """Where the runs begin and the reference of each; doubtful choices give notices."""
         free = self._free_motion
         if isinstance(self.kinematics, TreeKinematics):
             raise TypeError("a robot with cables is closed")
@@ -117,30 +117,30 @@ class InternalRows(MovingRows):
         return [low for low, _ in runs], references or [free.reference(bases)[0]]
 
     def _doubts(self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: int) -> list[Notice]:
-        told = list[Notice]()
-        # A pose that is measured as a whole shows any motion.
+        notices = list[Notice]()
+        # A completely measured pose determines any motion.
         measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
         solved_from = [i for i in measured if i not in self._free_motion.cables]
         poor = self._singular(bases, solved_from, "noise and errors of the lengths grow")
-        told += [Notice("free-singular", f"the pose is solved from {one}", _WHOLE) for one in poor]
+        notices += [Notice("free-singular", f"the pose is solved from {one}", _WHOLE) for one in poor]
         poor = self._singular(bases, self._free, "noise grows") if self._by_free else []
         best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))
         remedy = f"nullspace: orthonormal, or free: [{best}]"
-        told += [Notice("free-singular", f"rows are per velocity of {one}", remedy) for one in poor]
-        return [*told, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
+        notices += [Notice("free-singular", f"equations use the velocity of {one}", remedy) for one in poor]
+        return [*notices, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
 
     def _singular(self, bases: Float[Array, "n v k"], by: Sequence[int], grows: str) -> list[str]:
-        """What to say where some coordinates hardly move with the free motion; nothing elsewhere."""
+        """Texts about coordinates that hardly move with the free motion; empty if there are none."""
         worst = float(self._free_motion.conditions(bases, by).max())
         if worst <= _NEARLY_SINGULAR:
             return []
         names = ", ".join(self._free_motion.mechanism.coordinates[i] for i in by)
         text = f"{names}, nearly singular in log '{self.motion.log.name}': a unit motion moves them by"
-        return [f"{text} {1.0 / worst:.2g} only, and their {grows} {worst:.2g} times"]
+        return [f"{text} only {1.0 / worst:.2g}, and their {grows} by a factor of {worst:.2g}"]
 
     def _words(self, mechanism: Mechanism) -> str:
         if not self._by_free:
-            return f"orthonormal null space of the cables, {self._free_motion.count} rows a sample"
+            return f"orthonormal null space of the cables, {self._free_motion.count} equations per sample"
         return "by free coordinates " + ", ".join(mechanism.coordinates[i] for i in self._free)
 
 
@@ -156,7 +156,7 @@ def internal_structure(
     """Factor of rows at random poses with locked cables; Y is zero.
 
     Rates and accelerations are drawn along the free motion, as if other forces than gravity moved the
-    platform: what such motion cannot tell, no free motion can.
+    platform: parameters not identifiable from such motion are not identifiable from any free motion.
     """
     rng = np.random.default_rng(seed)
     motion, assembly = locked_motion_of(mechanism), assembly_of(mechanism)
@@ -174,7 +174,7 @@ def internal_structure(
 def locked_rates(
     motion: LockedMotion, q: Float[Array, "n q"], rng: np.random.Generator
 ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v k"]]:
-    """Random velocities and accelerations at poses while the cables stand still, and B."""
+    """Random velocities and accelerations at poses while the cables are locked, and B."""
     closure = motion.assembly.closure
     A = closure.values(q).A
     still = np.zeros((len(q), len(motion.cables), A.shape[2]))

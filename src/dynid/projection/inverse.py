@@ -4,8 +4,8 @@ With motor velocities dq_m = C G u (u independent velocities, C actuators, G cou
 
     N = G [ (C G)^+ | null(C G) ]      N^T W_tree chi = [ tau ; 0 ]
 
-so that a row is what one motor feels, and a joint without motor gives an equation whose right
-side is zero. More motors than freedoms: N = G, and the right side is (C G)^T tau.
+so that a row is the equation of one motor, and a joint without motor gives an equation whose right
+side is zero. With more motors than degrees of freedom, N = G, and the right side is (C G)^T tau.
 
 With loops or cables G is an orthonormal basis of the tangent space, and so is null(C G): rows per unit
 velocity of some coordinates would grow without bound where these hardly move.
@@ -55,8 +55,8 @@ def inverse_directions(mechanism: Mechanism) -> Directions:
 
 
 def _closed_directions(mechanism: Mechanism) -> Directions:
-    """Rows of a closed robot: N = dq/dy, y the motors; with more motors than freedoms y are joints, and
-    the right side is J_a^T tau; with fewer see `_underactuated`."""
+    """Rows of a closed robot: N = dq/dy, y the motors; with more motors than degrees of freedom y are
+    joints, and the right side is J_a^T tau; with fewer see `_underactuated`."""
     assembly = assembly_of(mechanism)
     C, dof = mechanism.actuator_map, assembly.dof
     q = assembly.walk(np.random.default_rng(_SEED), 16, reach=0.5)
@@ -81,10 +81,10 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
 
 
 def _underactuated(mechanism: Mechanism) -> Directions:
-    """Rows of a closed robot with fewer motors than freedoms: N = [least motion per motor | free motion].
+    """Rows of an underactuated closed robot: N = [minimum motion per motor | free motion].
 
-    The free motion, which no motor feels, has an orthonormal basis. Where it is that of single joints the
-    rows are theirs; else the basis is the one nearest to a reference, and named free1, free2, ...
+    The free motion, on which no motor acts, has an orthonormal basis. If it consists of single joints, the
+    rows have their names; else the basis is the one nearest to a reference, named free1, free2, ...
     """
     C = mechanism.actuator_map
     motion = LockedMotion(mechanism, C)
@@ -120,13 +120,13 @@ def _own_efforts(motors: int, free: int) -> Float[Array, "k a"]:
 
 
 def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
-    """Refuse motors that the loops hold still, and motors of which one follows from the others."""
+    """Refuse motors that the loops lock, and motors whose motion follows from the others."""
     speeds = mechanism.actuator_map @ basis
     names = [actuator.name for actuator in mechanism.actuators]
     still = np.abs(speeds).max(axis=(0, 2), initial=0.0) < _STILL
     if still.any():
         raise InputError(
-            f"motor '{names[int(np.argmax(still))]}' cannot move: the loops hold it still",
+            f"motor '{names[int(np.argmax(still))]}' cannot move: the loops lock it",
             file=mechanism.file,
             place="actuators",
             remedy="put the motor on a joint that moves, or check the loops",
@@ -134,16 +134,16 @@ def _check_motors(mechanism: Mechanism, basis: Float[Array, "s v d"]) -> None:
     rank = int((singular_values(speeds) > _STILL).sum(axis=1).max(initial=0))
     if len(names) <= speeds.shape[2] and rank < len(names):
         raise InputError(
-            f"the motors {', '.join(names)} move only {rank} of the robot's {speeds.shape[2]} freedoms:"
-            " one of them follows from the others",
+            f"the motors {', '.join(names)} drive only {rank} of the robot's {speeds.shape[2]} degrees of"
+            " freedom: the motion of one motor follows from the others",
             file=mechanism.file,
             place="actuators",
-            remedy="name motors that move on their own; two motors on one joint are one actuator",
+            remedy="name motors that move independently; list two motors on one joint as one actuator",
         )
 
 
 def _passive(CG: Float[Array, "a u"], names: Sequence[str]) -> tuple[tuple[str, ...], Float[Array, "u n"]]:
-    """Directions no motor feels: joints nobody drives, else an orthonormal basis."""
+    """Directions on which no motor acts: joints without motor, else an orthonormal basis."""
     idle = [i for i in range(CG.shape[1]) if not np.any(CG[:, i])]
     dimension = CG.shape[1] - CG.shape[0]
     if len(idle) == dimension:

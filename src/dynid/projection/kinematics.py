@@ -24,7 +24,7 @@ from dynid.motion.spectrum import spectrum
 from dynid.projection.misfit import Misfit, beyond
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
-# Condition number of what the measured coordinates see of the motion: beyond it encoder noise of 1e-5
+# Condition number of the map from the motion to the measured coordinates: beyond it encoder noise of 1e-5
 # rad or m moves unmeasured joints by more than 1e-2. With noise sigma the limit is lower: at a distance x
 # from a dead point the measured coordinate is about x^2 / 2 from its extreme, and the condition number is
 # 1 / x; where x^2 / 2 < 5 sigma both branches fit. Ordinary robots stay below `_POOR` at all poses, and
@@ -32,7 +32,7 @@ OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 SINGULAR, _POOR, _REGULAR = 1e3, 150.0, 50.0
 # rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
 MISFIT = 0.02
-_SIGMAS = 5.0  # a sensor whose own deviation is larger may miss by so many of them
+_SIGMAS = 5.0  # a sensor with a larger standard deviation may differ by so many of them
 
 Measured = tuple[Float[Array, "n w"], Float[Array, "n w"], Float[Array, "n w"]]
 _KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, TreeKinematics | ClosedKinematics]] = WeakKeyDictionary()
@@ -45,7 +45,7 @@ class States:
     Attributes:
         q, dq, ddq: Positions (n, n_q), velocities and accelerations (n, v).
         N: A basis of the tangent space, shape (n, v, d).
-        fine: Whether the pose is assembled and regular, shape (n,).
+        fine: Whether the pose is closed and regular, shape (n,).
         condition: See `Rates`, shape (n,); None for a tree.
     """
 
@@ -58,7 +58,7 @@ class States:
 
 
 class TreeKinematics:
-    """A tree: coordinates follow from couplings alone."""
+    """A tree: coordinates follow from couplings only."""
 
     notices: tuple[Notice, ...] = ()
 
@@ -76,14 +76,14 @@ class TreeKinematics:
 class ClosedKinematics:
     """A closed mechanism: every joint from the measured ones through the loops.
 
-    A first pass over the log (`survey`) follows the branch from the first sample to the last, judges
-    every pose, and keeps poses at regular distances: `states` begins at the nearest of them.
+    A first pass over the log (`survey`) tracks the branch from the first sample to the last, checks
+    every pose, and keeps poses at regular intervals: `states` starts at the nearest of them.
 
     Attributes:
         speeds: Absolute velocities of all coordinates at some samples of the log, shape (k, v).
-        noise: Deviation of each measured coordinate, shape (m,), in [rad] or [m].
-        singular, ambiguous: Condition numbers beyond which a pose is left out, and beyond which the branch
-            behind it is in doubt.
+        noise: Standard deviation of each measured coordinate, shape (m,), in [rad] or [m].
+        singular, ambiguous: Condition numbers beyond which a pose is excluded, and beyond which the
+            following branch is uncertain.
         anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
@@ -116,15 +116,15 @@ class ClosedKinematics:
 
     @property
     def redundant(self) -> bool:
-        """Whether more is measured than the freedoms need, so that sensors can contradict each other."""
+        """Whether there are more sensors than degrees of freedom: they can contradict each other."""
         return self.sensors.count > self.assembly.dof
 
     def misfit(self) -> Misfit:
-        """To be filled with what the sensors miss."""
+        """An empty record of sensor errors."""
         return Misfit(self.sensors, self._labels, self._units, self.noise)
 
     def unit(self, name: str) -> str:
-        """Of a measured coordinate: rad or m; loops leave open what may be either."""
+        """Of a measured coordinate: rad or m; for closures it may be either."""
         return self._units.get(name, "m or rad")
 
     def states(self, start: int, measured: Measured) -> States:
@@ -139,7 +139,7 @@ class ClosedKinematics:
         return self.judged(pose, done, measured)
 
     def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
-        """Rates at tracked poses, and which poses are usable; those not reached are tried once more."""
+        """Rates at tracked poses, and which poses are usable; failed poses are tried once more."""
         missed = np.flatnonzero(~done)
         if 0 < len(missed) <= _REPAIRED:
             near = pose[int(np.argmax(done))] if self._has_origins and done.any() else None
@@ -151,7 +151,7 @@ class ClosedKinematics:
         return States(pose, rates.dq, rates.ddq, rates.N, fine, rates.condition)
 
     def residuals(self, t: Float[Array, "n"]) -> dict[str, Float[Array, "n"]]:
-        """What the loops leave open near some times, in [m] or [rad], and what redundant sensors miss."""
+        """Closure errors near some times, in [m] or [rad], and errors of redundant sensors."""
         times = self._shown[:, 0]
         if len(times) == 0:
             return {}
@@ -163,17 +163,17 @@ class ClosedKinematics:
         return found
 
     def origin(self, log: Log, sample: int) -> Float[Array, "q"]:
-        """The pose from which the loops are followed to a sample: the last one known, else the start pose."""
+        """The pose from which the loops are tracked to a sample: the last known one, else the start pose."""
         known = [at for at in log.origins if at <= sample]
         return np.asarray(log.origins[max(known)]) if known else self.assembly.start
 
     def gaps(
         self, wanted: Float[Array, "n w"], origin: Float[Array, "q"] | None = None
     ) -> tuple[Float[Array, "n"], list[str]]:
-        """What stays open at unrelated measured positions, in [m] or [rad], and where.
+        """Closure errors at unrelated measured positions, in [m] or [rad], and the closure.
 
-        More measured coordinates than freedoms are met in least squares; what is left beyond
-        what is allowed (`MISFIT`) counts as open.
+        More measured coordinates than degrees of freedom are met in least squares; an error above
+        the allowed one (`MISFIT`) counts as open.
         """
         pose = self.assembly.follow(wanted, self.sensors, origin=origin)
         open_by = np.abs(self.assembly.closure.values(pose).f)
@@ -184,12 +184,12 @@ class ClosedKinematics:
         return both[np.arange(len(wanted)), worst], [labels[i] for i in worst]
 
 
-_LEAST_SAMPLES = 64  # of a piece that tells its noise
-_REPAIRED = 256  # poses of a block worth a slower second try; more of them are not a matter of luck
+_LEAST_SAMPLES = 64  # of a segment from which noise is estimated
+_REPAIRED = 256  # poses of a block that get a slower second try; more failures have another cause
 
 
 def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | ClosedKinematics:
-    """The kinematics of a mechanism along a log, made once: several models share it."""
+    """The kinematics of a mechanism along a log, computed once: several models share it."""
     known = _KNOWN.get(motion)
     if known is None or known[0] is not mechanism:
         kind = ClosedKinematics if mechanism.is_closed else TreeKinematics
@@ -198,7 +198,7 @@ def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | C
 
 
 def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Tracker:
-    """The solver for these sensors; refused where they do not tell the pose."""
+    """The solver for these sensors; refused where they do not determine the pose."""
     missing = assembly.dof - sensors.count
     tracker = None if missing > 0 else assembly.tracker(sensors)
     if tracker is not None:
@@ -210,23 +210,23 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
             f" {', '.join(mechanism.coordinates[i] for i in sensors.velocity)}: poses near the start pose are"
             " singular",
             file=mechanism.file,
-            remedy="give a regular pose, away from where links are stretched out, under `start:`",
+            remedy="give a regular pose under `start:`, away from stretched links",
         )
     what = (
-        f"{sensors.count} measured coordinates cannot tell the pose of a robot with {assembly.dof} degrees of"
-        " freedom"
+        f"{sensors.count} measured coordinates do not determine the pose of a robot with {assembly.dof}"
+        " degrees of freedom"
         if missing > 0
-        else "the measured coordinates depend on each other: they do not tell the pose"
+        else "the measured coordinates depend on each other and do not determine the pose"
     )
     raise InputError(
-        f"{what}; while they stand still, {', '.join(free)} can move",
+        f"{what}: with them fixed, {', '.join(free)} can still move",
         file=mechanism.file,
         remedy=f"measure {free[0]} too, and list it under `measured:`",
     )
 
 
 def _noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"]:
-    """Deviation of each measured coordinate, in [rad] or [m]: as described, else from the log's spectrum."""
+    """Standard deviation of each measured coordinate, in [rad] or [m]: as given, else from the spectrum."""
     start, stop = max(log.segments, key=lambda one: one[1] - one[0], default=(0, 0))
     seen = np.zeros(log.q.shape[1])
     if stop - start >= _LEAST_SAMPLES:
@@ -242,7 +242,7 @@ def _noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"
 
 
 def _weights(mechanism: Mechanism, positions: tuple[str, ...]) -> list[float] | None:
-    """Relative trust in each measured position from the deviations that the description gives."""
+    """Relative weight of each measured position, from the standard deviations in the description."""
     sigmas = [mechanism.measured_sigma.get(name) for name in positions]
     known = [sigma for sigma in sigmas if sigma is not None]
     if not known:

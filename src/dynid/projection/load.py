@@ -1,11 +1,11 @@
-"""Loads behind load-dependent friction: the efforts that the parameters foretell, friction apart.
+"""Loads of load-dependent friction: the efforts predicted by the parameters, without friction.
 
     w = W_tree chi  without friction and offsets,     tau_l = (J^T)^+ N^T w + tension,     load = E tau_l
 
-Not the measured efforts: those hold the friction, and where a joint carries little else, sign(s) |tau|
-is the measured side itself. Fitted so, Fl comes out as 1 and every other parameter of the joint as 0.
-The efforts that no motion needs, the tension of redundant actuation, are read off the log: equations of
-motion do not tell them.
+The measured efforts are not used: they contain the friction, and where friction dominates a joint,
+sign(s) |tau| equals the measured side. The fit would then give Fl = 1 and zero for every other parameter
+of the joint. The tension of redundant actuation, which causes no motion, is taken from the log: it does
+not follow from the equations of motion.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LoadModel:
     Args:
         mechanism: The robot.
         parameters: One per entry of `chi`.
-        chi: Standard parameters that foretell the loads, shape (p,), SI.
+        chi: Standard parameters that predict the loads, shape (p,), SI.
         mounted: Payloads on the robot.
     """
 
@@ -67,7 +67,7 @@ class LoadModel:
             q: Positions of all tree joints, shape (n, n_q), in [rad, m, -].
             dq, ddq: Their rates, shape (n, n_v).
             N: Tangent directions, shape (n, n_v, d), or (n_v, d) where they are constant.
-            tau: Efforts whose part that moves nothing is a load too, shape (n, a), in [N m] or [N].
+            tau: Efforts whose internal tension is a load too, shape (n, a), in [N m] or [N].
 
         Returns:
             Shape (n, v + a), in [N m] or [N].
@@ -95,13 +95,13 @@ class LoadModel:
 def simulated_loads(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], mounted: Sequence[str] = ()
 ) -> Callable[..., Float[Array, "n s"] | None]:
-    """A function from states, as `LoadModel.values` takes them, to loads; to None where no friction asks."""
+    """A function from states, as `LoadModel.values` takes them, to loads; None where they are not needed."""
     if not owners_of(mechanism, "Fl"):
         return lambda *states: None
     return LoadModel(mechanism, parameters, chi, mounted).values
 
 
-# First sample, q, dq, ddq and N of consecutive samples in, loads of all sources (n, v + a) out.
+# Input: first sample, q, dq, ddq and N of consecutive samples. Output: loads of all sources (n, v + a).
 Along = Callable[[int, Array, Array, Array, Array], Float[Array, "n s"]]
 
 
@@ -111,7 +111,7 @@ def load_along(
     motion: Motion,
     load_parameters: Float[Array, "p"] | None,
 ) -> Along | None:
-    """Loads along a log by parameters; None where no friction asks for them, or nothing foretells them."""
+    """Loads along a log by parameters; None where no friction needs them, or no parameters are given."""
     if load_parameters is None or not owners_of(mechanism, "Fl"):
         return None
     model = LoadModel(mechanism, parameters, load_parameters, motion.log.payloads)
@@ -125,7 +125,7 @@ def load_along(
 
 
 def loading(mechanism: Mechanism, parameters: Sequence[Parameter]) -> Bool[Array, "p"]:
-    """Which parameters load a joint: bodies, payloads, rotors, and declared terms that read no velocity."""
+    """Which parameters load a joint: bodies, payloads, rotors, and declared terms without velocities."""
     frictional = {
         term.name for term in mechanism.terms if any(kind == "dq" for kind, _ in term.expression.signals)
     }

@@ -1,11 +1,11 @@
-"""More sensors than freedoms: by how much they contradict the loops, and which zero would explain it.
+"""More sensors than degrees of freedom: how much they contradict the loops, and which zero explains it.
 
-At each sample the closed pose is nearest to all sensors in least squares. What is left, weighted, is
+At each sample the closed pose is nearest to all sensors in least squares. The weighted residual is
 
     r = P (y - y_closed),      P = I - Q Q^T,      Q an orthonormal basis of W N_measured
 
-A zero of sensor j that is off by c leaves r = P e_j w_j c. As P is a projector, the c of least squares
-over many samples, and the share of |r|^2 that it explains, are
+An error c of the zero of sensor j gives r = P e_j w_j c. As P is a projector, the c of least squares
+over many samples, and the fraction of |r|^2 that it explains, are
 
     c_j = sum r_j / (w_j sum P_jj),        share_j = (sum r_j)^2 / (sum P_jj sum |r|^2)
 """
@@ -23,21 +23,22 @@ from dynid.common.batched import qr
 from dynid.common.notices import Notice
 from dynid.kinematics.sensors import Sensors
 
-_NOISE = 5.0  # deviations of the noise; the misfit is an rms over a log, which noise alone keeps below one
-# rad or m: what dimensions written with four digits leave. Less changes no parameter noticeably.
+_NOISE = 5.0  # standard deviations of the noise; from noise alone the RMS misfit of a log stays below one
+# rad or m: error of dimensions with four digits. Smaller errors hardly change a parameter.
 _ROUNDED = 1e-4
-_EXPLAINS, _ALIKE = 0.8, 0.05  # share of the misfit's squares that names a zero; shares that differ less tie
+# Fraction of the squared misfit that identifies a zero; smaller differences of this fraction are a tie.
+_EXPLAINS, _ALIKE = 0.8, 0.05
 
 
 @dataclass(eq=False)
 class Misfit:
-    """What the sensors of one robot miss of the closed pose along a log.
+    """Differences of one robot's sensors from the closed pose along a log.
 
     Attributes:
         sensors: What is measured; `names` and `units` of each, in the same order.
-        noise: Deviation of each, in [rad] or [m].
-        squares: Sum of squared misses, shape (m,), over `count` samples.
-        worst: Largest miss, its sensor, and its time in [s].
+        noise: Standard deviation of each, in [rad] or [m].
+        squares: Sum of squared differences, shape (m,), over `count` samples.
+        worst: Largest difference, its sensor, and its time in [s].
     """
 
     sensors: Sensors
@@ -57,7 +58,7 @@ class Misfit:
     def add(
         self, t: Float[Array, "n"], miss: Float[Array, "n m"], N: Float[Array, "n v d"], every: int = 1
     ) -> None:
-        """Count samples: times, what the sensors miss, and tangent directions at the closed poses."""
+        """Add samples: times, sensor differences, and tangent directions at the closed poses."""
         self.count += len(t)
         self.squares += np.sum(miss**2, axis=0)
         size = np.abs(miss)
@@ -74,7 +75,7 @@ class Misfit:
 
     @property
     def rms(self) -> Float[Array, "m"]:
-        """Of each sensor over the samples counted, in [rad] or [m]."""
+        """RMS difference of each sensor over all samples, in [rad] or [m]."""
         return np.asarray(np.sqrt(self.squares / max(self.count, 1)))
 
     def words(self) -> str:
@@ -82,8 +83,8 @@ class Misfit:
         rms = self.rms
         name, worst = self.names[int(np.argmax(rms))], self.worst
         return (
-            "more joints measured than freedoms: they miss the closed pose by"
-            f" {rms.max():.2g} rms ({name}), {worst[0]:.2g} at most (t = {worst[2]:.4g} s)"
+            "more measured joints than degrees of freedom: they differ from the closed pose by"
+            f" {rms.max():.2g} RMS ({name}), at most {worst[0]:.2g} (t = {worst[2]:.4g} s)"
         )
 
     def notices(self, log: str) -> tuple[Notice, ...]:
@@ -96,9 +97,9 @@ class Misfit:
         unit, (worst, sensor, when) = self.units[self.names[i]], self.worst
         beside = f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else ""
         text = (
-            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' misses the closed"
-            f" pose by {rms[i]:.2g} {unit} rms{beside}; at most '{self.names[sensor]}' by {worst:.2g}"
-            f" at t = {when:.4g} s. {self.cause()}"
+            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' differs from the"
+            f" closed pose by {rms[i]:.2g} {unit} RMS{beside}; the largest error is {worst:.2g}"
+            f" ('{self.names[sensor]}', t = {when:.4g} s). {self.cause()}"
         )
         return (Notice("loop-misfit", text, "check this zero, gear ratios and the dimensions of the loops"),)
 
@@ -108,13 +109,13 @@ class Misfit:
         share = self._sums**2 / (gains * max(self._total, np.finfo(float).tiny))
         offset = self._sums / (gains * self.sensors.weight)
         best = float(share.max(initial=0.0))
-        if not _EXPLAINS < best < 1.0 / _EXPLAINS:  # more than all: too far off for a linear answer
-            return "No single joint zero explains it: check gear ratios, dimensions, and several zeros"
+        if not _EXPLAINS < best < 1.0 / _EXPLAINS:  # above one: too large for the linear model
+            return "No single joint zero explains it: check gear ratios, dimensions and all joint zeros"
         alike = [int(i) for i in np.argsort(-share) if share[i] > best - _ALIKE]
         zeros = [f"'{self.names[i]}' (off by {offset[i]:+.3g} {self.units[self.names[i]]})" for i in alike]
         return f"Likely cause: the zero of {' or '.join(zeros)}, which explains {100 * best:.0f} % of it"
 
 
 def beyond(miss: Float[Array, "n m"], most: Float[Array, "m"]) -> Bool[Array, "n"]:
-    """Samples at which some sensor misses the closed pose by more than is allowed."""
+    """Samples at which some sensor differs from the closed pose by more than is allowed."""
     return np.asarray((np.abs(miss) > most).any(axis=1))

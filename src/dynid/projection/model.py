@@ -1,8 +1,8 @@
 """The contract of identification models and their registry.
 
 A model is a choice of tangent directions N and a way to compute the rows N^T W chi = N^T B tau:
-along a log, and at random states for what any motion could tell. Adding one is a file and a line
-in `MODELS`; everything after `System` stays as it is.
+along a log, and at random states for structural identifiability. To add a model, write one file and a
+line in `MODELS`; everything after `System` stays unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dynid.regressor.layout import Layout
 
 @runtime_checkable
 class PackedRows(Protocol):
-    """Rows computed for any range of samples on demand: all that filtering needs to know."""
+    """Rows computed for any range of samples on demand: the interface that filtering needs."""
 
     layout: Layout
     dt: float
@@ -53,7 +53,7 @@ class PackedRows(Protocol):
 
 @runtime_checkable
 class RowSource(PackedRows, Protocol):
-    """Rows of one log by one model: what prediction needs to know besides."""
+    """Rows of one log by one model: the additional interface for prediction."""
 
     directions: Directions
     motion: Motion
@@ -67,8 +67,8 @@ class Model:
 
     Attributes:
         directions: All rows the model has for a mechanism.
-        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion; `foretold`
-            are parameters that foretell loads; those of a windowed model also take `integration`.
+        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion;
+            `load_parameters` predict loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
     """
@@ -91,7 +91,7 @@ def rows_of(
     """Rows along a motion: fast where the directions are constant, else pose by pose.
 
     Args:
-        foretold: Parameters that foretell the loads of load-dependent friction; None: loads are one.
+        load_parameters: Parameters that predict the loads of load-dependent friction; None: loads are one.
     """
     kind = TreeRows if directions.N is not None else MovingRows
     return kind(mechanism, parameters, directions, motion, load_parameters)
@@ -99,7 +99,9 @@ def rows_of(
 
 MODELS: dict[str, Model] = {
     "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
-    "power": Model("power", "one equation a sample, blind to internal tension", power_directions, rows_of),
+    "power": Model(
+        "power", "one equation per sample, unaffected by internal tension", power_directions, rows_of
+    ),
     "energy": Model(
         "energy", "power over windows, no acceleration", energy_directions, EnergyRows, case="energy"
     ),
@@ -113,7 +115,7 @@ MODELS: dict[str, Model] = {
     ),
     "wrench": Model(
         "wrench",
-        "six equations a body, from tables of body motion and joint wrenches",
+        "six equations per body, from tables of body motion and joint wrenches",
         wrench_directions,
         WrenchRows,
         wrench_structure,
@@ -124,7 +126,7 @@ MODELS: dict[str, Model] = {
 
 SENSOR = Model(
     "wrench",
-    "six equations a sample, what hangs on a force sensor",
+    "six equations per sample, for the load on a force sensor",
     sensor_directions,
     SensorRows,
     sensor_structure,
@@ -140,9 +142,7 @@ def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = 
 
 
 def model_named(name: str, file: str | None = None) -> Model:
-    """The registered model, or an error that names those there are."""
+    """The registered model, or an error with the valid names."""
     if name not in MODELS:
-        raise InputError(
-            f"model '{name}' is not in this version", file=file, remedy=f"use one of {', '.join(MODELS)}"
-        )
+        raise InputError(f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(MODELS)}")
     return MODELS[name]

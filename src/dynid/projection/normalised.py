@@ -1,9 +1,9 @@
-"""Rows without any effort: one mass takes the place of the measured side.
+"""Rows without efforts: one mass replaces the measured side.
 
     W chi = 0      ->      W_rest (chi_rest / m)  +  W_known (1 / m)  =  -W_m        [CableRobot, eqs 21, 22]
 
-The column of the reference mass m, negative, is what the other columns have to explain. Payloads whose
-values are known in kilograms join as one column: its parameter is 1/m, which gives everything its scale
+The negative column of the reference mass m becomes the measured side. Payloads with values known in
+kilograms are combined in one column: its parameter is 1/m, which gives the scale of all parameters
 (the general form of eqs 23 and 24).
 """
 
@@ -26,7 +26,7 @@ class Joined:
     """A parameter that acts only together with the reference mass.
 
     Attributes:
-        name: Of the parameter; it counts as zero.
+        name: Of the parameter; it is set to zero.
         shares: Standard name -> what one unit of it adds there, the reference mass among them.
     """
 
@@ -36,16 +36,16 @@ class Joined:
 
 @dataclass(frozen=True)
 class Reference:
-    """The mass that is set to one, and what is known in kilograms beside it.
+    """The mass that is set to one, and the values known in kilograms.
 
     Attributes:
         body: Whose mass it is.
         column: Of that mass among the standard parameters.
-        mass: Its value in [kg] where the description knows it; 1 otherwise.
-        given: Whether the description knows it: parameters are then no longer per unit mass.
-        scale: Column that stands for 1 / mass; None where nothing known in kilograms is mounted.
+        mass: Its value in [kg] where the description gives it; 1 otherwise.
+        given: Whether the description gives it: parameters are then no longer per unit mass.
+        scale: Column of the parameter 1 / mass; None where nothing known in kilograms is mounted.
         loads: Column of a payload's parameter -> its known value, SI, all payloads together.
-        joined: What the mass holds beside its own, where a mass on a hinge acts only with it.
+        joined: Parameters that act only together with the mass, e.g. a mass on a hinge.
     """
 
     body: str
@@ -58,7 +58,7 @@ class Reference:
 
 
 def per_mass_rows(directions: Directions, reference: Reference | None) -> Directions:
-    """The rows with the units that they have over the reference mass."""
+    """The rows with their units divided by the reference mass."""
     if reference is None or reference.given:
         return directions
     return replace(directions, units=tuple(f"{unit} per kg" for unit in directions.units))
@@ -69,7 +69,7 @@ class NormalisedRows:
 
     Args:
         source: Rows whose measured side is zero.
-        reference: What moves there, and what is joined.
+        reference: The mass that moves there, and joined parameters.
     """
 
     def __init__(self, source: RowSource, reference: Reference) -> None:
@@ -115,5 +115,5 @@ class NormalisedRows:
 
 
 def _weights(layout: Layout, values: Mapping[int, float]) -> Array:
-    """What each entry of a layout is multiplied by to sum up some columns."""
+    """Coefficient of each entry of a layout in a sum of some columns."""
     return np.array([values.get(int(column), 0.0) for column in layout.columns])

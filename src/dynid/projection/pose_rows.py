@@ -20,15 +20,15 @@ from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor
 
 _MOST_CANDIDATES = 64  # poses of a run among which the reference of its directions is chosen
-TURNED = 0.3  # cosine of the angle beyond which one reference no longer serves a run
+TURNED = 0.3  # cosine of the angle beyond which one reference is not valid for a run
 
 
 class MovingRows:
     """Equations N(q)^T W chi = N(q)^T B tau along one log (a `RowSource`).
 
     Args:
-        foretold: Standard parameters that foretell the loads of load-dependent friction, shape (p,), SI;
-            None: loads are one.
+        load_parameters: Standard parameters that predict the loads of load-dependent friction, shape (p,),
+            SI; None: loads are one.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MovingRows:
         self._load = load_along(mechanism, parameters, motion, load_parameters)
         self.dt = motion.log.dt
         self._B = mechanism.actuator_map
-        # What no effort enters is zero, not what rounding leaves of N^T B tau.
+        # Rows without efforts have exactly zero, not the rounding error of N^T B tau.
         self._felt = ~directions.homogeneous
         self._reversals = Reversals(mechanism, directions, motion, self.kinematics)
         self.notices = self.kinematics.notices
@@ -81,7 +81,7 @@ class MovingRows:
         return found
 
     def align_to(self, other: MovingRows) -> None:
-        """Take the references of rows along nearly the same motion: its noise must not turn them."""
+        """Take the references of rows along nearly the same motion: its noise must not rotate them."""
         self._starts, self._moving = other._starts, other._moving
 
     def pieces(self) -> Sequence[tuple[int, int]]:
@@ -89,7 +89,7 @@ class MovingRows:
         return self.motion.usable()
 
     def under(self, mechanism: Mechanism, parameters: Sequence[Parameter]) -> MovingRows:
-        """The same rows of a robot that differs in gravity alone."""
+        """The same rows of a robot that differs only in gravity."""
         other, k = copy(self), len(self.directions.names)
         other.regressor = MovingRegressor(mechanism, parameters, k, self.motion.log.payloads)
         return other
@@ -122,8 +122,8 @@ class MovingRows:
 
 
 def turned_notices(log: str, runs: int) -> tuple[Notice, ...]:
-    """A warning where the free motion of some runs turns too far for one reference."""
+    """A warning where the direction of free motion changes too much within a run for one reference."""
     if not runs:
         return ()
-    text = f"the free motion of log '{log}' turns by more than 70 degrees in {runs} run(s)"
+    text = f"the direction of free motion in log '{log}' changes by more than 70 degrees in {runs} run(s)"
     return (Notice("free-turned", text, "split the log into shorter runs"),)

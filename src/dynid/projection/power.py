@@ -1,8 +1,8 @@
-"""Model `power`: one equation a sample, N = dq.
+"""Model `power`: one equation per sample, N = dq.
 
     dq^T W_tree chi = dq^T B tau
 
-Unique whatever the internal tension of a redundantly actuated robot: tension does no work.
+Unique for any internal tension of a redundantly actuated robot: tension does no work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynid.projection.projection import Directions
 
 
 def power_directions(mechanism: Mechanism) -> Directions:
-    """The one row of the power model; it feels every effort."""
+    """The one row of the power model; every effort acts in it."""
 
     def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
         return dq[:, :, None]

@@ -1,6 +1,6 @@
-"""System: the linear equations W chi = Y in triangular form, whichever model made them.
+"""System: the linear equations W chi = Y in triangular form, from any model.
 
-Everything after this file is ignorant of the model.
+Everything after this file is independent of the model.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dynid.motion.repeats import Path
 from dynid.projection.factor import Factor, merge
 
 Moving = Callable[[Float[Array, "n v d"], Float[Array, "n v"]], Float[Array, "n v k"]]
-# Tangent directions at some poses of a run in; directions that are smooth along this run, and the cosine of
-# the largest angle between their free motion and that of these poses, out.
+# Input: tangent directions at some poses of a run. Output: directions that are smooth along this run, and
+# the cosine of the largest angle between their free motion and that of these poses.
 Along = Callable[[Float[Array, "n v d"]], tuple[Moving, float]]
 
 
@@ -31,14 +31,14 @@ class Directions:
         names, units: Of the rows.
         N: Tree velocities per unit velocity of each row, shape (n_v, k); None where they change
             with the pose.
-        effort_map: What each row feels of the efforts, N^T B, shape (k, a); where N changes, only
-            which efforts a row feels at all.
+        effort_map: Map from efforts to rows, N^T B, shape (k, a); where N changes, only which efforts
+            act in a row.
         moving: Directions (n, n_v, k) at a batch of poses, from any basis of the tangent
             space (n, n_v, d) and the velocities (n, n_v); None where N is constant.
         jumps: Whether Coulomb friction jumps in the rows at a reversal; in a power it does not,
-            for it is multiplied by the velocity.
+        because it is multiplied by the velocity.
         groups: Name of the group that each row belongs to; empty: every row is a group of its own.
-        along: Makes directions for one run, where `moving` must choose a basis of a space that turns.
+        along: Gives directions for one run, where `moving` must choose a basis of a space that rotates.
     """
 
     names: tuple[str, ...]
@@ -71,15 +71,15 @@ class Group:
         unit: Of Y.
         columns: Indices of the system's parameters that can be non-zero in these rows; all
             other columns are zero here by structure.
-        blocks: Factors over `columns` of consecutive pieces of a fraction of a second, in time order.
-        inflation: How much larger the variance of a fit is than independent rows would promise,
-            because the row filter correlates neighbours.
-        times: Number of each block in its log, shape (b,): equal in all groups of the log where
-            the moment is equal. None: the blocks are numbered as they stand.
+        blocks: Factors over `columns` of consecutive intervals of a fraction of a second, in time order.
+        inflation: Ratio of the variance of a fit to that with independent rows, because the row
+            filter correlates neighbours.
+        times: Number of each block in its log, shape (b,): equal in all groups of the log at
+        equal times. None: the blocks are numbered in order.
         runs: Number of the run (segment of the log) of each block, shape (b,). None: one run.
         seconds: Length of a block in [s].
         instants: Whether blocks are instants of a table, which have no length.
-        path: How the robot moved in this log; None where nobody knows.
+        path: How the robot moved in this log; None where it is unknown.
         homogeneous: Whether no effort acts in these rows: 0 = W chi, satisfied by chi = 0 too.
     """
 
@@ -98,7 +98,7 @@ class Group:
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Run and number of each block: blocks of other groups of the log with the same are simultaneous."""
+        """Run and number of each block: equal values in other groups of the log mean simultaneous blocks."""
         b = len(self.blocks)
         runs = np.zeros(b, dtype=int) if self.runs is None else self.runs
         times = np.arange(b) if self.times is None else self.times
@@ -125,8 +125,8 @@ class System:
     Attributes:
         parameters: One per column of W.
         known: Columns whose values are given (index -> value); they belong to the right side.
-        noise: Norm of what noise of W alone makes of each column, shape (p,), where it is known beforehand.
-        why: Parameter -> why it may have no effect in these data, in words, where more is known than that.
+        noise: Norm of each column due to noise of W alone, shape (p,), where it is known in advance.
+        why: Parameter -> why it may have no effect in these data, in words, where a specific reason is known.
     """
 
     parameters: tuple[Parameter, ...]
@@ -136,7 +136,7 @@ class System:
     why: Mapping[str, str] = field(default_factory=dict)
 
     def factor(self, weights: Float[Array, "g"] | None = None) -> Factor:
-        """All rows as one factor, each group scaled by its weight (1 over its deviation)."""
+        """All rows as one factor, each group scaled by its weight (1 over its standard deviation)."""
         p = len(self.parameters)
         factors = []
         for i, group in enumerate(self.groups):
@@ -149,7 +149,7 @@ class System:
 def choose_rows(
     directions: Directions, efforts: Sequence[int | str] | None, present: Bool[Array, "a"] | None = None
 ) -> Directions:
-    """The rows to use: those asked for, else all whose efforts the log has.
+    """The rows to use: the requested ones, else all whose efforts the log has.
 
     Args:
         efforts: Row numbers (from 1, motors first) or names; None for all present.
@@ -167,8 +167,8 @@ def choose_rows(
         for k in rows:
             if not np.all(available[needs[k]]):
                 raise InputError(
-                    f"effort '{directions.names[k]}' is asked for, but the log has no such column",
-                    remedy="map it under `columns:` or take it out of `efforts:`",
+                    f"effort '{directions.names[k]}' is requested, but the log has no such column",
+                    remedy="map it under `columns:` or remove it from `efforts:`",
                 )
     return Directions(
         tuple(directions.names[k] for k in rows),
@@ -199,7 +199,7 @@ def _row_index(names: Sequence[str], effort: int | str) -> int:
         if not 1 <= effort <= len(names):
             raise InputError(
                 f"effort number {effort} does not exist; there are {len(names)}: {', '.join(names)}",
-                remedy="number or name them under `efforts:`",
+                remedy="use their numbers or names under `efforts:`",
             )
         return effort - 1
     if effort not in names:

@@ -6,7 +6,7 @@
 | simpson | parabolas through three samples        | two intervals | h^4/180 [f'''] at its ends |
 
 Both are linear in the samples. The efforts' power and the friction columns go through the same rule,
-so what it makes of a jump of friction inside an interval, it makes of both sides of the equation.
+so a jump of friction inside an interval has the same effect on both sides of the equation.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.motion.settings import check_choice
 
-# The prefilter of the cubic spline decays by 2 - sqrt(3) a sample: this far away 1e-7 is left.
+# The prefilter of the cubic spline decays by 2 - sqrt(3) per sample: at this distance it is 1e-7.
 _SPLINE_REACH = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Quadrature:
-    """Mean over a span of one or two intervals from samples beside it.
+    """Mean over a span of one or two intervals from neighbouring samples.
 
     Attributes:
         name: As in the experiment file.
@@ -60,7 +60,7 @@ class Quadrature:
         count = len(f) - len(self.weights) + 1
         total = np.zeros((count, f.shape[1]))
         half = len(self.weights) // 2
-        for i, weight in enumerate(self.weights[:half]):  # symmetric: two samples a product
+        for i, weight in enumerate(self.weights[:half]):  # symmetric: two samples per product
             total += weight * (f[i : i + count] + f[len(self.weights) - 1 - i :][:count])
         if len(self.weights) % 2:
             total += self.weights[half] * f[half : half + count]
@@ -94,6 +94,6 @@ DEFAULT = "spline"
 
 
 def quadrature_named(name: str) -> Quadrature:
-    """The rule, or an error that names those there are."""
+    """The rule, or an error with the valid names."""
     check_choice("energy integration", name, tuple(QUADRATURES))
     return QUADRATURES[name]

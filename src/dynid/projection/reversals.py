@@ -1,10 +1,10 @@
-"""Which rows of a closed robot know the sign of their friction.
+"""Rows of a closed robot in which the sign of friction is known.
 
 A motor need not be measured: its velocity then follows from the loops, with noise
 
     dq = J dq_measured,   J = N (V N_m)^+ V,      sigma_dq^2 = sum over sensors of (J sigma)^2
 
-and is judged by the same rule as a measured one (see `plan_motions`).
+and is tested by the same rule as a measured one (see `plan_motions`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynid.projection.projection import Directions
 
 
 class Reversals:
-    """Weights of rows along one log: 0 at rest, and where a motor that a row feels may reverse.
+    """Weights of rows along one log: 0 at rest, and where a motor of the row may reverse.
 
     Attributes:
         choices: What was chosen for motors that are not measured, in words.
@@ -76,7 +76,7 @@ class Reversals:
         return weights
 
     def _near(self, start: int, stop: int, dq: Float[Array, "n v"]) -> Array:
-        """Rebuilt velocities near a reversal; as many neighbours count as the plan says."""
+        """Computed velocities near a reversal, with as many neighbours as in the plan."""
         around = self.motion.plan.reversal_around
         low, high = next((a, b) for a, b in self.motion.usable() if a <= start < stop <= b)
         before, after = max(low, start - around - 1), min(high, stop + around + 1)
@@ -91,16 +91,16 @@ class Reversals:
 
 
 def rebuilt_noise(N: Float[Array, "s v d"], sensors: Sensors, noise: Sequence[float]) -> Float[Array, "v"]:
-    """Deviation of every coordinate's velocity from those of the measured rates, rms over poses.
+    """Standard deviation of every coordinate's velocity from those of the measured rates, RMS over poses.
 
     Args:
         N: Tangent directions at poses along the log, shape (s, n_v, d).
         sensors: What is measured.
-        noise: Deviations of the rates of the measured positions, shape (w,), per s.
+        noise: Standard deviations of the rates of the measured positions, shape (w,), per s.
     """
     sigma = np.array([noise[c] for c in sensors.column], dtype=float)
     for _, c, j in sensors.quaternions.tolist():
-        # |omega| = 2 |du|, and three of the four entries' directions turn.
+        # |omega| = 2 |du|, and three of the four directions of the entries are rotations.
         sigma[j : j + 3] = 2.0 * np.sqrt(np.mean(np.square(noise[c : c + 4])))
     seen = N[:, sensors.velocity] * sensors.weight[:, None]
     J = N @ pinv(seen) * (sensors.weight * sigma)
@@ -113,14 +113,14 @@ def _words(names: Sequence[str], speeds: Float[Array, "w"]) -> dict[str, str]:
         return {}
     low, high = float(speeds.min()), float(speeds.max())
     shown = f"{high:.2g}" if low >= 0.99 * high else f"{low:.2g} to {high:.2g}"
-    text = f"velocities of {', '.join(names)} rebuilt by the loops; rows dropped below {shown} rad/s or m/s"
+    text = f"velocities of {', '.join(names)} from the loops; rows dropped below {shown} rad/s or m/s"
     return {"reversals of motors not measured": text}
 
 
 def _felt(mechanism: Mechanism, directions: Directions) -> list[list[str]]:
     """Coordinates whose reversals matter in each row.
 
-    A motor's own row feels its own friction, a row of J_a^T tau that of all motors, and a power none.
+    A motor's own row depends on its own friction, a row of J_a^T tau on that of all motors, a power on none.
     """
     if not directions.jumps:
         return [[] for _ in directions.names]

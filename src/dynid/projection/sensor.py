@@ -22,7 +22,7 @@ _STATES = 120
 
 
 def sensor_directions(mechanism: Mechanism) -> Directions:
-    """The six components of the wrench; each is felt by its own rigid joint."""
+    """The six components of the wrench; each acts on its own rigid joint."""
     places = [mechanism.coordinates.index(name) for name in COMPONENTS]
     return Directions(COMPONENTS, UNITS, np.eye(len(mechanism.coordinates))[:, places], np.eye(6))
 
@@ -31,7 +31,7 @@ class SensorRows:
     """Equations of a force/torque sensor along one log (a `RowSource`).
 
     Args:
-        foretold: Values about which unknown angles are linearised, shape (p,), SI.
+        load_parameters: Values about which unknown angles are linearised, shape (p,), SI.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ def sensor_structure(
     stretch: float = 1.0,
     seed: int = _SEED,
 ) -> Factor:
-    """Factor of rows at random motions that the robot allows (with an IMU: any); Y is zero."""
+    """Factor of rows at random feasible motions of the robot (with an IMU: any); Y is zero."""
     rng = np.random.default_rng(seed)
     names = COMPONENTS if directions is None else directions.names
     rows = [COMPONENTS.index(name) for name in names]

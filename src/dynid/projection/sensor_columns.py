@@ -1,9 +1,9 @@
-"""Columns of a force sensor's equations: six rows a sample in the axes of the sensor.
+"""Columns of a force sensor's equations: six rows per sample in the axes of the sensor.
 
     s W(omega, dV) chi_tool + bias + J (x - x0) = measured,        J = d(s W chi0)/dx at x0
 
-x are the unknown angles (mounting, direction of gravity), linearised at x0 (`ForceSensor.place`); what is
-found in their columns are corrections x - x0. Without `foretold` values chi0 there is no tool and J is zero.
+x are the unknown angles (mounting, direction of gravity), linearised at x0 (`ForceSensor.place`); the
+parameters of their columns are corrections x - x0. Without `load_parameters` chi0, J is zero (no tool).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class SensorColumns:
     Args:
         mechanism: With a force sensor.
         parameters: Standard parameters, one per column.
-        rows: Which of the six components are wanted.
+        rows: Which of the six components are requested.
         mounted: Payloads on the tool.
-        foretold: Values of the bodies that angles turn, shape (p,), SI; None: there is nothing to turn.
+        load_parameters: Values of the bodies that the angles rotate, shape (p,), SI; None: no body.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class SensorColumns:
         return np.asarray(sensor.factor * wrench_regressor(omega, dV)[:, 0])
 
     def loaded(self, motion: SensorMotion) -> Float[Array, "n 6"]:
-        """What the bodies of the foretold values make the sensor read, without bias, in [N, N m]."""
+        """Sensor reading predicted from the given parameter values, without bias, in [N, N m]."""
         return np.asarray(self.wrench(motion, self.x) @ self._ten)
 
     def slopes(self, motion: SensorMotion) -> Float[Array, "n 6 a"]:
-        """J: what each angle changes of the measured wrench, in [N/rad, N m/rad]."""
+        """J: derivative of the measured wrench with respect to each angle, in [N/rad, N m/rad]."""
         J = np.zeros((len(motion.omega), 6, len(self.x)))
         for k in range(len(self.x)):
             x = self.x.astype(complex)

@@ -108,7 +108,7 @@ def frame_motion(mechanism: Mechanism) -> Callable[..., SensorMotion]:
 
 
 def random_motion(mechanism: Mechanism, rng: np.random.Generator, n: int, stretch: float) -> SensorMotion:
-    """Motions that the robot allows; with an inertial unit any.
+    """Feasible motions of the robot; with an inertial unit any motion.
 
     Args:
         stretch: Range of the states, as of `structural_factor`.

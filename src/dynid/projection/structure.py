@@ -1,4 +1,4 @@
-"""What any motion could ever tell: the factor of a model's rows at random feasible states."""
+"""Structural identifiability: the factor of a model's rows at random feasible states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynid.regressor.layout import tree_regressor
 from dynid.regressor.regressor import tree_matrix
 
 _SEED = 20130501
-# Rows per column: twice would do for rank; more lifts the weakest columns out of the noise.
+# Rows per column: two are enough for the rank; more raise the weakest columns above the noise.
 _ROWS_PER_COLUMN = 4
 _ROUNDING = 1e-14  # of the largest entry, at poses far from singular ones
 
@@ -37,11 +37,11 @@ def structural_factor(
 
     Args:
         directions: Rows; where they change with the pose, or for None, all tangent directions:
-            under generic motion every model sees what these see.
-        loads: Payloads mounted in each kind of run: only runs with and without a payload tell it
-            from its carrier.
-        stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit deviations per second and per
-            second squared times three.
+            under generic motion every model has the rank of these.
+        loads: Payloads mounted in each kind of run: only runs with and without a payload separate it
+        from its carrier.
+        stretch: Range of the states: 1 is +-pi rad, +-1 m, and unit standard deviations per second and per
+        second squared times three.
     """
     if mechanism.is_closed:
         return _closed_factor(mechanism, parameters, loads, stretch, seed)
@@ -67,10 +67,10 @@ def _closed_factor(
     stretch: float,
     seed: int,
 ) -> Factor:
-    """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates enters."""
+    """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates is needed."""
     rng = np.random.default_rng(seed)
     assembly = assembly_of(mechanism)
-    # Poses cost more than rows here, and twice as many rows as columns decide a rank well.
+    # Poses cost more than rows here, and twice as many rows as columns are enough for the rank.
     n = max(40, -(-2 * len(parameters) // assembly.dof))
     factors = []
     for mounted in dict.fromkeys(loads):
@@ -86,9 +86,9 @@ def _closed_factor(
 
 
 def _random_loads(mechanism: Mechanism, n: int, seed: int) -> Float[Array, "n s"] | None:
-    """Sizes of efforts for load-dependent friction: any motion may carry any load.
+    """Sizes of efforts for load-dependent friction: any motion may have any load.
 
-    Drawn apart from the states, so that those are the same for all drive terms.
+    Drawn separately from the states, so that those are the same for all drive terms.
     """
     if not owners_of(mechanism, "Fl"):
         return None

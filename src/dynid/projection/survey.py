@@ -1,4 +1,4 @@
-"""A first pass over a log of a closed robot: follow the branch, and judge every pose."""
+"""A first pass over a log of a closed robot: track the branch, and check every pose."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _MOST_LOST = 0.01
 _SHOWN = 3000
 # rad or m between neighbouring samples, beyond what their velocities explain.
 _JUMP = 0.05
-_APART = 0.02  # s: singular samples nearer to each other belong to one dead point
-_UNUSUAL = 10.0  # of the usual condition number: a dead point is no matter of a poor choice of sensors
+_APART = 0.02  # s: singular samples closer in time belong to one dead point
+_UNUSUAL = 10.0  # of the usual condition number: distinguishes a dead point from a poor choice of sensors
 _REMEDY = "check joint zeros, units and signs, the loops' frames, and `start:`"
 
 
 @dataclass(eq=False)
 class Survey:
-    """Poses to begin at, and what was found on the way.
+    """Poses to start from, and the findings of the pass.
 
     Attributes:
         anchors: Samples whose poses are kept, ascending.
         poses: Their poses, each of shape (n_q,).
-        samples: Poses judged.
+        samples: Number of poses checked.
         open_at, singular_at, jumped_at: Times of poses that do not close, of singular ones, and of
-            those that lie on another branch than the one before, in [s].
+            those on another branch than the previous one, in [s].
         largest: Of the closure residuals of poses that close, in [m] or [rad].
-        missed_at: Times of poses that close, but not where redundant sensors are, in [s].
-        misfit: What redundant sensors miss; None where there are none. `lost` the same of the poses missed.
+        missed_at: Times of poses that close, but contradict redundant sensors, in [s].
+        misfit: Errors of redundant sensors; None where there are none. `lost`: the same at excluded poses.
         dead_at: Times of dead points: singular poses of the measured joints, and passages through one.
-        loose: Worst condition number met, and the coordinate that moves there while the measured ones stand.
-        shown: Times, closure residuals and misses of some samples, a row each, to look at.
+        loose: Worst condition number, and the coordinate that moves there while the measured ones are fixed.
+        shown: Times, closure residuals and sensor errors of some samples, one row each, for display.
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
         tangents: Tangent directions at the anchors, each shape (n, v, d).
     """
@@ -71,15 +71,15 @@ class Survey:
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
 
     def notices(self, log: str) -> tuple[Notice, ...]:
-        """What was left out, and what to doubt."""
+        """Notices about excluded and doubtful poses."""
         found = [] if self.misfit is None else list(self.misfit.notices(log))
         left_out = [*self.open_at, *self.missed_at]
         if left_out:
-            text = f"{self._counted(left_out)} of log '{log}' do not close and are left out"
-            found.append(Notice("not-assembled", text, "look at the largest motions of the log"))
+            text = f"{self._counted(left_out)} of log '{log}' do not close the loops and are excluded"
+            found.append(Notice("not-assembled", text, "check the largest motions of the log"))
         if self.singular_at:
-            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and left out"
-            remedy = "keep the motion away from poses at which the measured joints do not move the robot"
+            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and are excluded"
+            remedy = "avoid poses in which the measured joints do not move the robot"
             found.append(Notice("singular-poses", text, remedy))
         if self.dead_at:
             found.append(self._dead_points(log))
@@ -89,19 +89,19 @@ class Survey:
 
     def _dead_points(self, log: str) -> Notice:
         text = (
-            f"log '{log}' meets {len(self.dead_at)} dead points of the measured joints, the first at t ="
-            f" {self.dead_at[0]:.4g} s: '{self.loose[1]}' moves there while they stand still. Behind each of"
-            " them two branches fit the log alike, and the one followed may be the wrong one"
+            f"log '{log}' passes {len(self.dead_at)} dead points of the measured joints, the first at t ="
+            f" {self.dead_at[0]:.4g} s: there '{self.loose[1]}' can move while they are fixed. After each"
+            " dead point two branches fit the log equally well, and the computed branch may be wrong"
         )
-        remedy = f"measure '{self.loose[1]}' too, or use only pieces of the log between dead points"
+        remedy = f"measure '{self.loose[1]}' too, or use only parts of the log between dead points"
         return Notice("dead-points", text, remedy)
 
     def _jumped(self, log: str) -> Notice:
         text = f"log '{log}' changes its assembly mode {len(self.jumped_at)} times, first at t = "
-        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses lie on different branches"
-        remedy = "check `start:`, split the log there, or measure one joint more"
+        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses are on different branches"
+        remedy = "check `start:`, split the log there, or measure one more joint"
         if self.dead_at:
-            text += ", as noise decides the branch at dead points of the measured joints"
+            text += ", because noise selects the branch at dead points of the measured joints"
             remedy = f"measure '{self.loose[1]}' too"
         return Notice("assembly-jump", text, remedy)
 
@@ -116,14 +116,14 @@ class Survey:
 
 
 def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
-    """Follow the robot through every usable piece of a log, from the start pose and on one branch."""
+    """Track the robot through every usable segment of a log, from the start pose and on one branch."""
     _refuse_open(kinematics, motion)
     found = Survey()
     if kinematics.redundant:
         found.misfit, found.lost = kinematics.misfit(), kinematics.misfit()
     for low, high in motion.usable():
         origin = kinematics.origin(motion.log, low)
-        # One sample of overlap, so that a jump between blocks is seen.
+        # One sample of overlap, so that a jump between blocks is detected.
         for start in range(low, high, _BLOCK):
             first = max(low, start - 1)
             measured = motion.states(first, min(start + _BLOCK, high))
@@ -145,7 +145,7 @@ def _judge(
     states: States,
     origin: Float[Array, "q"],
 ) -> Float[Array, "q"]:
-    """Count what a block holds; returns the pose to go on from."""
+    """Evaluate one block; returns the pose to continue from."""
     from dynid.projection.kinematics import OPEN
 
     t = motion.log.t[first : first + len(wanted)]
@@ -180,7 +180,7 @@ def _judge_sensors(
     wanted: Float[Array, "n w"],
     states: States,
 ) -> None:
-    """What redundant sensors miss of the poses that close."""
+    """Errors of redundant sensors at the poses that close."""
     if found.misfit is None or found.lost is None:
         return
     miss = kinematics.sensors.miss(states.q, wanted)
@@ -226,13 +226,13 @@ def _loosest(kinematics: ClosedKinematics, M: Float[Array, "m d"], N: Float[Arra
         return kinematics.assembly.mechanism.coordinates[0]
     robot = kinematics.assembly.mechanism
     moves = np.abs(N @ np.linalg.svd(M)[2][-1])
-    # A motor has room for an encoder: it is named if it moves nearly as much.
+    # A motor is easy to equip with an encoder: it is named if it moves nearly as much.
     driven = np.abs(robot.actuator_map).max(axis=0, initial=0.0) > 0.0
     return robot.coordinates[int(np.argmax(np.where(driven, 3.0, 1.0) * moves))]
 
 
 def _jumps(assembly: Assembly, dt: float, states: States) -> Bool[Array, "m"]:
-    """Whether each pose lies farther from the one before than the velocities of both explain."""
+    """Whether each pose is farther from the previous one than the velocities of both explain."""
     tree = assembly.closure.tree
     scalar = (tree.kind == REVOLUTE) | (tree.kind == PRISMATIC)
     moved = np.diff(states.q[:, tree.q_start[scalar]], axis=0)
@@ -242,12 +242,12 @@ def _jumps(assembly: Assembly, dt: float, states: States) -> Bool[Array, "m"]:
 
 
 def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
-    """Refuse a log that the loops do not admit, before the work starts."""
+    """Refuse a log that does not close the loops, before the work starts."""
     from dynid.projection.kinematics import OPEN
 
     log = motion.log
     pieces = motion.usable()
-    # Where every run has a pose of its own to begin at, each is probed from there.
+    # Where every run has its own initial pose, each is probed from there.
     alike = [pieces] if not log.origins else [[piece] for piece in pieces]
     found: list[tuple[Int[Array, "p"], Float[Array, "p"], list[str]]] = []
     for some in alike if pieces else []:
@@ -271,7 +271,7 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
 
 
 def _cause(kinematics: ClosedKinematics, motion: Motion, at: Int[Array, "p"]) -> str:
-    """What may put redundant sensors off at some samples, as far as the samples that close say."""
+    """Likely cause of the errors of redundant sensors at some samples."""
     log = motion.log
     pose = kinematics.assembly.follow(
         log.q[at], kinematics.sensors, origin=kinematics.origin(log, int(at[0]))
@@ -288,7 +288,7 @@ def _stepped(log: Log) -> str:
 
 
 def _refuse_missed(found: Survey, motion: Motion) -> None:
-    """Refuse a log in which redundant sensors contradict the loops by far."""
+    """Refuse a log in which redundant sensors strongly contradict the loops."""
     lost = found.lost
     if lost is None or lost.count <= _MOST_LOST * found.samples:
         return

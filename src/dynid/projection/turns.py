@@ -1,7 +1,7 @@
-"""Whole turns of the encoders of a closed robot.
+"""Full turns of the encoders of a closed robot.
 
-An encoder may count from another turn than the description: q + 2 pi k is the same pose, but the loops
-are followed from the start pose, and would be led through k turns or lose the branch. So a constant
+An encoder may count from another turn than the description: q + 2 pi k is the same pose. But the loops
+are tracked from the start pose, and would pass through k turns or lose the branch. So a constant
 number of turns per coordinate and segment is removed, such that the segment begins at the turn nearest
 to the closed pose. Turns made during a segment stay.
 """
@@ -23,11 +23,11 @@ from dynid.motion.log import Log
 from dynid.projection.kinematics import MISFIT, OPEN
 
 _TURN = 2.0 * np.pi
-# rad: nearer to the reference than this, no other turn is worth a try.
+# rad: closer to the reference than this, no other turn is tried.
 _CERTAIN = 0.5 * np.pi
 _PROBES = 8
 _MOST_TRIED = 64
-_SLACK = 0.05  # of the range: a log may leave its limits a little
+_SLACK = 0.05  # of the range: a log may exceed its limits slightly
 
 
 def nearest_turns(mechanism: Mechanism, log: Log) -> Log:
@@ -78,7 +78,7 @@ class _Search:
 
         Args:
             q: Its positions, shape (n, w).
-            origin: The closed pose from which the loops are followed to it.
+            origin: The closed pose from which the loops are tracked to it.
             last: Where the segment before it ended, its turns removed; None for the first one.
         """
         near = self.sensors.read(origin[None])[0] if last is None else last
@@ -91,7 +91,7 @@ class _Search:
         return next((turns for turns in tries if self._fits(some, turns, origin)), tries[0])
 
     def _options(self, q: Float[Array, "n"], near: float, column: int) -> list[tuple[float, int]]:
-        """Turns of one coordinate worth a try, each with its cost: limits count before distance."""
+        """Turns of one coordinate to try, each with its cost: limits have priority over distance."""
         name = self.names[column]
         away = float(q[0]) - near
         nearest = round(away / _TURN)
@@ -119,7 +119,7 @@ class _Search:
         return low - _SLACK * (high - low), high + _SLACK * (high - low)
 
     def _fits(self, q: Float[Array, "n w"], turns: Int[Array, "k"], origin: Float[Array, "p"]) -> bool:
-        """Whether most probes close, with all sensors where they belong."""
+        """Whether most probes close, in agreement with all sensors."""
         wanted = np.array(q)
         wanted[:, self.angles] -= _TURN * turns
         pose = self.assembly.follow(wanted, self.sensors, origin=origin)
@@ -128,7 +128,7 @@ class _Search:
 
 
 def _corrected(log: Log, angles: Int[Array, "k"], turns: Int[Array, "s k"]) -> Log:
-    """The log without these turns; positions that were asked for follow those that were measured."""
+    """The log without these turns; reference positions are changed like the measured ones."""
     if turns.any():
         log = replace(
             log,
@@ -160,5 +160,5 @@ def _notice(log: Log, angles: Int[Array, "k"], turns: Int[Array, "s k"]) -> Noti
         else:
             begins = [float(log.t[a]) for a, _ in log.segments]
             shown += [f"{name} by {k:+d} from t = {t:.4g} s" for k, t in zip(own, begins, strict=True) if k]
-    text = f"encoders are off the closed pose by whole turns, which are removed: {', '.join(shown)}"
+    text = f"encoders differ from the closed pose by full turns, which are removed: {', '.join(shown)}"
     return Notice("whole-turns", text, "set the encoder's zero, or give an `offset` under `columns:`")

@@ -1,10 +1,10 @@
-"""Model `wrench`: six equations a body, its own Newton-Euler balance in body axes [Wrench, eq. 1, 2].
+"""Model `wrench`: six equations per body, its own Newton-Euler balance in body axes [Wrench, eq. 1, 2].
 
     W_body(omega, dV) chi_body = X_inner [F; M]  -  sum over children X_c [F_c; M_c]
 
-[F; M] is what the parent exerts at the origin of the body's inner joint frame, [F_c; M_c] what the body
-exerts on child c at the origin of c's joint frame, X moves a wrench given in the world to the body's origin
-and axes. Joints may stand anywhere and a body may carry any number of children.
+[F; M] is the wrench that the parent exerts at the origin of the body's inner joint frame, [F_c; M_c] the
+wrench that the body exerts on child c at the origin of c's joint frame. X transforms a wrench given in the
+world to the body's origin and axes. Joints may be anywhere and a body may have any number of children.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COLUMNS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
 def wrench_directions(mechanism: Mechanism) -> Directions:
-    """Six rows of every body that has parameters; each feels its own joint's wrench and its children's."""
+    """Six rows of every body that has parameters, with the wrenches of its own and its children's joints."""
     bodies = list(mechanism.bodies)
     used = balanced_bodies(mechanism)
     effort_map = np.zeros((6 * len(used), 6 * len(bodies)))
@@ -59,13 +59,13 @@ def balanced_bodies(mechanism: Mechanism) -> list[str]:
 
 
 def children(mechanism: Mechanism, body: str) -> list[str]:
-    """Bodies that hang on a body."""
+    """Children of a body."""
     return [joint.child for joint in mechanism.joints if joint.parent == body]
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """The equations of one body: which columns of which kernels, and where they stand.
+    """The equations of one body: which columns of which kernels, and their places.
 
     Attributes:
         body: Its number.
@@ -84,11 +84,11 @@ class WrenchRows:
     """Balances of the bodies of a table (a `RowSource`); the samples are its instants.
 
     Args:
-        mechanism: Whose bodies have the parameters that are asked for.
+        mechanism: Whose bodies have the requested parameters.
         parameters: Standard parameters, one per column.
-        directions: Rows wanted, six a body.
-        motion: Holds the table in the place of a log.
-        foretold: Not used; these equations have no friction.
+        directions: Requested rows, six per body.
+        motion: Contains the table instead of a log.
+        load_parameters: Not used; these equations have no friction.
         settings: How the table is to be read.
     """
 
@@ -138,7 +138,7 @@ class WrenchRows:
             yield at, packed, weights
 
     def balance(self, body: int, part: slice) -> Float[Array, "n 6"]:
-        """What acts on a body at its joints, about its origin, body axes, shape (n, 6), in [N], [N m]."""
+        """Wrench on a body at its joints, about its origin, body axes, shape (n, 6), in [N], [N m]."""
         name = self.table.bodies[body]
         R = self.moved.R[part, body]
         total = self._about_origin(R, body, self.points.inner[body], part)
@@ -150,7 +150,7 @@ class WrenchRows:
     def _about_origin(
         self, R: Float[Array, "n 3 3"], body: int, point: Float[Array, "*n 3"], part: slice
     ) -> Float[Array, "n 6"]:
-        """The wrench of a body's inner joint, in axes R and about an origin from which `point` is seen."""
+        """The wrench of a body's inner joint, in axes R and about an origin; `point` is relative to it."""
         force = np.einsum("nji,nj->ni", R, self.forces[part, body])
         moment = np.einsum("nji,nj->ni", R, self.moments[part, body])
         return np.concatenate([force, moment + np.cross(point, force)], axis=1)
@@ -213,7 +213,7 @@ def entries_of(owner: str, index: dict[str, int]) -> tuple[int, ...]:
 
 
 def _layout(blocks: Sequence[_Block]) -> Layout:
-    """Six rows a body, each with all of its columns, and Y."""
+    """Six rows per body, each with all of its columns, and Y."""
     columns: list[int] = []
     start = [0]
     for block in blocks:

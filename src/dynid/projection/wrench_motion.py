@@ -1,4 +1,4 @@
-"""How every body of a table moves: read from its columns, and what they lack from joint angles or poses.
+"""Motion of every body of a table: from its columns; missing quantities from joint angles or poses.
 
 omega = 2 conj(q) dq/dt        alpha = d omega / dt (body axes)        a = d^2 p / dt^2
 """
@@ -23,7 +23,7 @@ from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
 from dynid.projection.wrench_points import centres_of_mass
 
-_COARSE = 0.01  # what a shorter formula may change of a derivative before it must be told
+_COARSE = 0.01  # difference from a shorter formula above which a derivative gives a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class TableMotion:
         omega, alpha: Angular velocity and acceleration, body axes, shape (n, b, 3), in [rad/s], [rad/s^2].
         a: Acceleration of the body's origin, world axes, gravity not subtracted, shape (n, b, 3), in [m/s^2].
         p: The body's origin in the world, shape (n, b, 3), in [m]; None where neither columns nor joint
-            angles tell.
+        angles give it.
         fine: Where all of it is known, shape (n, b).
         choices: Where each quantity is from, in words.
     """
@@ -51,7 +51,7 @@ class TableMotion:
 
 
 def table_motion(mechanism: Mechanism, table: BodyTable, settings: WrenchSettings) -> TableMotion:
-    """Motion of every body: measured where the table has columns, else derived, and the choice is said."""
+    """Motion of every body: measured where the table has columns, else derived; the choice is reported."""
     return _Motions(mechanism, table, settings).found()
 
 
@@ -227,34 +227,34 @@ class _Motions:
         found = derivatives(self.table.t[at[:, 0]], x[at.ravel()].reshape(k, -1))
         if found is None:
             raise InputError(
-                f"the {what} must be derived from {source}, which takes {POINTS} instants of one run; there"
-                f" are {k}",
+                f"the {what} must be derived from {source}, which needs {POINTS} time instants of one run;"
+                f" there are {k}",
                 file=self.table.file,
-                remedy=f"print the {what} as columns: then two or three instants are enough",
+                remedy=f"add columns of the {what}: then two or three time instants are enough",
             )
         first, second = (one.reshape(k * r, -1) for one in (found.first, found.second))
         return replace(found, first=first, second=second, inner=np.repeat(found.inner, r))
 
     def _told(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
-        """Say where a quantity is from, and warn where the instants are too far apart for it."""
+        """Report the source of a quantity, and warn where the instants are too far apart for it."""
         self.choices[what] = f"differentiated from {source} ({POINTS} neighbouring instants)"
         error, size = np.sqrt(np.sum(np.square(rough), axis=0))
         if error > _COARSE * size:
             self.notices.append(
                 Notice(
                     "derived-coarse",
-                    f"the {what}, derived from {source}, may be {100 * error / size:.2g} % wrong: the"
-                    " instants are too far apart, or printed with too few figures",
-                    f"print the {what} too, or more instants",
+                    f"the {what}, derived from {source}, may have an error of {100 * error / size:.2g} %:"
+                    " the time instants are too far apart, or have too few digits",
+                    f"add columns of the {what}, or more time instants",
                 )
             )
 
     def _missing(self, quantity: str) -> InputError:
         spoken, columns = SPOKEN[quantity], " ".join(QUANTITIES[quantity])
         return InputError(
-            f"the table tells no {spoken} ({columns}), and nothing to derive it from",
+            f"the table has no {spoken} ({columns}) and nothing to derive it from",
             file=self.table.file,
             place="header",
-            remedy=f"print {columns}, or joint angles q_1.. (of an open robot), or poses x y z qw qx qy qz at"
-            f" {POINTS} instants or more",
+            remedy=f"add {columns}, or joint angles q_1.. (of an open robot), or poses x y z qw qx qy qz at"
+            f" {POINTS} time instants or more",
         )

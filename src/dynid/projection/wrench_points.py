@@ -1,4 +1,4 @@
-"""Where joints stand on the bodies they join: the points at which wrenches of a table act."""
+"""Positions of joints on the bodies they connect: the points at which wrenches of a table act."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SLIDING = (JointKind.PRISMATIC, JointKind.FREE)
 
 @dataclass(frozen=True, eq=False)
 class JointPoints:
-    """Origin of every body's inner joint frame, seen from the bodies on its two sides.
+    """Origin of every body's inner joint frame, in the frames of the bodies on its two sides.
 
     Attributes:
         inner: In the body's own frame, shape (b, 3), in [m].
-        outer: In the frame of the parent body, one array a body, shape (n, 3), in [m].
+        outer: In the frame of the parent body, one array per body, shape (n, 3), in [m].
     """
 
     inner: Float[Array, "b 3"]
@@ -40,11 +40,11 @@ def joint_points(
 ) -> JointPoints:
     """The points for all bodies of a table.
 
-    The joint frame moves with the child: where a joint slides, its origin travels on the parent, and only
-    the positions of both bodies tell how far.
+    The joint frame moves with the child: the origin of a prismatic joint moves on the parent, and only the
+    positions of both bodies determine how far.
 
     Args:
-        balanced: Bodies whose balance is used: only what acts on these must be known.
+        balanced: Bodies whose balance is used: only wrenches on these must be known.
     """
     n = len(table.t)
     joints = [mechanism.joint_of_body[name] for name in table.bodies]
@@ -61,16 +61,16 @@ def joint_points(
 def _travelled(
     joint: Joint, child: int, inner: Float[Array, "3"], table: BodyTable, moved: TableMotion
 ) -> Float[Array, "n 3"]:
-    """Origin of a sliding joint's frame in the parent's frame; NaN where a position is unknown."""
+    """Origin of a prismatic joint's frame in the parent's frame; NaN where a position is unknown."""
     parent = table.bodies.index(joint.parent)
     if moved.p is None:
         raise InputError(
-            f"joint '{joint.name}' slides, and without positions the place where its wrench acts on"
-            f" '{joint.parent}' is not known",
+            f"joint '{joint.name}' is prismatic: without positions the point where its wrench acts on"
+            f" '{joint.parent}' is unknown",
             file=table.file,
             place="header",
-            remedy="print x y z of the bodies' origins, or joint coordinates q_1..; or leave"
-            f" '{joint.parent}' out: wrench: {{bodies: [...]}}",
+            remedy="add columns x y z of the bodies' origins, or joint coordinates q_1..; or exclude"
+            f" '{joint.parent}': wrench: {{bodies: [...]}}",
         )
     away = moved.p[:, child] + moved.R[:, child] @ inner - moved.p[:, parent]
     return np.asarray(np.einsum("nji,nj->ni", moved.R[:, parent], away))
@@ -82,7 +82,7 @@ def centres_of_mass(
     """Centre of mass of each body in its frame, by the robot's description; in [m].
 
     Args:
-        what: Is given at the centre of mass, for the message where it is not known.
+        what: The quantity given at the centre of mass, for the message where that is not known.
     """
     centres = np.zeros((len(table.bodies), 3))
     if settings.parameters == "principal":
@@ -94,7 +94,7 @@ def centres_of_mass(
             centres[i] = [values.get(symbol, 0.0) / values["M"] for symbol in ("MX", "MY", "MZ")]
         elif used[i] and body.parameters:
             raise InputError(
-                f"{what} of the centre of mass of '{body.name}' are given, but not where it is",
+                f"{what} of the centre of mass of '{body.name}' are given, but not its position",
                 file=mechanism.file,
                 place=f"bodies.{body.name}",
                 remedy="give them at the body's origin, its prior M and com in the robot file, or"
@@ -120,7 +120,7 @@ def levers(
                 "moments about the world's origin are given, but no positions of the bodies",
                 file=table.file,
                 place="header",
-                remedy="print x y z of the bodies' origins, or joint coordinates q_1..",
+                remedy="add columns x y z of the bodies' origins, or joint coordinates q_1..",
             )
         return np.asarray(-moved.p - (moved.R @ inner[..., None])[..., 0])
     point = inner

@@ -1,4 +1,4 @@
-"""What the balance of a body could tell if its joints let it move freely."""
+"""Structural identifiability from the balance of a freely moving body."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def wrench_structure(
     stretch: float = 1.0,
     seed: int = _SEED,
 ) -> Factor:
-    """Factor of the balances of freely moving bodies: what each could tell if its joints let it.
+    """Factor of the balances of freely moving bodies.
 
-    A body's balance knows nothing of the joints; what these hold still shows in the data.
+    A body's balance does not depend on its joints; motion that these prevent shows in the data.
 
     Args:
-        directions: Not used: a body is balanced whole.
-        loads: Payloads mounted in each kind of table: only tables with and without tell them apart.
+        directions: Not used: all six equations of a body are used.
+        loads: Payloads mounted in each kind of table: only tables with and without separate them.
     """
     rng = np.random.default_rng(seed)
     index = {parameter.name: i for i, parameter in enumerate(parameters)}

@@ -1,4 +1,4 @@
-"""Rows of the tree and their reverse pass: from weights of all entries to slopes along the motion."""
+"""Rows of the tree and their reverse pass: from weights of all entries to derivatives along the motion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.layout import TreeRegressor, tree_regressor
 
-_STEP = 1e-30  # of the complex step: far below rounding, so that nothing is lost
+_STEP = 1e-30  # of the complex step: far below rounding, so that no digit is lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class Slopes:
     """Derivatives of a scalar with respect to the motion of all tree coordinates at every sample.
 
     Attributes:
-        q: For a small step (or turn, in the moving frame) along each velocity coordinate, shape (n, v).
+        q: For a small step (or rotation, in the moving frame) along each velocity coordinate, shape (n, v).
         dq, ddq: With respect to velocities and accelerations, shape (n, v).
     """
 
@@ -31,11 +31,11 @@ class Slopes:
 
 
 class AdjointRegressor:
-    """Entries of all rows W_tree, and slopes of weighted sums of them.
+    """Entries of all rows W_tree, and derivatives of weighted sums of them.
 
     Args:
-        widths: Speeds over which the jumps of friction are softened, per coordinate and then per
-            actuator, shape (v + a,), in [rad/s] or [m/s]; None: they stay jumps.
+        widths: Speeds over which the jumps of friction are smoothed, per coordinate and then per
+            actuator, shape (v + a,), in [rad/s] or [m/s]; None: no smoothing.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class AdjointRegressor:
         ddq: Float[Array, "n v"],
         load: Float[Array, "n s"] | None = None,
     ) -> Float[Array, "e n"]:
-        """Entries of all rows of the tree, friction softened where asked; load as of `TreeRegressor`."""
+        """Entries of all rows of the tree, friction smoothed where requested; load as in `TreeRegressor`."""
         out = self.tree.packed(q, dq, ddq, np.zeros_like(dq), load)
         if self._soft:
             from dynid.regressor.drive_adjoint_kernels import soften
@@ -73,7 +73,7 @@ class AdjointRegressor:
         ddq: Float[Array, "n v"],
         weights: Float[Array, "e n"],
     ) -> Slopes:
-        """Derivatives of sum_e weights_e W_e, sample by sample; loads of friction count as given."""
+        """Derivatives of sum_e weights_e W_e, sample by sample; loads of friction are taken as constants."""
         from dynid.regressor.adjoint_kernels import reverse
         from dynid.regressor.drive_adjoint_kernels import reverse_drives
 
@@ -106,7 +106,7 @@ class AdjointRegressor:
         weight: Float[Array, "n"],
         out: Float[Array, "3 n v"],
     ) -> None:
-        """A declared extra column: the complex step along each signal that it reads."""
+        """A declared extra column: the complex step along each signal that it uses."""
         kinds = {"q": 0, "dq": 1, "ddq": 2}
         for kind, name in term.expression.signals:
 

@@ -1,12 +1,12 @@
 """Reverse pass of the tree regressor: how a weighted sum of all entries changes with the motion.
 
 S = sum_e g_e W_e(q, dq, ddq). Weights of one row and body act like inertial parameters (m, s, I) of
-that body, met by the virtual motion (u, w) of the row's joint:
+that body, multiplied by the virtual motion (u, w) of the row's joint:
 
     S_pair = w . (I dw + om x I om + s x a) + u . (m a + dw x s + om x (om x s))
 
 so every derivative is a dynamics-like product. The recursion then runs from the bodies to the base
-with adjoints of each link's small turn, origin, angular velocity, angular acceleration and
+with adjoints of each link's small rotation, origin, angular velocity, angular acceleration and
 acceleration, all in the base frame.
 """
 
@@ -18,7 +18,7 @@ from dynid.common.compiled import inlined, inner, kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import LANES
 
-# Fields of an adjoint: small turn, origin, angular velocity, angular acceleration, acceleration.
+# Fields of an adjoint: small rotation, origin, angular velocity, angular acceleration, acceleration.
 ADJOINT = 15
 _TURN, _P, _W, _DW, _A = 0, 3, 6, 9, 12
 
@@ -69,7 +69,7 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
         ixx, ixy, ixz = g[k], g[LANES + k], g[2 * LANES + k]
         iyy, iyz, izz = g[3 * LANES + k], g[4 * LANES + k], g[5 * LANES + k]
         sx, sy, sz, m = g[6 * LANES + k], g[7 * LANES + k], g[8 * LANES + k], g[9 * LANES + k]
-        # Angular momentum I om, and what its parts contribute.
+        # Angular momentum I om, and the contribution of its parts.
         hx, hy, hz = (
             ixx * ox + ixy * oy + ixz * oz,
             ixy * ox + iyy * oy + iyz * oz,
@@ -110,7 +110,7 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
             ry + ixy * px + iyy * py + iyz * pz + uy * os + sy * uo - 2.0 * oy * us,
             rz + ixz * px + iyz * py + izz * pz + uz * os + sz * uo - 2.0 * oz * us,
         )
-        # Back to the base frame: turn of the body, axis and origin of the joint.
+        # Back to the base frame: rotation of the body, axis and origin of the joint.
         fx, fy, fz = _rotated(body, k, fx, fy, fz)
         nx, ny, nz = _rotated(body, k, nx, ny, nz)
         px, py, pz = _cross(fx, fy, fz, vx, vy, vz)
@@ -131,7 +131,7 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
 
 @inner
 def _to_base(body, bar):
-    """Turn adjoints of rates from body axes to the base frame; the axes' own turn counts too."""
+    """Rotate adjoints of rates from body axes to the base frame, including the rotation of the axes."""
     for k in range(LANES):
         for rate, field in ((15, _W), (21, _DW), (18, _A)):
             x, y, z = bar[field * LANES + k], bar[(field + 1) * LANES + k], bar[(field + 2) * LANES + k]
@@ -147,10 +147,10 @@ def _to_base(body, bar):
 
 @inner
 def _carry_back(up, own, bar, bar_up, slid):
-    """Adjoints of a frame fixed to `up` passed on to it; `slid`: the frame is moved along by a joint.
+    """Adjoints of a frame fixed to `up` passed on to it; `slid`: the frame is moved by a prismatic joint.
 
-    The lever is the vector between the origins. For a prismatic link it also holds the travel, whose
-    own rates are dealt with in `_slide_back`.
+    The lever is the vector between the origins. For a prismatic link it also contains the travel, whose
+    own rates are handled in `_slide_back`.
     """
     for k in range(LANES):
         x = own[9 * LANES + k] - up[9 * LANES + k]
@@ -199,9 +199,9 @@ def _carry_back(up, own, bar, bar_up, slid):
 
 @inner
 def _turn_back(up, own, bar, rate, accel, out_q, out_dq, out_ddq):
-    """A revolute link: derivatives for its coordinate, and what its axis does to the parent's adjoints.
+    """A revolute link: derivatives for its coordinate, and the effect of its axis on the parent's adjoints.
 
-    dw = dw_up + z ddq + (w_up x z) dq; afterwards `bar` is that of the frame before the turn.
+    dw = dw_up + z ddq + (w_up x z) dq; afterwards `bar` is that of the frame before the rotation.
     """
     for k in range(LANES):
         zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
@@ -224,7 +224,7 @@ def _turn_back(up, own, bar, rate, accel, out_q, out_dq, out_ddq):
 
 @inner
 def _slide_back(up, own, bar, lever, rate, accel, bar_up, out_q, out_dq, out_ddq):
-    """A prismatic link: a = ... + z ddq + 2 dq w x z beside the lever's share; lever: its adjoint."""
+    """A prismatic link: a = ... + z ddq + 2 dq w x z in addition to the lever's part; lever: its adjoint."""
     for k in range(LANES):
         zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
         ox, oy, oz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
@@ -244,9 +244,9 @@ def _slide_back(up, own, bar, lever, rate, accel, bar_up, out_q, out_dq, out_ddq
 
 @inner
 def _orient_back(up, own, bar, rates, accels, out_q, out_dq, out_ddq):
-    """A spherical link: the same as a turn, about three axes that move with the link itself.
+    """A spherical link: a rotation about three axes that move with the link itself.
 
-    The small turn of the link before the joint is `bar`'s less nothing: its axes are those after it.
+    The small rotation of the link before the joint equals that of `bar`: its axes are those after it.
     """
     for k in range(LANES):
         ox, oy, oz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
@@ -256,7 +256,7 @@ def _orient_back(up, own, bar, rates, accels, out_q, out_dq, out_ddq):
         cx, cy, cz = _rotated(own, k, accels[k], accels[LANES + k], accels[2 * LANES + k])
         px, py, pz = _cross(bx, by, bz, ox, oy, oz)
         rx, ry, rz = wx + px, wy + py, wz + pz
-        # Turn of the axes that carry the rates.
+        # Rotation of the axes of the rates.
         px, py, pz = _cross(vx, vy, vz, rx, ry, rz)
         _add(bar, _TURN, k, px, py, pz)
         px, py, pz = _cross(cx, cy, cz, bx, by, bz)
@@ -339,7 +339,7 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
 def reverse(links, bodies, gravity, pairs, q, dq, ddq, g, out_q, out_dq, out_ddq):
     """Derivatives of sum_e g_e W_e for every sample, inertial entries only.
 
-    q, dq, ddq: (samples, coordinates). g: weights (entries, samples). out_q: for a small turn or
+    q, dq, ddq: (samples, coordinates). g: weights (entries, samples). out_q: for a small rotation or
     step along each velocity coordinate, (samples, velocities); out_dq, out_ddq alike.
     """
     parent, kind, q_start, v_start, placement = links

@@ -20,9 +20,9 @@ from dynid.regressor.kernels import (
 
 @kernel
 def soften(drives, dq, widths, packed):
-    """Replace the jumps of friction entries by tanh(dq / width), so that a motion can be improved by slope.
+    """Replace the jumps of friction entries by tanh(dq / width), for gradient-based optimisation.
 
-    widths: per source, in its speed; 0 leaves the jump.
+    widths: per source, in its speed; 0 keeps the jump.
     """
     entries, symbols, sources, factors, _ = drives
     for d in range(entries.size):
@@ -42,7 +42,7 @@ def soften(drives, dq, widths, packed):
 def reverse_drives(drives, dq, widths, g, out_dq, out_ddq):
     """Adds derivatives of friction, rotor and offset entries with respect to their sources' rates.
 
-    Jumps of friction are softened as in `soften`; those left as they are have no derivative.
+    Jumps of friction are smoothed as in `soften`; jumps that are kept have no derivative.
     """
     entries, symbols, sources, factors, scales = drives
     n = dq.shape[0]

@@ -17,7 +17,7 @@ def energy_regressor(
     """Row h_body with h_body @ chi_body = kinetic + potential energy of each body.
 
     T = 1/2 (m v.v + 2 v.(w x s) + w.I w), U = -g.(m p + R s), s the first moment. The products of
-    inertia carry factor 1 (the energy-model paper's appendix prints 1/2).
+    inertia have the factor 1 (the energy-model paper's appendix prints 1/2).
 
     Args:
         R, p: Body axes and origins in the base frame, shapes (n, b, 3, 3), (n, b, 3), [-], [m].

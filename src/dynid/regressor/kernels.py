@@ -1,7 +1,7 @@
 """Hot kernels of the regressor: body wrenches projected on joint axes, tile by tile.
 
 Only entries of W that can be non-zero are computed: a body acts on the joints between it and
-the base. They are packed row by row (see `layout.py`); a tile holds `LANES` samples of each.
+the base. They are packed row by row (see `layout.py`); a tile contains `LANES` samples of each.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
 
 @kernel
 def _drive_entries(drives, dq, ddq, load, at, tile):
-    """Friction, rotor inertia and offset entries of a tile; `load` is read by load friction only."""
+    """Friction, rotor inertia and offset entries of a tile; `load` is for load-dependent friction only."""
     entries, symbols, sources, factors, scales = drives
     n = dq.shape[0]
     for d in range(entries.size):
@@ -162,7 +162,7 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, comb
     state = np.empty((links[0].size + 1) * LINK * LANES, out.dtype)
     body = np.empty(LINK * LANES, out.dtype)
     if n == LANES and n_out == 0:
-        # A tile and no projection: the entries are made where they are wanted.
+        # A tile and no projection: the entries are computed in place.
         whole = out.reshape(out.size)
         fill_tile(links, bodies, gravity, pairs, drives, given, motion, start, state, body, whole)
         return

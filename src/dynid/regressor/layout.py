@@ -1,4 +1,4 @@
-"""Packed rows: which entries of N^T W can be non-zero, and where they stand.
+"""Packed rows: which entries of N^T W can be non-zero, and their positions.
 
 A body acts only on the joints between it and the base, so most of W is zero by structure.
 Rows are stored as lists of entries, row after row; the last entry of a row is its Y.
@@ -29,7 +29,7 @@ class Layout:
 
     Attributes:
         start: First entry of each row, shape (k + 1,); entry start[r + 1] - 1 is Y of row r.
-        columns: Parameter of each entry, ABSENT for Y and for entries nobody asked for.
+        columns: Parameter of each entry, ABSENT for Y and for entries that are not requested.
     """
 
     start: Int[Array, "k1"]
@@ -41,7 +41,7 @@ class Layout:
         return int(self.columns.size)
 
     def coefficients(self, chi: Float[Array, "p"]) -> Float[Array, "e"]:
-        """What each entry is multiplied by in W chi: zero for Y and for entries nobody asked for."""
+        """Coefficient of each entry in W chi: zero for Y and for entries that are not requested."""
         return np.where(self.columns == ABSENT, 0.0, chi[np.maximum(self.columns, 0)])
 
     def sums(self, packed: Inexact[Array, "e n"], coefficients: Float[Array, "e"]) -> Inexact[Array, "k n"]:
@@ -75,9 +75,9 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class TreeRegressor:
-    """Computes packed rows of N^T W (and N^T B tau beside them) for batches of tree states.
+    """Computes packed rows of N^T W (and N^T B tau) for batches of tree states.
 
-    The arrays are what the kernels read; see `kernels.fill_tile`.
+    The arrays are the input of the kernels; see `kernels.fill_tile`.
     """
 
     tree: Tree
@@ -119,7 +119,7 @@ class TreeRegressor:
         """States laid out for the kernels; rows are computed range by range with `Batch.fill`.
 
         Args:
-            load: What load-dependent friction (Fl) is proportional to, of all coordinates, then of all
+            load: Loads to which load-dependent friction (Fl) is proportional, of all coordinates, then of all
                 actuators, shape (n, v + a), in [N m] or [N]; None: one, so that the column of Fl is
                 friction per unit of load.
         """

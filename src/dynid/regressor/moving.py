@@ -16,7 +16,7 @@ from dynid.regressor.layout import ABSENT, Batch, Layout, tree_regressor
 class MovingRegressor:
     """All rows of the tree, combined sample by sample.
 
-    Every row may hold every parameter: a closed robot's bodies all move with each freedom.
+    Every row may contain every parameter: all bodies of a closed robot move with each degree of freedom.
 
     Args:
         n_rows: Rows of the model, k.
@@ -79,7 +79,7 @@ def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:
 
 
 def _combination(parts: Sequence[Sequence[tuple[int, int]]], n_rows: int) -> tuple[Array, ...]:
-    """What each output entry sums; the last of a row is Y, a sum of nothing."""
+    """Terms of each output entry; the last of a row is Y, an empty sum."""
     sums = [*parts, []] * n_rows
     start = np.concatenate([[0], np.cumsum([len(one) for one in sums])]).astype(np.int64)
     entries = np.array([entry for one in sums for entry, _ in one], dtype=np.int64)

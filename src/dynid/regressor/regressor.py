@@ -29,7 +29,7 @@ def tree_matrix(
         dq, ddq: Velocities and their rates, shape (n, n_v), in [rad/s, m/s] and per s.
         N: Tangent directions, shape (n_v, k).
         mounted: Payloads on the robot.
-        load: What load-dependent friction is proportional to, of coordinates, then of actuators, shape
+        load: Loads to which load-dependent friction is proportional, of coordinates, then of actuators, shape
             (n, v + a), in [N m] or [N]; default one.
     """
     parameters = parameter_table(mechanism)
@@ -42,7 +42,7 @@ def tree_matrix(
 def energy_row(
     mechanism: Mechanism, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"]
 ) -> Inexact[Array, "n p"]:
-    """Total energy per inertial parameter: h with energy = h chi, ten columns a body.
+    """Total energy per inertial parameter: h with energy = h chi, ten columns per body.
 
     Kinetic energy plus potential energy (zero at the base origin); shape (n, 10 b), b bodies in
     joint order, then payloads.

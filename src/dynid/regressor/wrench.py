@@ -12,7 +12,7 @@ from dynid.mechanism.frame import Frame
 def wrench_regressor(
     omega: Inexact[Array, "n b 3"], dV: Inexact[Array, "n b 6"]
 ) -> Inexact[Array, "n b 6 10"]:
-    """Matrix W_body with W_body @ chi_body = wrench that moves each body so.
+    """Matrix W_body with W_body @ chi_body = wrench that gives each body this motion.
 
     Newton-Euler about the body origin; the kernel of [CableRobot, eq. 19] in the body frame.
     The tree kernel of `kernels.wrench_row` is this matrix times a joint's twist.

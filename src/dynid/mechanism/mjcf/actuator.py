@@ -62,18 +62,18 @@ def _transmission(
         name = element.text("tendon")
         if name not in tendons:
             raise element.error(
-                f"{owner} pulls tendon '{name}', which is no fixed tendon" + nearest(name, tendons),
-                "motors on joints and on fixed tendons are read",
+                f"{owner} pulls tendon '{name}', which is not a fixed tendon" + nearest(name, tendons),
+                "only motors on joints and on fixed tendons are supported",
             )
         on = {coordinate: gear[0] * coefficient for coordinate, coefficient in tendons[name].items()}
     else:
         raise element.error(
-            f"{owner} acts on no joint: its transmission is not read",
-            "motors on joints and on fixed tendons are read; remove it from a copy of the file",
+            f"{owner} has an unsupported transmission: it acts on no joint",
+            "only motors on joints and on fixed tendons are supported; remove it from a copy of the file",
         )
     on = {name: ratio for name, ratio in on.items() if ratio != 0.0}
     if not on:
-        raise element.error(f"{owner} has a gear of zero and drives nothing", "give its gear ratio")
+        raise element.error(f"{owner} has a gear ratio of zero and drives nothing", "give its gear ratio")
     return on
 
 
@@ -89,10 +89,10 @@ def _on_joint(
     joint = movable[name]
     if key == "jointinparent" and joint.has_quaternion:
         raise element.error(
-            f"{owner} turns {joint.kind} joint '{name}' about axes of the parent, which is not read",
+            f"{owner} drives {joint.kind} joint '{name}' about axes of the parent, which is not supported",
             "use joint= instead",
         )
-    # A ball turns about its own three axes; a free joint is pushed along three, then turned.
+    # A ball joint rotates about its own three axes; a free joint translates along three, then rotates.
     count = {JointKind.SPHERICAL: 3, JointKind.FREE: 6}.get(joint.kind, 1)
     return dict(zip(joint.coordinates, gear[:count], strict=True))
 
@@ -105,7 +105,7 @@ def _name(
     taken: set[str],
     scope: Scope,
 ) -> str:
-    """The motor's own name; that of its joint or `motor_joint` where it has none or none that fits."""
+    """The motor's own name; without a usable one, that of its joint or `motor_joint`."""
     first = next(iter(on))
     if not name:
         plain = on == {first: 1.0} and first not in taken
@@ -113,8 +113,8 @@ def _name(
     if name not in coordinates or on == {name: 1.0}:
         return name
     other = unique(f"motor_{name}", taken | coordinates)
-    text = f"{element.place}: actuator '{name}' is geared to joint '{name}' and is called '{other}' here"
-    scope.notices.append(Notice("renamed-actuator", text, "use that name in robot files and logs"))
+    text = f"{element.place}: actuator '{name}' drives joint '{name}' through a gear and is renamed '{other}'"
+    scope.notices.append(Notice("renamed-actuator", text, "use the new name in robot files and logs"))
     return other
 
 
@@ -130,7 +130,8 @@ def _fixed_tendons(model: MjcfModel, joints: Mapping[str, Joint]) -> dict[str, d
             joint = part.text("joint")
             if joint not in joints or not joints[joint].axes:
                 raise part.error(
-                    f"tendon '{name}' names '{joint}', which is no hinge or slide" + nearest(joint, joints),
+                    f"tendon '{name}' names '{joint}', which is not a hinge or slide joint"
+                    + nearest(joint, joints),
                     "name a joint",
                 )
             found[name][joint] = part.number("coef", owner=f"tendon '{name}'")
@@ -138,12 +139,14 @@ def _fixed_tendons(model: MjcfModel, joints: Mapping[str, Joint]) -> dict[str, d
 
 
 def _shared(actuators: Sequence[Actuator]) -> list[Notice]:
-    """Motors with one and the same velocity: position and velocity servos of one joint, mostly."""
+    """Motors with the same velocity: usually position and velocity servos of one joint."""
     groups: dict[tuple[tuple[str, float], ...], list[str]] = {}
     for actuator in actuators:
         groups.setdefault(tuple(sorted(actuator.on.items())), []).append(actuator.name)
     several = ["+".join(names) for names in groups.values() if len(names) > 1]
     if not several:
         return []
-    text = "several actuators drive the same joint, and a log needs the effort of each: " + ", ".join(several)
-    return [Notice("shared-joint", text, "list one motor a joint under 'actuators:' of a robot file")]
+    text = "several actuators drive the same joint, so a log must contain the effort of each: " + ", ".join(
+        several
+    )
+    return [Notice("shared-joint", text, "list one motor per joint under 'actuators:' of a robot file")]

@@ -35,7 +35,7 @@ class Defaults:
                 if child.tag != "default":
                     kind = _kind(child.tag)
                     own[kind] = {**own.get(kind, {}), **child.attributes}
-            # Classes inside inherit all of this one, whatever stands first.
+            # Nested classes inherit all of this one, in any file order.
             for child in element.children:
                 if child.tag == "default":
                     inner = child.text("class")
@@ -49,11 +49,11 @@ class Defaults:
 
         Args:
             childclass: Of the nearest body or frame around it that names one.
-            kind: Which element of a class counts, where it is not the element's own tag.
+            kind: Which element of a class is used, where it is not the element's own tag.
         """
         name = element.attributes.get("class", childclass or self._main)
         values = dict(self._values(element, name, kind or _kind(element.tag)))
-        if any(key in element.attributes for key in ORIENTATIONS):  # there are five ways to say one thing
+        if any(key in element.attributes for key in ORIENTATIONS):  # an orientation has five notations
             values = {key: value for key, value in values.items() if key not in ORIENTATIONS}
         return Element(
             element.file,

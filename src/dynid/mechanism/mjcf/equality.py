@@ -42,7 +42,7 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
     """All active equalities.
 
     Args:
-        driven: Coordinates with a motor: where a coupling leaves the choice, the other one depends.
+        driven: Coordinates with a motor: where both are possible, the other coordinate is the dependent one.
     """
     elements = entries(model.root, "equality")
     if elements and _switched_off(model.root):
@@ -57,11 +57,11 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
         name = element.attributes.get("name", "").strip() or f"{element.tag}{i}"
         if element.tag in ("tendon", "flex", "flexvert", "flexstrain", "distance"):
             raise element.error(
-                f"equality '{name}' is a <{element.tag}>, which is not read",
-                "connect, weld and joint are; write it as 'loops:' or 'couplings:' of a robot file",
+                f"equality '{name}' is a <{element.tag}>, which is not supported",
+                "use connect, weld or joint, or write it under 'loops:' or 'couplings:' of a robot file",
             )
         if not flag(element, "active", default=True):
-            text = f"{element.place}: equality '{name}' is not active and is ignored"
+            text = f"{element.place}: equality '{name}' is inactive and ignored"
             placer.scope.notices.append(Notice(_IGNORED, text, 'set active="true" if the robot has it'))
         elif element.tag == "joint":
             couplings.append((reader.coupling(element, name), element))
@@ -96,12 +96,12 @@ class _Reader:
         turns = element.tag == "weld" and element.number("torquescale", 1.0, owner) != 0.0
         by_site = any(key in element.attributes for key in ("site1", "site2"))
         if by_site and any(key in element.attributes for key in ("body1", "body2")):
-            raise element.error(f"{owner} names bodies and sites", "keep one of the two ways")
+            raise element.error(f"{owner} names bodies and sites", "keep either the bodies or the sites")
         ends = self._sites(element, owner) if by_site else self._bodies(element, owner, name)
         (body_a, a), (body_b, b) = ends
         if body_a == body_b:
             raise element.error(f"{owner} joins '{body_a}' to itself", "an equality joins two bodies")
-        if not turns:  # a point has no directions of its own: those of the bodies keep the equations plain
+        if not turns:  # a point has no directions of its own: those of the bodies keep the equations simple
             a, b = Frame(np.eye(3), a.p), Frame(np.eye(3), b.p)
         kind = "weld" if turns else "point"
         return Loop(name, FIXED_BY[kind], body_a, tidy_frame(a), body_b, tidy_frame(b))
@@ -117,7 +117,9 @@ class _Reader:
                 )
             body, placed = self.model.sites[name]
             if "fromto" in placed.element.attributes:
-                raise placed.element.error(f"site '{name}' has fromto, which is not read", "give pos instead")
+                raise placed.element.error(
+                    f"site '{name}' has fromto, which is not supported", "give pos instead"
+                )
             ends.append((body, self.placer.pose(placed, f"site '{name}'", name)))
         return ends
 
@@ -135,7 +137,7 @@ class _Reader:
         return [(one, given if given is not None else between @ at_two), (two, at_two)]
 
     def _relative(self, element: Element, owner: str, name: str) -> Frame | None:
-        """The `relpose` of a weld: where body 1 holds the anchor; None leaves it to qpos0."""
+        """The `relpose` of a weld: where body 1 has the anchor; None: from qpos0."""
         numbers = element.numbers("relpose", owner, range(7, 8))
         if numbers is None or not any(value for value, _ in numbers[3:]):
             return None
@@ -158,7 +160,7 @@ class _Reader:
         return name
 
     def coupling(self, element: Element, name: str) -> Coupling:
-        """A joint equality; joint2 is missing where joint1 stands still."""
+        """A joint equality; joint2 is missing where joint1 is fixed."""
         owner = f"equality '{name}'"
         one = self._joint(element, "joint1", owner)
         numbers = element.numbers("polycoef", owner, range(1, 6))
@@ -170,7 +172,7 @@ class _Reader:
         if any(a[2:]):
             raise element.error(
                 f"{owner} is not linear: polycoef has {a[2]:g} {a[3]:g} {a[4]:g} beyond the slope",
-                "only linear couplings are identified; write the mechanism behind it as 'loops:'",
+                "only linear couplings are supported; describe the mechanism under 'loops:'",
             )
         two = self._joint(element, "joint2", owner)
         if one == two:
@@ -183,24 +185,26 @@ class _Reader:
         one_axis = [joint.name for joint in self.tree.joints if joint.axes]
         if name not in one_axis:
             raise element.error(
-                f"{owner} names '{name}', which is no hinge or slide" + nearest(name, one_axis),
+                f"{owner} names '{name}', which is not a hinge or slide joint" + nearest(name, one_axis),
                 "name a joint",
             )
         return name
 
 
 def _resolved(found: list[tuple[Coupling, Element]], driven: Collection[str]) -> tuple[Coupling, ...]:
-    """One coupling for each dependent coordinate, chains put together."""
+    """One coupling for each dependent coordinate, chains resolved."""
     couplings: dict[str, Coupling] = {}
     places: dict[str, Element] = {}
     for coupling, element in found:
         chosen = _oriented(coupling, couplings, driven)
         if chosen.joint in couplings:
             first = places[chosen.joint].place
-            raise element.error(f"'{chosen.joint}' follows two couplings (first in {first})", "keep one")
+            raise element.error(
+                f"'{chosen.joint}' is defined by two couplings (first in {first})", "keep one"
+            )
         couplings[chosen.joint], places[chosen.joint] = chosen, element
     return resolve_couplings(
-        couplings, lambda name, text: places[name].error(text, "break the circle of joint equalities")
+        couplings, lambda name, text: places[name].error(text, "remove the cycle of joint equalities")
     )
 
 

@@ -15,7 +15,7 @@ _TRUTH = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class Settings:
-    """How numbers are meant: the attributes of <compiler> that change a mechanism.
+    """How numbers are interpreted: the attributes of <compiler> that change a mechanism.
 
     Attributes:
         degrees: Whether angles are in degrees (MJCF's default) instead of radians.
@@ -35,7 +35,7 @@ class Settings:
 
 
 def read_settings(root: Element) -> Settings:
-    """The compiler settings; where there are several <compiler>, later ones win."""
+    """The compiler settings; where there are several <compiler>, later ones have priority."""
     merged: dict[str, str] = {}
     compiler = root
     for element in sections(root, "compiler"):
@@ -44,12 +44,12 @@ def read_settings(root: Element) -> Settings:
     found = Element(compiler.file, "compiler", merged, compiler.line)
     if choice(found, "coordinate", ("local", "global"), "local") == "global":
         raise found.error(
-            'coordinate="global" is not read',
-            "write local coordinates; MuJoCo reads no others either",
+            'coordinate="global" is not supported',
+            "use local coordinates (MuJoCo accepts no others)",
         )
     sequence = merged.get("eulerseq", "xyz")
     if len(sequence) != 3 or set(sequence.lower()) - set("xyz"):
-        raise found.error(f"eulerseq '{sequence}' is no sequence of three axes", 'e.g. eulerseq="xyz"')
+        raise found.error(f"eulerseq '{sequence}' is not a sequence of three axes", 'e.g. eulerseq="xyz"')
     return Settings(
         degrees=choice(found, "angle", ("degree", "radian"), "degree") == "degree",
         eulerseq=sequence,
@@ -65,7 +65,7 @@ def choice(element: Element, name: str, valid: tuple[str, ...], default: str) ->
     value = element.attributes.get(name, default)
     if value not in valid:
         raise element.error(
-            f"{name} '{value}' of <{element.tag}>" + nearest(value, valid), "use a valid word"
+            f"{name} '{value}' of <{element.tag}>" + nearest(value, valid), "use a valid value"
         )
     return value
 
@@ -76,7 +76,7 @@ def flag(element: Element, name: str, *, default: bool) -> bool:
 
 
 def sections(root: Element, tag: str) -> list[Element]:
-    """All sections of this name: MJCF lets them stand in several places."""
+    """All sections of this name: MJCF allows them in several places."""
     return [element for element in root.children if element.tag == tag]
 
 
@@ -88,8 +88,8 @@ def entries(root: Element, tag: str) -> list[Element]:
 def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
     """Put the children of included files in the place of each <include>.
 
-    A file must lie in the folder of the model, links in the file system followed, and is included
-    once, as in MuJoCo: so there is no circle. All files together stay below the limits.
+    A file must be in the folder of the model (symbolic links are resolved) and is included once, as in
+    MuJoCo, so there is no cycle. All files together must stay below the limits.
 
     Args:
         root: Changed in place.

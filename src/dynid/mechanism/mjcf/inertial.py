@@ -1,7 +1,7 @@
 """Inertials of an MJCF as priors, treated as those of a URDF: what is missing stays unknown.
 
 MuJoCo computes the inertia of a body without <inertial> from its shapes and a density. That is a
-guess about the robot, not a statement of it, and is not made here.
+guess, not information about the robot, and is not done here.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def read_bodies(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, Body]:
     scope.notices += [*absent_notices(frames, missing, "body"), *_shape_notices(shaped)]
     if model.settings.total_mass > 0.0:
         text = f"settotalmass {model.settings.total_mass:g} kg is not applied to the priors"
-        scope.notices.append(Notice("unscaled-prior", text, "priors are the inertials as written"))
+        scope.notices.append(
+            Notice("unscaled-prior", text, "priors are the inertials as written in the file")
+        )
     return bodies
 
 
@@ -103,7 +105,5 @@ def _has_mass(geom: Element) -> bool:
 def _shape_notices(shaped: list[str]) -> list[Notice]:
     if not shaped:
         return []
-    text = "bodies whose inertia MuJoCo computes from shapes are unknown, without a prior: " + ", ".join(
-        shaped
-    )
-    return [Notice("inertia-from-geom", text, "nothing is invented; give them an <inertial> to compare with")]
+    text = "bodies whose inertia MuJoCo computes from their geoms have no prior: " + ", ".join(shaped)
+    return [Notice("inertia-from-geom", text, "add an <inertial> to compare the estimate with a prior")]

@@ -87,7 +87,7 @@ def read_tree(model: MjcfModel, scope: Scope, placer: Placer) -> Tree:
     joint_names = {joint.name for body in model.bodies for joint in body.joints}
     body_names = {body.name for body in model.bodies}
     for body in model.bodies:
-        # The pose of a free body is where it starts, no dimension of the robot.
+        # The pose of a free body is its start pose, not a dimension of the robot.
         is_free = any(joint.kind is JointKind.FREE for joint in body.joints)
         pose = placer.pose(body.placed, f"body '{body.name}'", None if is_free else body.name)
         tree.poses[body.name] = tidy_frame(tree.poses[body.parent] @ pose)
@@ -111,7 +111,7 @@ def read_tree(model: MjcfModel, scope: Scope, placer: Placer) -> Tree:
 def _joint(
     body: MjcfBody, written: MjcfJoint, parent: str, child: str, pose: Frame, tree: Tree, placer: Placer
 ) -> Joint:
-    """One joint whose body frame, before it moves, stands at `pose` in the parent's."""
+    """One joint whose body frame, before it moves, is at `pose` in the parent's frame."""
     name, kind, element = written.name, written.kind, written.placed.element
     owner, scope = f"joint '{name}'", placer.scope
     if kind is JointKind.FREE:
@@ -138,7 +138,7 @@ def _refuse_aligned(element: Element, owner: str, placer: Placer) -> None:
     align = choice(element, "align", ("auto", "true", "false"), "auto")
     if align == "true" or (align == "auto" and placer.settings.alignfree and element.tag == "freejoint"):
         raise element.error(
-            f"{owner}: MuJoCo would turn its body's frame into the principal axes, which is not read",
+            f"{owner}: MuJoCo would align its body's frame with the principal axes, which is not supported",
             'write align="false"',
         )
 
@@ -167,7 +167,7 @@ def _axis(element: Element, owner: str, scope: Scope) -> Float[Array, "3"]:
 def _reference(element: Element, owner: str, placer: Placer, *, turns: bool) -> float:
     """Position of the joint in the pose in which the model is written, in [rad] or [m]."""
     value = element.number("ref", 0.0, owner)
-    # A zero of the joint, no dimension of the robot: it is never taken for a rounded angle.
+    # A zero of the joint, not a dimension of the robot: it is never treated as a rounded angle.
     return math.radians(value) if turns and placer.settings.degrees else value
 
 
@@ -200,7 +200,7 @@ def read_range(
     if numbers is None or state == "false" or (state == "auto" and not model.settings.autolimits):
         return None
     low, high = numbers[0][0], numbers[1][0]
-    if low == high == 0.0 and state == "auto":  # how a default class takes a range back
+    if low == high == 0.0 and state == "auto":  # how a default class removes a range
         return None
     if low >= high:
         raise element.error(f"{owner}: {key} {low:g} {high:g} is swapped or empty", "give low and high")
@@ -208,5 +208,5 @@ def read_range(
 
 
 def effort_limit(span: tuple[float, float] | None) -> Mapping[str, float]:
-    """{tau}: the bound that an effort keeps both ways; none if the range is on one side of zero."""
+    """{tau}: the bound of an effort in both directions; none if the range is on one side of zero."""
     return {"tau": min(-span[0], span[1])} if span and span[0] < 0.0 < span[1] else {}

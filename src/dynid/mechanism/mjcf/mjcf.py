@@ -1,6 +1,6 @@
 """Reader of MJCF files: bodies, joints, inertials as priors, equalities as loops and couplings.
 
-What a model leaves open stays open: nothing is invented, and no mesh is opened.
+Values missing in a model stay unknown: none is guessed, and no mesh is opened.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
 def _drive_priors(tree: Tree) -> dict[str, float]:
     """Armature, damping and friction loss of joints, where they are given, as Ia, Fv and Fs.
 
-    What MuJoCo takes for zero because nobody wrote it is no statement about the robot.
+    A missing value, which MuJoCo takes as zero, is no information about the robot.
     """
     priors: dict[str, float] = {}
     for joint in tree.joints:
         element = tree.elements.get(joint.name)
         for symbol, key in _PRIORS.items():
-            # More than one number is a polynomial, which no single parameter is.
+            # More than one number is a polynomial, which a single parameter cannot represent.
             numbers = element.numbers(key, f"joint '{joint.name}'", range(1, 10)) if element else None
             if numbers and len(numbers) == 1:
                 priors |= {f"{symbol}_{name}": numbers[0][0] for name in joint.coordinates}
@@ -114,13 +114,13 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
     name = keys[0].attributes.get("name", "0")
     owner, count = f"key '{name}'", len(tree.reference)
     numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
-    text = f"{keys[0].place}: the loops are first closed near {owner}"
-    scope.notices.append(Notice("start-from-key", text, "'start:' of a robot file chooses another pose"))
+    text = f"{keys[0].place}: the loops are first assembled near {owner}"
+    scope.notices.append(Notice("start-from-key", text, "to use another pose, set 'start:' in a robot file"))
     return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
 
 
 def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
-    """What MuJoCo would add to the efforts and is no part of the description here."""
+    """Notices about effects that MuJoCo adds to the efforts and that are not read here."""
     found: list[str] = []
     for name, element in tree.elements.items():
         if _counts(element, "stiffness", f"joint '{name}'"):
@@ -132,29 +132,31 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        remedy = "a spring can be a column of 'terms:', what a motor adds is in Ia and Fv of its joint"
+        remedy = "add a spring under 'terms:'; inertia and damping of the motor are in Ia and Fv of its joint"
         notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
     ]
     if carried:
-        text = "gravity compensation is not used, at bodies " + ", ".join(carried)
-        notices.append(Notice("unused-gravcomp", text, "a log's efforts must hold what carries the weight"))
+        text = "gravity compensation is ignored at bodies " + ", ".join(carried)
+        notices.append(
+            Notice("unused-gravcomp", text, "the logged efforts must include the gravity compensation")
+        )
     return notices + _unused_tendons(model)
 
 
 def _unused_tendons(model: MjcfModel) -> list[Notice]:
-    """Tendons that no actuator pulls: their springs, dampers and limits are no part of the robot here."""
+    """Tendons that no actuator pulls: their springs, dampers and limits are not read."""
     pulled = {element.attributes.get("tendon") for element in entries(model.root, "actuator")}
     names = [element.attributes.get("name", "(no name)") for element in entries(model.root, "tendon")]
     idle = [name for name in names if name not in pulled]
     if not idle:
         return []
     text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
-    return [Notice("ignored-tendon", text, "what they do to the efforts can be a column of 'terms:'")]
+    return [Notice("ignored-tendon", text, "add their effect on the efforts as an entry of 'terms:'")]
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:
-    """Whether an attribute is there and not zero."""
+    """Whether an attribute is present and not zero."""
     numbers = element.numbers(key, owner, range(1, 10))
     return any(value != 0.0 for value, _ in numbers or ())

@@ -59,7 +59,7 @@ def read_point(
 
 
 def read_rotation(element: Element, owner: str, settings: Settings, scope: Scope) -> Float[Array, "3 3"]:
-    """The rotation of an element; two ways to say it at once are refused."""
+    """The rotation of an element; two notations at once are refused."""
     given = [key for key in ORIENTATIONS if key in element.attributes]
     if not given:
         return np.eye(3)
@@ -82,7 +82,7 @@ def read_rotation(element: Element, owner: str, settings: Settings, scope: Scope
         return quaternion_matrix(values, max(last_digit(word) for _, word in numbers), element, owner, scope)
     except ValueError:
         raise element.error(
-            f'{owner}: {key}="{element.attributes[key]}" gives no direction', "correct it"
+            f'{owner}: {key}="{element.attributes[key]}" gives no direction', "give a nonzero value"
         ) from None
 
 
@@ -115,7 +115,7 @@ def quaternion_matrix(
     """
     norm = float(np.linalg.norm(quaternion))
     if not norm > 0.0:
-        raise ValueError("a zero quaternion is no rotation")
+        raise ValueError("a zero quaternion is not a rotation")
     q = np.asarray(quaternion, float) / norm
     near = _near(q, digit)
     change = float(np.abs(q - near).max())
@@ -126,7 +126,7 @@ def quaternion_matrix(
 
 
 def _near(q: Float[Array, "4"], digit: float) -> Float[Array, "4"]:
-    """The unit quaternion for which `q` was written: a multiple of 15 degrees about a coordinate
+    """The unit quaternion that `q` rounds: a multiple of 15 degrees about a coordinate
     axis, or one made of 0, 1/2, sqrt(1/2) and 1; else `q`."""
     allowed = max(_SILENT, min(digit, SNAP_RANGE / 2.0))
     exact = np.array([0.0, 0.5, math.sqrt(0.5), 1.0])
@@ -140,13 +140,13 @@ def _near(q: Float[Array, "4"], digit: float) -> Float[Array, "4"]:
     else:
         i = np.argmin(np.abs(np.abs(q)[:, None] - exact), axis=1)
         target = np.copysign(exact[i], q)
-    # Zero is written exactly, so what is small is meant.
+    # Zero is written exactly, so small values are intended.
     fits = np.abs(q - target) <= np.where(np.abs(target) < _SILENT, _SILENT, allowed)
     return target if bool(np.all(fits)) and abs(float(target @ target) - 1.0) < ROUNDING else q
 
 
 def tidy(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Without the rounding that products leave beside 0 and 1."""
+    """Without the rounding errors that products leave near 0 and 1."""
     x = np.where(np.abs(x) < ROUNDING, 0.0, x)
     return np.where(np.abs(np.abs(x) - 1.0) < ROUNDING, np.sign(x), x)
 
@@ -167,11 +167,13 @@ def _euler(
 
 
 def _from_axes(element: Element, owner: str, scope: Scope, values: Float[Array, "6"]) -> Float[Array, "3 3"]:
-    """X as given, y made normal to it, as MuJoCo does, however far that is."""
+    """X as given, y made orthogonal to it, as MuJoCo does, for any angle between them."""
     x, y = unit_vector(values[:3]), unit_vector(values[3:])
     if abs(float(x @ y)) > 1e-3:
-        text = f"{element.place}, {owner}: the axes of xyaxes are not normal; y was turned, as MuJoCo does"
-        scope.notices.append(Notice("orthogonalised-axes", text, "give two normal vectors"))
+        text = (
+            f"{element.place}, {owner}: the axes of xyaxes are not orthogonal; y was corrected, as in MuJoCo"
+        )
+        scope.notices.append(Notice("orthogonalised-axes", text, "give two orthogonal vectors"))
     return tidy(frame_from_axes(np.zeros(3), {0: x, 1: y}, tolerance=1.0).R)
 
 

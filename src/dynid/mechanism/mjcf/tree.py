@@ -60,7 +60,7 @@ class MjcfBody:
     geoms: list[Element] = field(default_factory=list)
 
     def error(self, text: str, remedy: str) -> InputError:
-        """An error that stands at this body."""
+        """An error at this body."""
         return self.placed.element.error(text, remedy)
 
 
@@ -104,7 +104,7 @@ def read_mjcf(
 def mjcf_model(root: Element, *, link_limit: int, byte_limit: int, confine_meshes: bool = True) -> MjcfModel:
     """The same from the root element."""
     if root.tag != "mujoco":
-        raise root.error(f"the root element is <{root.tag}>, not <mujoco>", "give an MJCF")
+        raise root.error(f"the root element is <{root.tag}>, not <mujoco>", "give an MJCF file")
     expand_includes(root, byte_limit=byte_limit, link_limit=link_limit)
     if confine_meshes:
         check_assets(root)
@@ -153,7 +153,7 @@ class _TreeReader:
     ) -> None:
         tag = element.tag
         if tag in GENERATORS:
-            raise element.error(f"<{tag}> is not read", "write out the bodies that it stands for")
+            raise element.error(f"<{tag}> is not supported", "replace it by the bodies that it generates")
         if tag in ("body", "frame") and "childclass" in element.attributes:
             childclass = self.defaults.check(element, element.attributes["childclass"])
         if tag == "body":
@@ -164,7 +164,7 @@ class _TreeReader:
             self._site(element, body, Placed(self.defaults.applied(element, childclass), frames))
         elif body is None:
             if tag in ("joint", "freejoint", "inertial"):
-                raise element.error(f"<{tag}> in the world, which cannot move", "put it into a body")
+                raise element.error(f"<{tag}> in the world body, which cannot move", "put it into a body")
         elif tag in ("joint", "freejoint"):
             # The default attributes of joints are not those of a <freejoint>.
             plain = self.defaults.applied(element, childclass) if tag == "joint" else element
@@ -180,10 +180,11 @@ class _TreeReader:
             name = unique(f"body{len(self.bodies) + 1}", self._taken)
             self._taken.add(name)
         if name == WORLD:
-            raise element.error(f"body name '{WORLD}' belongs to the world", "rename the body")
+            raise element.error(f"body name '{WORLD}' is reserved for the world body", "rename the body")
         if flag(element, "mocap", default=False):
             raise element.error(
-                f"body '{name}' is a mocap body, which no equation moves", "remove it, or make it static"
+                f"body '{name}' is a mocap body, which has no equation of motion",
+                "remove it, or make it static",
             )
         made = MjcfBody(name, parent.name if parent else WORLD, Placed(element, frames))
         self.bodies.append(made)
@@ -205,7 +206,7 @@ def _kind(joint: Element) -> JointKind:
 
 
 def _names(root: Element, *tags: str) -> set[str]:
-    """Names of all elements with these tags in the world; two alike are refused."""
+    """Names of all elements with these tags in the world; duplicates are refused."""
     found: dict[str, Element] = {}
     for world in sections(root, "worldbody"):
         for element in world.walk():
@@ -249,8 +250,8 @@ def _check_free(body: MjcfBody) -> None:
     for joint in body.joints:
         if joint.kind is JointKind.FREE and (len(body.joints) > 1 or body.parent != "base"):
             raise joint.placed.element.error(
-                f"the free joint of body '{body.name}' is not alone in a body of the world",
-                "a free joint is the only joint of a body directly in <worldbody>",
+                f"the free joint of body '{body.name}' is not the only joint of a top-level body",
+                "move it to a body directly in <worldbody>, without other joints",
             )
 
 

@@ -11,7 +11,7 @@ ACTUATORS = words(
     "dcmotor plugin",
 )
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
-# Elements that make bodies by rules of their own: what they would add must be written out.
+# Elements that generate bodies: the generated bodies must be written explicitly.
 GENERATORS = ("composite", "flexcomp", "replicate", "attach")
 _PLACE = ("name", "pos", *ORIENTATIONS)
 _IN_BODY = words("body inertial joint freejoint geom site camera light frame plugin", *GENERATORS)
@@ -64,7 +64,7 @@ _ATTRIBUTES = {
     "equality/weld": words(*_EQUALITY, "body1 body2 relpose anchor site1 site2 torquescale"),
     "equality/joint": words(*_EQUALITY, "joint1 joint2 polycoef"),
     "key": words("name time qpos qvel act mpos mquat ctrl plastic"),
-    # The orders of a motor's own control are not looked into: a new one is no typing error here.
+    # Control attributes of a motor are not checked: an unknown one is not reported as a typing error.
     "actuator/motor": _ACTUATOR,
     "actuator/position": _ACTUATOR,
     "actuator/velocity": _ACTUATOR,

@@ -1,4 +1,4 @@
-"""Bodies and payloads of the robot file: which parameters, what is known, what is believed."""
+"""Bodies and payloads of the robot file: which parameters, fixed values, priors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOMENTS = ("MX", "MY", "MZ")
 
 
 def read_bodies(entry: Entry, scope: Scope, bodies: Mapping[str, Body]) -> dict[str, Body]:
-    """All `bodies`, with those of the file's `bodies:` changed as it says."""
+    """All `bodies`, with the changes of the file's `bodies:`."""
     changed = dict(bodies)
     for name, item in entry.mapping().items():
         if name not in bodies:
@@ -37,7 +37,7 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
     for symbol, value in known.items():
         if symbol not in parameters and value != 0.0:
             raise entry.error(
-                f"{symbol} is known to be {value:g}, but '{body.name}' does not have that parameter",
+                f"{symbol} is fixed to {value:g}, but '{body.name}' does not have that parameter",
                 f"add {symbol} to 'parameters'",
             )
     return replace(
@@ -46,19 +46,19 @@ def _body(entry: Entry, scope: Scope, body: Body) -> Body:
 
 
 def read_known(entry: Entry, scope: Scope) -> dict[str, float]:
-    """Values taken as true: what no body can have is refused."""
+    """Values taken as exact; impossible ones are refused."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
-        raise entry.error(f"{wrong} is negative, which no body can have", "correct it, or leave it out")
+        raise entry.error(f"{wrong} is negative, which is physically impossible", "correct or remove it")
     return values
 
 
 def read_prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
-    """Values believed; those of an impossible body are left out, with a notice."""
+    """Prior values; those of an impossible body are excluded, with a notice."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
         text = f"{entry.place}: '{name}' is excluded from the priors: its {wrong} is negative"
-        scope.notices.append(Notice("impossible-prior", text, "correct it to see it beside the estimate"))
+        scope.notices.append(Notice("impossible-prior", text, "correct it to compare it with the estimate"))
         return {}
     return values
 
@@ -74,7 +74,7 @@ def read_inertial(entry: Entry, scope: Scope) -> dict[str, float]:
     values = {symbol: scope.number(fields[symbol]) for symbol in SYMBOLS if symbol in fields}
     if "com" in fields:
         if "M" not in values or any(symbol in values for symbol in _MOMENTS):
-            raise fields["com"].error("'com' goes with M and without MX, MY, MZ", "give M and com")
+            raise fields["com"].error("'com' needs M and excludes MX, MY and MZ", "give M and com")
         com = fields["com"].vector(scope.number)
         values |= {symbol: values["M"] * x for symbol, x in zip(_MOMENTS, com, strict=True)}
     return {symbol: values[symbol] for symbol in SYMBOLS if symbol in values}
@@ -91,7 +91,7 @@ def read_payloads(
         if bodies is not None and body not in bodies:
             raise fields["body"].error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
         if bodies is not None and name in bodies:
-            raise item.error(f"payload '{name}' has the name of a body", "give it its own name")
+            raise item.error(f"payload '{name}' has the name of a body", "choose another name")
         payloads[name] = Payload(
             name,
             body,

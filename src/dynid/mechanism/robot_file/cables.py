@@ -1,4 +1,4 @@
-"""Cables of the robot file, and where their lengths stand at the start pose."""
+"""Cables of the robot file, and their lengths at the start pose."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _refuse_singular(robot: Mechanism, cable: Cable, shape: CableShape) -> None:
     elif shape.length[0] < ROUNDING:
         what = "has no length"
     elif cable.radius > 0.0 and shape.off_axis[0] < _ON_AXIS * shape.length[0]:
-        what = "ends on its swivel axis, where the pulley can turn anywhere"
+        what = "ends on its swivel axis, where the swivel angle is undefined"
     if what:
         raise InputError(
             f"cable '{cable.name}' {what} at the start pose",
@@ -87,7 +87,7 @@ def _cable(item: Entry, scope: Scope, bodies: Collection[str], taken: Collection
     fields = item.fields(("name", "from", "pulley", "to", "length"), required=("name", "from", "to"))
     name = fields["name"].text()
     if name in taken:
-        raise fields["name"].error(f"'{name}' occurs twice", "give every one its own name, apart from joints")
+        raise fields["name"].error(f"'{name}' occurs twice", "give a unique name, different from all joints")
     ends = []
     for end in ("from", "to"):
         point = fields[end].fields(("body", "xyz"), required=("body", "xyz"))

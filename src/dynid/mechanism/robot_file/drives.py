@@ -19,7 +19,7 @@ def coordinate_joints(joints: Sequence[Joint]) -> dict[str, Joint]:
 
 
 def check_coordinate(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
-    """`name` if it is a movable coordinate, else an error that says what would be."""
+    """`name` if it is a movable coordinate, else an error with the valid names."""
     owners = coordinate_joints(joints)
     if name in owners:
         return name
@@ -57,18 +57,18 @@ def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
     # Drive terms belong to a coordinate or to a motor: one name for two velocities has no meaning.
     if name in coordinate_joints(joints) and ratios != {name: 1.0}:
         raise fields["name"].error(
-            f"motor '{name}' has the name of a joint but another velocity", f"call it motor_{name}"
+            f"motor '{name}' has the name of a joint but a different velocity", f"call it motor_{name}"
         )
     if "kind" not in fields:
         return Actuator(name, ratios)
     turns = fields["kind"].choice((JointKind.REVOLUTE, JointKind.PRISMATIC)) == JointKind.REVOLUTE
     if name in coordinate_joints(joints) and turns != coordinate_joints(joints)[name].is_angle(name):
-        raise fields["kind"].error(f"'{name}' is the joint itself", "give the motor a name and a ratio")
+        raise fields["kind"].error(f"'{name}' is the joint itself", "give the motor its own name and a ratio")
     return Actuator(name, ratios, turns)
 
 
 def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """`drive:`, names or globs to lists of terms; a name wins over a glob, a later glob over an earlier."""
+    """`drive:`, names or globs to lists of terms; a name overrides a glob, a later glob an earlier one."""
     if is_none(entry):
         return {}
     drive: dict[str, tuple[str, ...]] = {}
@@ -120,26 +120,26 @@ def is_none(entry: Entry) -> bool:
 def read_couplings(
     entry: Entry, scope: Scope, joints: Sequence[Joint], source: Sequence[Coupling]
 ) -> tuple[Coupling, ...]:
-    """`couplings:` of the file and those of its source, chains put together."""
+    """`couplings:` of the file and those of its source, chains resolved."""
     couplings = {coupling.joint: coupling for coupling in source}
     places: dict[str, Entry] = {}
     for item in entry.items():
         fields = item.fields(("joint", "of", "offset"), required=("joint", "of"))
         name = _simple(fields["joint"], fields["joint"].text(), joints)
         if name in couplings:
-            raise fields["joint"].error(f"'{name}' follows two couplings", "keep one")
+            raise fields["joint"].error(f"'{name}' is defined by two couplings", "keep one")
         of = {_simple(e, c, joints): scope.number(e) for c, e in fields["of"].mapping().items()}
         offset = scope.number(fields["offset"]) if "offset" in fields else 0.0
         couplings[name], places[name] = Coupling(name, of, offset), item
 
     def refuse(name: str, text: str) -> InputError:
-        return places.get(name, entry).error(text, "break the circle")
+        return places.get(name, entry).error(text, "remove the cycle of couplings")
 
     return resolve_couplings(couplings, refuse)
 
 
 def _simple(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
-    """A coordinate that is a number of its own, not part of a quaternion or a free pose."""
+    """A coordinate that is a single number, not part of a quaternion or a free pose."""
     check_coordinate(entry, name, joints)
     kind = coordinate_joints(joints)[name].kind
     if kind in (JointKind.SPHERICAL, JointKind.FREE):

@@ -38,7 +38,8 @@ def read_force_sensor(entry: Entry, scope: Scope) -> ForceSensor:
         options["body"] = fields["body"].text()
     elif options.get("imu") is None:
         raise entry.error(
-            "'body' is missing", "name the body that carries the sensor, or say `imu: true` if an IMU does"
+            "'body' is missing",
+            "name the body that carries the sensor, or set `imu: true` if an IMU measures its motion",
         )
     frame = read_frame(entry, {name: one for name, one in fields.items() if name in FRAME_KEYS}, scope)
     try:
@@ -143,7 +144,7 @@ def _ten(given: Mapping[str, float]) -> dict[str, float]:
             raise InputError(f"a body has no '{name}'" + nearest(name, SYMBOLS), place="force_sensor.tool")
     if "com" in given:
         if "M" not in made:
-            raise InputError("'com' goes with M", place="force_sensor.tool", remedy="give M and com")
+            raise InputError("'com' needs M", place="force_sensor.tool", remedy="give M and com")
         com: Any = given["com"]
         made |= {s: made["M"] * float(x) for s, x in zip(("MX", "MY", "MZ"), com, strict=True)}
     return made

@@ -34,17 +34,19 @@ def read_joints(entry: Entry, scope: Scope, earlier: Iterable[Joint] = (), root:
         joint = _joint(item, scope, root)
         fields = item.mapping()
         if joint.name in names:
-            raise fields["name"].error(f"joint '{joint.name}' occurs twice", "give every joint its own name")
+            raise fields["name"].error(f"joint '{joint.name}' occurs twice", "give every joint a unique name")
         if joint.child in bodies:
             raise fields["child"].error(
-                f"body '{joint.child}' is carried twice" if joint.child != BASE else "'base' cannot move",
+                f"body '{joint.child}' is the child of two joints"
+                if joint.child != BASE
+                else "'base' cannot move",
                 "a second joint on a body is a loop: give it under 'loops:'",
             )
         if joint.parent not in bodies:
             raise fields["parent"].error(
-                f"joint '{joint.name}' hangs on unknown body '{joint.parent}'"
+                f"joint '{joint.name}' is attached to unknown body '{joint.parent}'"
                 + nearest(joint.parent, bodies),
-                "list the joints parents first, beginning at 'base'",
+                "list parent joints before their children, beginning at 'base'",
             )
         names.add(joint.name)
         bodies.add(joint.child)
@@ -82,7 +84,8 @@ def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: st
     for other in (*FRAME_KEYS, "axis"):
         if other in fields:
             raise fields[other].error(
-                f"'{other}' beside 'mdh'", "a modified DH joint moves about or along its z"
+                f"'{other}' cannot be combined with 'mdh'",
+                "a modified DH joint moves about or along its z axis",
             )
     mdh = fields["mdh"].fields((*_MDH_ANGLES, *_MDH_LENGTHS))
     numbers = {key: scope.angle(mdh[key]) for key in _MDH_ANGLES if key in mdh}
@@ -114,7 +117,7 @@ def read_frame(
     try:
         return frame_from_axes(p, vectors)
     except ValueError as error:
-        raise fields[given[1]].error(str(error), "give two vectors at right angles") from None
+        raise fields[given[1]].error(str(error), "give two orthogonal vectors") from None
 
 
 def _axes(

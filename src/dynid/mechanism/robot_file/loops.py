@@ -26,7 +26,7 @@ def read_loops(
 
     Args:
         bodies: Names of the bodies that a loop may join, besides `base`.
-        taken: Names of joints and coordinates: a loop can be a joint too and needs its own.
+        taken: Names of joints and coordinates: a loop can also be a joint and needs a unique name.
         root: What a source file calls `base`.
     """
     names = set(taken)
@@ -67,7 +67,7 @@ def _fixed(entry: Entry, fields: Mapping[str, Entry]) -> tuple[str, ...]:
         direction.choice(DIRECTIONS)
     listed = fields["fix"].texts()
     if not listed:
-        raise fields["fix"].error("a loop that fixes nothing is no loop", "e.g. fix: [x, y, z]")
+        raise fields["fix"].error("a loop must fix at least one direction", "e.g. fix: [x, y, z]")
     return tuple(direction for direction in DIRECTIONS if direction in listed)
 
 
@@ -75,7 +75,9 @@ def _length(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) 
     """Length of a rod [m]."""
     is_rod = "kind" in fields and fields["kind"].text() == _ROD
     if ("length" in fields) != is_rod:
-        raise entry.error("'length' goes with kind rod, and a rod needs it", "e.g. kind: rod, length: 0.3")
+        raise entry.error(
+            "'length' is required for kind rod and not allowed otherwise", "e.g. kind: rod, length: 0.3"
+        )
     if not is_rod:
         return None
     length = scope.length(fields["length"], f"length_{name}")
@@ -87,14 +89,14 @@ def _length(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) 
 
 
 def _turn(fields: Mapping[str, Entry], scope: Scope) -> Frame:
-    """The turn, the same in both frames, that makes `axis` their z."""
+    """The rotation, the same in both frames, that makes `axis` their z."""
     if "axis" not in fields:
         return Frame(np.eye(3), np.zeros(3))
     kind = fields["kind"].text() if "kind" in fields else "fix"
     if kind not in _WITH_AXIS:
         raise fields["axis"].error(
-            f"'axis' goes with {', '.join(_WITH_AXIS)}, not with '{kind}'",
-            "remove it; 'rpy' or two of 'x', 'y', 'z' under 'a' and 'b' turn the frames",
+            f"'axis' is valid for {', '.join(_WITH_AXIS)}, not for '{kind}'",
+            "remove it; to rotate the frames, give 'rpy' or two of 'x', 'y', 'z' under 'a' and 'b'",
         )
     return Frame(align_z(read_axis(fields["axis"], scope)), np.zeros(3))
 
@@ -102,7 +104,7 @@ def _turn(fields: Mapping[str, Entry], scope: Scope) -> Frame:
 def _new_name(entry: Entry, names: set[str]) -> None:
     name = entry.text()
     if name in names:
-        raise entry.error(f"'{name}' occurs twice", "give every one its own name, apart from joints too")
+        raise entry.error(f"'{name}' occurs twice", "give a unique name, different from all joints")
     names.add(name)
 
 

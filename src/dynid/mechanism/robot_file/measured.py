@@ -1,4 +1,4 @@
-"""`measured:` of the robot file: joints, poses of bodies, pulleys, and how well each is known."""
+"""`measured:` of the robot file: joints, poses of bodies, pulleys, and the standard deviation of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Measured:
 
     Attributes:
         joints: Names of the measured joints, in the order of q_1.. of a log.
-        sigma: Position coordinate -> deviation, in [rad] or [m].
+        sigma: Position coordinate -> standard deviation, in [rad] or [m].
         chains: Massless joints of measured poses.
         welds: Their loops.
         poses: The sensors themselves.
@@ -101,7 +101,7 @@ def _fields(item: Entry) -> Mapping[str, Entry]:
     named = [kind for kind in kinds if kind in given]
     if len(named) != 1:
         raise item.error(
-            "an item of 'measured' is a joint or the pose of a body, or the swivel of a cable's pulley",
+            "an item of 'measured' is a joint, the pose of a body, or the swivel angle of a cable's pulley",
             "write a joint's name, {joint: motor1, sigma: 1e-4}, {pose: platform} or {swivel: cable1}",
         )
     return item.fields(kinds[named[0]])
@@ -111,7 +111,7 @@ def _joint(entry: Entry, joints: Sequence[Joint], bodies: Collection[str]) -> st
     name = entry.text()
     movable = [joint.name for joint in joints if joint.coordinates]
     if any(joint.name == name and not joint.coordinates for joint in joints):
-        raise entry.error(f"joint '{name}' is fixed: there is nothing to measure", "name a movable joint")
+        raise entry.error(f"joint '{name}' is fixed and cannot be measured", "name a movable joint")
     if name not in movable:
         remedy = f"to measure the pose of this body: {{pose: {name}}}" if name in bodies else ""
         raise entry.error(
@@ -139,8 +139,8 @@ def _add_pose(
     pose = MeasuredPose(name, body, read_frame(item, fields, scope), of, angles)
     if "angles" in fields and not pose.has_single_angles:
         raise fields["angles"].error(
-            "'angles' matters only where one or two angles are measured",
-            "remove it; the experiment's 'angles' says how a log gives a whole attitude",
+            "'angles' is only used where one or two angles are measured",
+            "remove it; for a full attitude, 'angles' of the experiment states the convention",
         )
     links = [joint.child for joint in found.chains]
     pose, chain, weld = chain_of(pose, BASE, {BASE, *bodies, *links})
@@ -167,10 +167,10 @@ def _add_swivel(
         names = [one.name for one in cables]
         raise fields["swivel"].error(f"unknown cable '{wanted}'" + nearest(wanted, names), "name a cable")
     if cable.axis is None:
-        raise fields["swivel"].error(f"cable '{wanted}' has no pulley that swivels", "give it a `pulley:`")
+        raise fields["swivel"].error(f"cable '{wanted}' has no swivelling pulley", "give it a `pulley:`")
     if cable.x is None:
         raise fields["swivel"].error(
-            f"nothing says where the swivel angle of '{wanted}' is zero",
+            f"the zero of the swivel angle of '{wanted}' is not defined",
             "give the direction from the swivel axis: pulley: {radius: ..., axis: ..., x: [1, 0, 0]}",
         )
     name = fields["name"].text() if "name" in fields else f"swivel_{wanted}"
@@ -187,7 +187,7 @@ def _add_swivel(
 def _check_names(
     item: Entry, pose: MeasuredPose, chain: Sequence[Joint], joints: Sequence[Joint], loops: Collection[str]
 ) -> None:
-    """A measured pose needs names of its own, for its columns too."""
+    """A measured pose needs unique names, also for its columns."""
     own = next((joint for joint in joints if joint.child == pose.body and joint.kind is JointKind.FREE), None)
     taken = {joint.name for joint in joints} & {pose.name, *(joint.name for joint in chain)}
     clash = sorted(taken) or sorted({pose.name} & set(loops))
@@ -209,15 +209,15 @@ def _coordinates(entry: Entry | None) -> tuple[str, ...]:
         item.choice(POSE)
     listed = entry.texts()
     if not listed:
-        raise entry.error("nothing of the pose is measured", "e.g. of: [x, y, yaw]")
+        raise entry.error("no quantity of the pose is measured", "e.g. of: [x, y, yaw]")
     return tuple(name for name in POSE if name in listed)
 
 
 def _sigmas(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> dict[str, float]:
-    """Deviations by position coordinate.
+    """Standard deviations by position coordinate.
 
-    One number where all coordinates have one unit; else `[metres, radians]`, or one a coordinate in
-    their order, an attitude counting as one.
+    One number where all coordinates have one unit; else `[metres, radians]`, or one per coordinate
+    in their order; an attitude counts as one.
     """
     quantities = [quantity for joint in joints for quantity in _quantities(joint)]
     units = dict.fromkeys(unit for unit, _ in quantities)
@@ -230,8 +230,8 @@ def _sigmas(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> dict[str, fl
     if len(values) != len(quantities):
         shown = ", ".join(names[0].removesuffix("_qw") for _, names in quantities)
         raise entry.error(
-            f"{len(values)} deviations for {len(quantities)} quantities ({shown})",
-            "give one for each in this order"
+            f"{len(values)} standard deviations for {len(quantities)} quantities ({shown})",
+            "give one per quantity in this order"
             + (", or [metres, radians]" if len(units) == 2 else ", or one for all"),
         )
     return {name: sigma for sigma, (_, names) in zip(values, quantities, strict=True) for name in names}
@@ -248,12 +248,14 @@ def _quantities(joint: Joint) -> list[tuple[str, tuple[str, ...]]]:
 def _positive(entry: Entry, scope: Scope) -> float:
     sigma = scope.number(entry)
     if not sigma > 0.0:
-        raise entry.error(f"the deviation {sigma:g} is not positive", "give it in rad or m, e.g. 1e-4")
+        raise entry.error(
+            f"the standard deviation {sigma:g} is not positive", "give it in rad or m, e.g. 1e-4"
+        )
     return sigma
 
 
 def _check_all_or_none(found: Measured, joints: Sequence[Joint], places: Mapping[str, Entry]) -> None:
-    """Weights compare: a coordinate without deviation among others with one has no place."""
+    """Weights are relative: either all coordinates have a standard deviation or none."""
     without = [
         joint.name
         for joint in joints
@@ -261,6 +263,6 @@ def _check_all_or_none(found: Measured, joints: Sequence[Joint], places: Mapping
     ]
     if found.sigma and without:
         raise places[without[0]].error(
-            f"'{without[0]}' has no deviation, but others have",
-            "give 'sigma' for all that is measured, or for nothing",
+            f"'{without[0]}' has no standard deviation, but others do",
+            "give 'sigma' for all measured quantities, or for none",
         )

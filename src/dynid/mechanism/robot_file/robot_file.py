@@ -72,7 +72,7 @@ _KEYS = (
 
 
 def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
-    """The mechanism that a robot file describes; whatever does not fit is refused with its line."""
+    """The mechanism that a robot file describes; errors are reported with their line."""
     document = read_yaml(file, byte_limit=byte_limit)
     fields = root_entry(document).fields(_KEYS)
     source = None
@@ -80,7 +80,7 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
         path = Path(file).parent / fields["source"].text()
         if path.suffix.lower() not in SUFFIXES:
             raise fields["source"].error(
-                f"'{path.name}' is no URDF and no MJCF",
+                f"'{path.name}' is neither a URDF nor an MJCF file",
                 "give a .urdf, .xml or .mjcf; run xacro first on a .xacro",
             )
         if not path.is_file():
@@ -210,7 +210,7 @@ def _drive(
 
 
 def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) -> dict[str, Any]:
-    """What refers to the names of the finished mechanism and its parameters."""
+    """Sections that refer to names of the finished mechanism and its parameters."""
     later: dict[str, Any] = {}
     if "terms" in fields:
         check_term_names(fields["terms"], robot)

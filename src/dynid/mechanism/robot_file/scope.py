@@ -17,7 +17,7 @@ from dynid.common.notices import Notice
 from dynid.mechanism.expression import SIGNALS, parse
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
 
-LARGEST = 1e15  # beyond it products overflow, and no robot is a tenth of a light year long
+LARGEST = 1e15  # beyond it products overflow; no robot has such dimensions
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
 
@@ -43,7 +43,7 @@ class Scope:
         for name, value in entry.mapping().items():
             if not _NAME.match(name) or name in _RESERVED:
                 raise value.error(
-                    f"'{name}' cannot be a symbol", "use letters, digits and _, and no function name"
+                    f"'{name}' cannot be a symbol", "use letters, digits and _; function names are reserved"
                 )
             declared = self.number(value)
             self.symbols[name] = self._named(name, declared)
@@ -59,9 +59,9 @@ class Scope:
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             number = float(value)
         else:
-            raise entry.error(f"expected a number or arithmetic, found {entry.shown}")
+            raise entry.error(f"expected a number or an arithmetic expression, found {entry.shown}")
         if abs(number) > LARGEST:
-            raise entry.error(f"{number:g} is too large for any robot in SI units", "check digits and unit")
+            raise entry.error(f"{number:g} is too large for a robot in SI units", "check digits and unit")
         return number
 
     def length(self, entry: Entry, name: str) -> float:
@@ -72,7 +72,7 @@ class Scope:
         return self.bare_length(value, name) if bare else value
 
     def bare_length(self, value: float, name: str) -> float:
-        """The same for a length that is at hand as a number."""
+        """The same for a length that is already a number."""
         value = _without_rounding(value)
         if value == 0.0:
             return value
@@ -89,7 +89,7 @@ class Scope:
         return self.written_angle(self.number(entry), text, entry.path)
 
     def written_angle(self, angle: float, text: str, where: str) -> float:
-        """The same for an angle whose value and text are at hand."""
+        """The same for an angle whose value and text are given."""
         snapped = snap_angle(angle, text)
         if is_noticeable(angle, snapped):
             self._snapped.append(f"{where} {text} -> {snapped / math.pi:.6g} pi")
@@ -104,13 +104,17 @@ class Scope:
                 raise InputError(f"no dimension '{name}'" + nearest(name, self.geometry))
         notices = list(self.notices)
         if self._snapped:
-            text = f"{len(self._snapped)} rounded angle(s) taken as exact: " + _listed(self._snapped)
-            notices.append(Notice("snapped-angle", text, "write multiples of pi in full to silence this"))
+            text = f"{len(self._snapped)} rounded angle(s) replaced by exact values: " + _listed(
+                self._snapped
+            )
+            notices.append(
+                Notice("snapped-angle", text, "to avoid this notice, write multiples of pi in full")
+            )
         if self._coarse:
             text = f"{len(self._coarse)} angle(s) look like coarsely rounded multiples of pi: " + _listed(
                 self._coarse
             )
-            remedy = "kept as written; more digits (1.570796) or, in a robot file, pi/2 make them exact"
+            remedy = "they are used as written; write more digits (1.570796) or, in a robot file, pi/2"
             notices.append(Notice("coarse-angle", text, remedy))
         return tuple(notices)
 
@@ -120,7 +124,7 @@ class Scope:
 
 
 def _without_rounding(length: float) -> float:
-    """Zero for what a conversion left over: 0.3 cos(pi/2) is 2e-17 and means nothing."""
+    """Zero for the rounding error of a conversion: 0.3 cos(pi/2) is 2e-17."""
     return length if abs(length) > ROUNDING else 0.0
 
 

@@ -44,7 +44,7 @@ def check_term_names(entry: Entry, robot: Mechanism) -> None:
         name = item.mapping()["name"]
         if name.text() in others:
             raise name.error(
-                f"'{name.text()}' is a parameter of its own already", "give the term its own name"
+                f"'{name.text()}' is already the name of a parameter", "choose another name for the term"
             )
 
 
@@ -71,7 +71,7 @@ def read_ties(entry: Entry, robot: Mechanism) -> dict[str, Tie]:
 
 
 def read_known(entry: Entry, scope: Scope, robot: Mechanism) -> dict[str, float]:
-    """`known:`, values of parameters by full name (e.g. Ia_motor1) that are taken as true."""
+    """`known:`, values of parameters by full name (e.g. Ia_motor1) that are taken as exact."""
     names = [parameter.name for parameter in parameter_table(robot)]
     values = {}
     for name, item in entry.mapping().items():
@@ -129,7 +129,7 @@ def _limit_keys(parts: Parts, actuators: Sequence[str]) -> dict[str, tuple[str, 
 
 
 def _limit(entry: Entry, scope: Scope) -> float | tuple[float, float]:
-    """A positive bound, or `[low, high]`; one number for q counts both ways."""
+    """A positive bound, or `[low, high]`; one number for q applies in both directions."""
     if not entry.is_list:
         bound = scope.number(entry)
         if bound <= 0:

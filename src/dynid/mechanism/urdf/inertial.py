@@ -1,7 +1,7 @@
 """Inertials of a URDF as priors: ten parameters about the link's origin, or none.
 
-A URDF gives the inertia about the centre of mass in a frame of its own. What is missing or
-impossible is no prior: it is said once, and nothing is put in its place.
+A URDF gives the inertia about the centre of mass in a frame of its own. Missing or
+impossible values give no prior: this is reported once, and nothing is substituted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
 
 _ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-# Inertias are written with a few digits; a thin rod or plate may miss the triangle by rounding.
+# Inertias are written with a few digits; a thin rod or plate may violate the triangle inequality by rounding.
 _TRIANGLE_RTOL = 1e-6
 
 
@@ -90,27 +90,27 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
         return f"its inertia is not positive definite (smallest principal moment {moments[0]:.4g} kg m^2)"
     if moments[0] + moments[1] < (1.0 - _TRIANGLE_RTOL) * moments[2]:
         shown = ", ".join(f"{x:.4g}" for x in moments)
-        return f"its principal moments ({shown} kg m^2) break the triangle inequality"
+        return f"its principal moments ({shown} kg m^2) violate the triangle inequality"
     return ""
 
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
-    """The notice about an inertial that no body could have."""
+    """The notice about a physically inconsistent inertial."""
     text = f"{element.place}: {owner} is excluded from the priors: {fault}"
-    return Notice("impossible-prior", text, "correct the inertial if you want it printed beside the estimate")
+    return Notice("impossible-prior", text, "correct the inertial to compare it with the estimate")
 
 
 def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Notice]:
     """Notices about links or bodies (`word`) that are frames only, or come without inertial."""
     notices = []
     if frames:
-        which = "links on fixed joints" if word == "link" else "bodies without joint and"
-        text = f"{which} without mass are taken as frames, without parameters: " + ", ".join(frames)
-        notices.append(Notice("massless-frame", text, "give them an inertial if they have mass"))
+        which = "links on fixed joints" if word == "link" else "bodies without a joint and"
+        text = f"{which} without mass are treated as frames without parameters: " + ", ".join(frames)
+        notices.append(Notice("massless-frame", text, "add an inertial if they have mass"))
     if missing:
         which = "links" if word == "link" else "bodies"
-        text = f"{which} without a complete inertial are unknown, without a prior: " + ", ".join(missing)
+        text = f"{which} without a complete inertial have no prior: " + ", ".join(missing)
         notices.append(
-            Notice("missing-inertial", text, "nothing is invented; add an inertial to compare with")
+            Notice("missing-inertial", text, "add an inertial to compare the estimate with a prior")
         )
     return notices

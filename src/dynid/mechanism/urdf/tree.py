@@ -69,7 +69,7 @@ def urdf_model(robot: Element, *, confine_meshes: bool = True) -> UrdfModel:
 
 def _check_root(robot: Element) -> None:
     if robot.tag == "mujoco":
-        raise robot.error("this is an MJCF model, not a URDF", "load_robot reads both")
+        raise robot.error("this is an MJCF model, not a URDF", "load_robot accepts both formats")
     if robot.tag != "robot":
         raise robot.error(f"the root element is <{robot.tag}>, not <robot>", "give a URDF or an MJCF")
     for element in robot.walk():
@@ -119,7 +119,8 @@ def _ordered(
     roots = [name for name in links if name not in carried]
     if len(roots) > 1:
         raise links[roots[1]].error(
-            f"{len(roots)} links have no parent: {', '.join(roots[:5])}", "join them to one tree by joints"
+            f"{len(roots)} links have no parent: {', '.join(roots[:5])}",
+            "connect them by joints into one tree",
         )
     ready = list(outgoing[roots[0]]) if roots else []
     sorted_joints: list[Element] = []
@@ -133,13 +134,13 @@ def _ordered(
         left = [name for name in order if name not in done]
         raise joints[left[0]].error(
             f"joints {', '.join(left[:5])} form a cycle",
-            "cut it: a tree joint more is a loop, under 'loops:'",
+            "remove one of these joints and describe it under 'loops:'",
         )
     return tuple(sorted_joints), roots[0]
 
 
 def _second_parent(joint: Element, name: str, parent: str, child: str, first: str) -> InputError:
-    """The error for a closed loop, with the closure that says the same."""
+    """The error for a closed loop, with the equivalent closure."""
     kinds = {"fixed": "weld", "prismatic": "prismatic", "planar": "planar"}
     kind = kinds.get(joint.attributes.get("type", ""), "revolute")
     origin, axis = joint.child("origin"), joint.child("axis")
@@ -167,5 +168,5 @@ def rename_base(root: str, names: Collection[str], word: str) -> tuple[dict[str,
     other = BASE + "_"
     while other in names:
         other += "_"
-    text = f"{word} 'base' is not the root ('{root}' is) and is called '{other}' here"
-    return {**rename, BASE: other}, (Notice(f"renamed-{word}", text, "use that name in robot files"),)
+    text = f"{word} 'base' is not the root (the root is '{root}') and is renamed '{other}'"
+    return {**rename, BASE: other}, (Notice(f"renamed-{word}", text, "use the new name in robot files"),)

@@ -1,6 +1,6 @@
 """Reader of URDF files: joints, links as bodies, inertials as priors, mimics as couplings.
 
-What a URDF leaves open stays open: nothing is invented, repaired or opened beside the file.
+Values missing in a URDF stay unknown: nothing is guessed or repaired, and no other file is opened.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _placement(joint: Element, name: str, scope: Scope) -> Frame:
     if origin is None:
         return Frame(np.eye(3), np.zeros(3))
     if "quat_xyzw" in origin.attributes:
-        raise origin.error(f"joint '{name}': quat_xyzw is not read", "write the rotation as rpy")
+        raise origin.error(f"joint '{name}': quat_xyzw is not supported", "write the rotation as rpy")
     xyz = origin.numbers("xyz", f"joint '{name}'") or []
     rpy = origin.numbers("rpy", f"joint '{name}'") or []
     p = [scope.bare_length(value, f"{axis}_{name}") for axis, (value, _) in zip("xyz", xyz, strict=bool(xyz))]
@@ -132,7 +132,7 @@ def _limits(element: Element, joint: Joint) -> dict[str, float | tuple[float, fl
     owner = f"joint '{joint.name}'"
     if dynamics is not None:
         for name in ("damping", "friction"):
-            dynamics.number(name, 0.0, owner)  # a typing error is refused; friction is ours to identify
+            dynamics.number(name, 0.0, owner)  # a typing error is refused; friction is identified, not read
     if limit is None or not joint.coordinates:
         return {}
     low, high = limit.number("lower", 0.0, owner), limit.number("upper", 0.0, owner)
@@ -161,7 +161,7 @@ def _mimics(model: UrdfModel, joints: Mapping[str, Joint]) -> tuple[Coupling, ..
         one_axis = [joint.name for joint in joints.values() if joint.axes]
         if followed not in one_axis or name not in one_axis:
             raise mimic.error(
-                f"joint '{name}' follows '{followed}', which is no movable joint"
+                f"joint '{name}' mimics '{followed}', which is not a movable joint"
                 + nearest(followed, one_axis),
                 "",
             )
@@ -169,5 +169,5 @@ def _mimics(model: UrdfModel, joints: Mapping[str, Joint]) -> tuple[Coupling, ..
         ratio, offset = mimic.number("multiplier", 1.0, owner), mimic.number("offset", 0.0, owner)
         couplings[name], places[name] = Coupling(name, {followed: ratio}, offset), mimic
     return resolve_couplings(
-        couplings, lambda name, text: places[name].error(text, "break the circle of mimics")
+        couplings, lambda name, text: places[name].error(text, "remove the cycle of mimic joints")
     )

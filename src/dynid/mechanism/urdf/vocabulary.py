@@ -19,7 +19,7 @@ def words(*lines: str) -> tuple[str, ...]:
     return tuple(" ".join(lines).split())
 
 
-# Children that are read or knowingly ignored, below each element that we look into.
+# Children that are read or deliberately ignored, below each element that is read.
 _CHILDREN = {
     "robot": words(
         "link joint material transmission gazebo sensor ros2_control mujoco group group_state",
@@ -50,10 +50,10 @@ _ATTRIBUTES = {
 def unknown_parts(
     root: Element, children: Vocabulary = _CHILDREN, attributes: Vocabulary = _ATTRIBUTES
 ) -> tuple[Notice, ...]:
-    """Notices about elements and attributes that nobody defines: mostly typing errors.
+    """Notices about unknown elements and attributes: mostly typing errors.
 
     Args:
-        children: Tags below each element that is looked into.
+        children: Tags below each element that is read.
         attributes: Names at each element; `parent/tag` where a tag means two things.
     """
     found: dict[str, list[Element]] = {}
@@ -64,7 +64,7 @@ def unknown_parts(
         for child in element.children:
             known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
             if element.tag in children and _foreign(child.tag):
-                what = f"element <{child.tag}> of another name space in <{element.tag}> is not read"
+                what = f"element <{child.tag}> of another namespace in <{element.tag}> is not supported"
                 found.setdefault(what, []).append(child)
             elif valid and child.tag not in valid:
                 what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
@@ -88,7 +88,7 @@ def unknown_parts(
 
 
 def _foreign(name: str) -> bool:
-    """Whether a name belongs to another vocabulary by its name space."""
+    """Whether a name belongs to another vocabulary by its namespace."""
     return name.startswith("{") or ":" in name
 
 
