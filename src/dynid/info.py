@@ -192,10 +192,10 @@ def structural_base(
     """
     if len(parameters) > _MOST_PARAMETERS:
         raise InputError(
-            f"robot '{mechanism.name}' has {len(parameters)} parameters, more than the"
-            f" {_MOST_PARAMETERS} that base parameters are found for",
+            f"robot '{mechanism.name}' has {len(parameters)} parameters; base parameters are computed for at"
+            f" most {_MOST_PARAMETERS}",
             file=mechanism.file,
-            remedy="look at a sub-chain (bodies), or fix what does not move",
+            remedy="use a sub-chain (bodies), or fix joints that do not move",
         )
     known = known_columns(mechanism, parameters)
     groups = tie_groups(mechanism, parameters, ties)

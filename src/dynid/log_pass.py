@@ -213,7 +213,7 @@ def _smoothed(part: float) -> Callable[[Motion], Motion]:
         plan = motion.plan
         if plan.cutoff is None:
             raise InputError(
-                "instruments from a smoothed trajectory need a low-pass to be heavier than",
+                "instruments: smoothed needs a low-pass filter on the logs",
                 remedy="give filter: {cutoff: ...}, or instruments: reference",
             )
         return Motion(motion.log, _heavier(plan, part))

@@ -28,9 +28,9 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
     return (
         Notice(
             "effort-missing",
-            f"{where} no column for {', '.join(missing)}: such a motor's equation is not used, and what no"
-            " other effort feels is not found",
-            "map the column under `columns:` (tau_3: {name: ...}), or list the efforts that are meant under"
+            f"{where} no column for {', '.join(missing)}: the equations of these motors are not used, and"
+            " parameters that act on no other effort are not identified",
+            "map the column under `columns:` (tau_3: {name: ...}), or list the efforts to use under"
             " `efforts:`",
         ),
     )
@@ -56,8 +56,8 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
     moved = any(np.ptp(log.q[log.valid], axis=0).any() for log in logs if log.valid.any())
     if not still or not moved:
         return ()
-    what = f"efforts that never change while the robot moves: {', '.join(still)}"
-    remedy = "look at the recorder and at the mapping under `columns:`; a sensor may be unplugged"
+    what = f"efforts that are constant while the robot moves: {', '.join(still)}"
+    remedy = "check the recorder and the mapping under `columns:`; a sensor may be disconnected"
     if len(still) == len(used):
         raise InputError(what, file=logs[0].file or experiment.file, remedy=remedy)
     return (Notice("constant-effort", what, remedy),)
@@ -92,7 +92,7 @@ def refuse_passive(robot: Mechanism, directions: Directions, experiment: Experim
             motors = [actuator.name for actuator in robot.actuators]
             if effort not in motors:
                 raise InputError(
-                    f"effort '{effort}': joint '{effort}' is passive, it has no motor",
+                    f"effort '{effort}': joint '{effort}' is passive (no motor)",
                     file=experiment.file,
                     place="efforts",
                     remedy=f"the motors are {', '.join(motors)}; a motor on this joint belongs under"
@@ -108,10 +108,10 @@ def refuse_single_motors(robot: Mechanism, directions: Directions, experiment: E
     wanted = [one for one in experiment.efforts or () if isinstance(one, int) or one not in directions.names]
     if wanted and shared and spare > 0:
         raise InputError(
-            f"effort {wanted[0]}: one row per motor does not exist here. {len(motors)} motors drive"
-            f" {len(directions.names)} freedoms: the null space of J_a^T has dimension {spare}, and an"
-            " internal tension in it changes the efforts without any motion",
+            f"effort {wanted[0]}: there is no equation per motor here. {len(motors)} motors drive"
+            f" {len(directions.names)} degrees of freedom: the null space of J_a^T has dimension {spare},"
+            " and internal tension in it changes the efforts without motion",
             file=experiment.file,
-            remedy=f"leave `efforts:` out (the rows are J_a^T tau: {', '.join(directions.names)}), or use"
+            remedy=f"leave `efforts:` out (equations are J_a^T tau: {', '.join(directions.names)}), or use"
             " model: power",
         )

@@ -65,7 +65,7 @@ class Realised:
         """Why a set that was asked for does not exist; empty if it does, or nobody asked."""
         if self.standard is None or self.standard.found.status == SOLVED:
             return ""
-        return f"no consistent set of bodies: {self.standard.found.reason}"
+        return f"no physically consistent set of bodies: {self.standard.found.reason}"
 
 
 def realise(
@@ -113,7 +113,7 @@ def realise(
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
     if options is not None:
         raise InputError(
-            f"model '{_PER_MASS}' gives parameters per unit mass, which are no bodies",
+            f"model '{_PER_MASS}' gives parameters per unit mass, not those of bodies",
             file=experiment.file,
             remedy="leave out `standard:`, and use another estimator",
         )
@@ -162,9 +162,9 @@ def check_reduction(experiment: Experiment, constraint: Consistency | None) -> N
     """Refuse base parameters set to zero where bodies must be real."""
     if constraint is not None and (experiment.keep is not None or experiment.essential is not None):
         raise InputError(
-            "'essential' and 'keep' set base parameters to zero, which real bodies do not have",
+            "'essential' and 'keep' set base parameters to zero, which is not physically consistent",
             file=experiment.file,
-            remedy="leave them out, or use another estimator and ask for `standard: true`",
+            remedy="leave them out, or use another estimator with `standard: true`",
         )
 
 

@@ -107,8 +107,8 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
         return
     shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in sure[:4])
     raise InputError(
-        f"inertias are negative and friction drives the robot instead of braking it ({shown}): the efforts"
-        " have the other sign than the positions",
+        f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
+        " efforts and positions are opposite",
         file=problem.logs[0].file,
         remedy="give all effort columns the scale -1: columns: {tau_1: {name: ..., scale: -1}, ...}",
     )
@@ -219,14 +219,14 @@ def _refusal(
             continue
         own, column = (_column(problem, motors, one) for one in (row, place))
         other = "" if place == row else f" is in the column of '{names[place]}'"
-        turned = " has the other sign" if sign < 0 else ""
+        turned = " has the opposite sign" if sign < 0 else ""
         said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
         name = log.mapping.get(column, column)
         scale = ", scale: -1" if sign < 0 else ""
         columns.append(f"{own}: {{name: {name}{scale}}}")
     return InputError(
-        f"signs or order of the efforts: {'; '.join(said)}. As logged {100 * before:.0f} % of the efforts"
-        f" stay unexplained, put right {100 * after:.2g} %",
+        f"signs or order of the efforts: {'; '.join(said)}. As logged, {100 * before:.0f} % of the efforts"
+        f" is unexplained; after correction {100 * after:.2g} %",
         file=log.file,
         remedy=f"columns: {{{', '.join(columns)}}}",
     )

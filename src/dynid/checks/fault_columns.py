@@ -149,13 +149,13 @@ class SuspectRows:
         """What these rows cannot be asked about, and why."""
         found = []
         if np.any(np.count_nonzero(self.source.directions.effort_map, axis=1) > 1):
-            found.append("delay and friction left over of single motors (a row feels several motors)")
+            found.append("delay and unmodelled friction of motors (several motors act in one equation)")
         names = zip(self.source.directions.names, self._speeds, self._own, strict=True)
         blind = [name for name, speed, own in names if own and speed is None]
         if blind and self.source.directions.effort_map.any():
-            found.append(f"friction left over of {', '.join(blind)} (its speed is no measured one)")
+            found.append(f"unmodelled friction of {', '.join(blind)} (its speed is not measured)")
         if not self._poses.joints:
-            found.append("joint zeros (the rows hold no measured joint that could be moved)")
+            found.append("joint zeros (the equations contain no measured joint)")
         return tuple(found)
 
     @property

@@ -39,11 +39,9 @@ _UNEVEN = 2e-3
 _DISTURBED = 3.0
 _MOST_DISTURBED = 0.25  # of the blocks of an effort
 _ROUNDS = 4
-CORRELATED = "correlated in time; the intervals allow for it"
-_CAUSES = (
-    "a payload mounted otherwise (turned on its flange), another tool, a collision, or a run of another robot"
-)
-_FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or wrong points of a cable"
+CORRELATED = "correlated in time; the intervals account for it"
+_CAUSES = "a payload mounted differently (rotated on its flange), another tool, a collision, or another robot"
+_FREE_CAUSES = "a hand on the platform, a winch that slipped, a slack cable, or wrong end points of a cable"
 _MOST_SAMPLES = 65_536
 
 
@@ -67,8 +65,8 @@ def outlying_runs(
         shown = ", ".join(text for _, text in sorted(told, reverse=True)[:_MOST_SHOWN])
         yield Notice(
             "outlying-run",
-            f"the residual of one run is far above that of the others: {shown}",
-            f"look for {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
+            f"the residual of one run is much larger than that of the others: {shown}",
+            f"possible causes: {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
         )
 
 
@@ -158,10 +156,10 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
         yield Notice(
             "burst",
-            f"the residual bursts to over {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
+            f"the residual rises above {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
             + more,
-            "look for a contact or collision there, and cut it out with a `segment` column; estimator: robust"
-            " ignores such samples",
+            "check for a contact or collision there, and remove it with a `segment` column;"
+            " `estimator: robust` ignores such samples",
         )
 
 
@@ -254,9 +252,9 @@ def whiteness(
     shown = ", ".join(one.about for one in coloured)
     notice = Notice(
         "not-white",
-        f"the residuals of {shown} are correlated in time, but the classical uncertainty takes them as white:"
+        f"the residuals of {shown} are correlated in time, but the classical uncertainty assumes white noise:"
         " its intervals are too small",
-        "use uncertainty: cluster or bootstrap, which take them as they are",
+        "use uncertainty: cluster or bootstrap, which do not assume white noise",
     )
     return tests, [notice]
 

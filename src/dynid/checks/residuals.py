@@ -1,7 +1,7 @@
-"""Residual tests of a finished fit: delay, joint zeros, gravity, friction left over, gains, runs, bursts.
+"""Residual tests of a finished fit: delay, joint zeros, gravity, other friction, gains, runs, bursts.
 
-A good fit does not show these faults: parameters bend until R2 is high. Each test asks whether the
-residuals still hold what one fault would leave in them.
+A good fit can hide these faults: wrong parameters compensate them, and R2 is still high. Each test checks
+whether the residuals contain the effect of one fault.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
-# What matters: less is within what a careful recording leaves anyway.
+# Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2
 _ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
 _TURNED = {"gravity": 9.81 * _ZERO_RAD, "mounting": _ZERO_RAD}
 _EXPLAINED = 0.1
-# Beyond this the derivative at the pose logged says nothing.
+# Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
 _NOTICEABLE = 3e-3
 _PERFECT = 1e-6
@@ -59,7 +59,7 @@ _MOST_CLUSTERS = 64
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """Every test, and what must be said about it."""
+    """Results of all tests, and the warnings about them."""
 
     tests: tuple[ResidualTest, ...]
     notices: tuple[Notice, ...]
@@ -72,14 +72,14 @@ def residual_checks(fit: Fit) -> Tested:
     own = problem.case.residual_tests(fit)
     if own is not None:
         return Tested(*own)
-    # Without an effort nothing could be late, scaled or of the wrong sign.
+    # Without efforts there is no delay, gain or sign to test.
     free = not problem.case.has_motors
-    # A contact bends the parameters; the other tests are judged without it.
+    # A contact biases the parameters; the other tests are done without it.
     calm, burst = _bursts(data, chi)
     asked = _Asked() if free else _suspects(problem, data, calm if burst else chi, experiment, burst)
     white, coloured = whiteness(problem.sources, problem.filters, chi, experiment.uncertainty.method)
     if asked.corrected is not None:
-        # What a wrong gravity leaves is uneven in time: it is no burst.
+        # Residuals of a wrong gravity vary in time: they are not a burst.
         data, chi = asked.corrected.data, asked.corrected.chi
         burst = _bursts(data, chi)[1]
     told = [
@@ -92,7 +92,7 @@ def residual_checks(fit: Fit) -> Tested:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What became of the suspects: lines, warnings, what could not be asked, verdicts, a corrected fit."""
+    """Results for the suspects: tests, warnings, untested suspects, verdicts, a corrected fit."""
 
     tests: tuple[ResidualTest, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -103,7 +103,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Guilty suspects in the order found, the first verdict on all, and what could not be asked."""
+    """Flagged suspects in the order found, the first verdict on each suspect, and what was not testable."""
 
     guilty: tuple[Verdict, ...]
     first: Mapping[Suspect, Verdict]
@@ -113,7 +113,7 @@ class _Judged:
 
 
 def _noise_rows(problem: Problem, data: BaseSystem) -> System:
-    """What noise of the positions makes in the rows, over the standard parameters, with blocks."""
+    """Effect of position noise on the rows, over the standard parameters, with blocks."""
     return System(problem.parameters, row_groups(problem, LogPass(problem, data).noise_rows()))
 
 
@@ -144,7 +144,7 @@ def _suspects(
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
-    why = "the log is one short stretch" if short else "not testable with this motion: confounded or noise"
+    why = "the log is too short" if short else "not testable with this motion: confounded or noise"
     untested = [f"{listed(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit
     return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)
@@ -177,7 +177,7 @@ def _judged(
     ]
     S, c, seen, notices = _held(problem, data, experiment)
     system, solved = _tested_system(problem, S, c, seen, sources), data.source
-    # Of a very long log other windows are looked at: their blocks have other numbers.
+    # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [one.places for one in system.groups] == [one.places for one in solved.groups]:
         # The row filter smears a burst into its neighbours.
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
@@ -194,7 +194,7 @@ def _judged(
 def _turned_gravity(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
 ) -> TurnedGravity | None:
-    """The gravity found where that of the description is among the guilty."""
+    """The gravity estimated from the data, if the gravity of the description is flagged."""
     tilt = next((one for one in judged.guilty if one.suspect.test == "gravity"), None)
     if tilt is None:
         return None
@@ -209,7 +209,7 @@ def _turned_gravity(
 def _held(
     problem: Problem, data: BaseSystem, experiment: Experiment
 ) -> tuple[Float[Array, "p v"], Float[Array, "p"], tuple[Parameter, ...], tuple[Notice, ...]]:
-    """Standard parameters are S y + c: y those seen, or one less where a weighed mass checks the efforts."""
+    """Standard parameters are S y + c: y those seen, one fewer if a weighed mass checks the efforts."""
     gains = experiment.gains
     if gains is None or gains.scale is None or not gains.checks_only:
         return data.S, data.base.c, data.system.parameters, ()
@@ -242,7 +242,7 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
     for group in solved.groups:
         own = chi[group.columns]
         sums = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
-        # Residuals of a perfect simulation are rounding: no reason to divide by them.
+        # Residuals of a perfect simulation are rounding errors: do not divide by them.
         floor = _PERFECT**2 * sum(float(np.sum(block.Y**2)) for block in group.blocks)
         squares[group.name] = squares.get(group.name, 0.0) + max(sums, floor, np.finfo(float).tiny)
         rows[group.name] = rows.get(group.name, 0) + group.n_rows
@@ -250,7 +250,7 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
 
 
 class _Relevance:
-    """Whether a verdict is about something that matters for this job."""
+    """Whether a verdict is large enough to matter for this problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.dt = min(source.dt for source in problem.sources)
@@ -289,13 +289,13 @@ def _row(verdict: Verdict, warned: bool) -> ResidualTest:
 
 
 def _confounded(verdict: Verdict) -> str:
-    """What these data do not separate from a suspect, to be put behind a text."""
+    """Suspects that these data do not separate from this one, as the end of a text."""
     alike = [one.words for one in verdict.alike]
     return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""
 
 
 def _gathered(notices: Sequence[Notice]) -> list[Notice]:
-    """One notice a code, so that a poor model does not bury the rest of the list."""
+    """One notice per code, so that a poor model does not hide the other notices."""
     found: dict[str, Notice] = {}
     for one in notices:
         before = found.get(one.code)
@@ -304,7 +304,7 @@ def _gathered(notices: Sequence[Notice]) -> list[Notice]:
 
 
 def _notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
-    """The warning about one guilty suspect, with what cannot be separated from it."""
+    """The warning about one flagged suspect, with those that cannot be separated from it."""
     said = _plain_notice(verdict, problem, shared)
     return replace(said, text=said.text + _confounded(verdict))
 
@@ -328,7 +328,7 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
             "zero-offset",
             f"the zero of '{suspect.about}' seems off by {shown}: the residuals follow the derivative of the"
             " model with respect to it",
-            f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
+            f"check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
         )
     if suspect.test in TURNED:
         return _turned(verdict)
@@ -336,20 +336,20 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
     if suspect.test == "load":
         return Notice(
             "friction-load",
-            f"the residual of '{suspect.about}' grows with the load, against the motion: a term |effort|"
-            f" sign(v) of {size:.2g} takes {percent:.0f} % off its rms",
+            f"the friction of '{suspect.about}' seems to grow with the load: a term {size:.2g} |effort|"
+            f" sign(v) reduces the rms of its residual by {percent:.0f} %",
             "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
         )
     return Notice(
         "friction-speed",
-        f"the residual of '{suspect.about}' still depends on its speed: better friction terms take"
-        f" {percent:.0f} % off its rms",
+        f"the residual of '{suspect.about}' still depends on its speed: better friction terms reduce its"
+        f" rms by {percent:.0f} %",
         "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
     )
 
 
 def _turned(verdict: Verdict) -> Notice:
-    """Of gravity where no better one was found, and of a force sensor."""
+    """Warning about gravity where no better one was found, and about a force sensor."""
     size = float(np.linalg.norm(verdict.size))
     if verdict.suspect.test == "gravity":
         return Notice(
@@ -359,35 +359,35 @@ def _turned(verdict: Verdict) -> Notice:
         )
     return Notice(
         "mounting-off",
-        f"the sensor seems to be turned by {np.rad2deg(size):.2g} degrees against the description: the"
-        " residuals follow the derivative of its readings with respect to its attitude",
-        "check its `rpy`, or let it be found: mounting: rpy",
+        f"the sensor seems to be rotated by {np.rad2deg(size):.2g} degrees relative to the description: the"
+        " residuals follow the derivative of its readings with respect to its orientation",
+        "check its `rpy`, or estimate it: mounting: rpy",
     )
 
 
 def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
-    who = "the efforts come" if suspect.about == ALL else f"the effort of '{suspect.about}' comes"
+    who = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
     late = "later" if size > 0 else "earlier"
-    than = "the others" if shared and suspect.about != ALL else "the positions say"
+    than = "the other efforts" if shared and suspect.about != ALL else "the positions"
     return Notice(
         "delay",
         f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than"
         f" {than}",
-        "align the columns in time (shift them by that much), or log both from one clock; inertias take up a"
-        " delay silently",
+        "align the columns in time (shift them by this delay), or log both with one clock; a delay biases"
+        " inertias without any other sign",
     )
 
 
 def _gain(suspect: Suspect, size: float, half: float) -> Notice:
     shown, large = f"{100 * abs(size):.1f} +- {100 * half:.1f} %", size > 0
     if suspect.about == ALL:
-        text = f"a known mass says that all efforts are {shown} too {'large' if large else 'small'}"
+        text = f"compared with a known mass, all efforts are {shown} too {'large' if large else 'small'}"
     elif abs(size) > _NONSENSE:
-        text = f"the effort of '{suspect.about}' does not belong to this model: off by {100 * size:.0f} %"
+        text = f"the effort of '{suspect.about}' does not fit this model: off by {100 * size:.0f} %"
     else:
         text = (
-            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than known masses"
-            " and the parameters that it shares with other efforts allow"
+            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than expected"
+            " from known masses and from the parameters that it shares with other efforts"
         )
     return Notice(
         "gain",
@@ -395,7 +395,7 @@ def _gain(suspect: Suspect, size: float, half: float) -> Notice:
         "check its calibration, unit, sign and column, and where the sensor is"
         if suspect.about in COMPONENTS
         else "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry"
-        " of the description; or let gains be found from runs with a weighed payload: gains: all",
+        " of the description; or estimate gains from runs with a weighed payload: gains: all",
     )
 
 
@@ -408,9 +408,9 @@ def _starts(problem: Problem) -> dict[str, list[float]]:
 
 
 def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
-    """The tests in words, which of them are one, and what they do not look at."""
+    """Summary of the tests: what is flagged, what is not separable and what is not tested."""
     warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
-    said = f"flagged: {', '.join(warned)}" if warned else "nothing found"
+    said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
     rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
     return {"residual tests": f"{len(tests)} tests, {said}{_pairs(asked.verdicts)}{rest}"}
 
@@ -423,13 +423,13 @@ def _pairs(verdicts: Iterable[Verdict]) -> str:
 
 
 def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:
-    """Residuals that are correlated in time, and whether that matters."""
+    """Residuals that are correlated in time, and the consequence."""
     coloured = [one for one in white if one.note == CORRELATED]
     if not coloured:
         return {}
     least = min(one.p_value for one in coloured)
     names = listed([one.about for one in coloured])
     return {
-        "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses something small, or"
-        " the noise is coloured; the intervals allow for it"
+        "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses a small effect, or"
+        " the noise is coloured; the intervals account for it"
     }

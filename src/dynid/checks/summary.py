@@ -74,7 +74,7 @@ def tested_ties(fit: Fit) -> tuple[dict[str, str], tuple[Notice, ...]]:
     found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if found is None:
-        return {f"tie {names}": "restricts nothing"}, (idle_tie(names),)
+        return {f"tie {names}": "no effect"}, (idle_tie(names),)
     return {f"tie {names}": found.words}, found.notices(names)
 
 

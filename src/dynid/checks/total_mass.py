@@ -82,9 +82,10 @@ class Weighed:
         return (
             Notice(
                 "mass-prior",
-                f"no effort feels all of the weighed {self.total:.4g} kg: {self.total - self.mass:.3g} kg are"
-                f" taken from the priors of {shown}; 1 % of error in all of these moves the scale by"
-                f" {share / abs(self.mass):.2g} %, which the intervals do not hold",
+                f"only a part of the weighed {self.total:.4g} kg acts on the efforts:"
+                f" {self.total - self.mass:.3g} kg are taken from the priors of {shown};"
+                f" a 1 % error of these priors changes the scale by {share / abs(self.mass):.2g} %,"
+                " which is not included in the intervals",
                 "weigh only bodies that load the motors (total_mass: {kg: ..., bodies: [...]}), or use a"
                 " weighed payload",
             ),
@@ -99,8 +100,8 @@ def weigh(mechanism: Mechanism, data: BaseSystem, scale: TotalMass) -> Weighed:
     """
     if data.base.G.shape[0] and _regrouped(data):
         raise InputError(
-            "total_mass: with ties applied after regrouping the masses of single bodies are no sums of the"
-            " parameters found",
+            "total_mass: with ties applied after regrouping, the masses of bodies are not sums of the"
+            " estimated parameters",
             remedy="apply the ties on standard parameters, or leave them out",
         )
     bodies = _bodies(mechanism, scale)
@@ -132,9 +133,9 @@ def weigh(mechanism: Mechanism, data: BaseSystem, scale: TotalMass) -> Weighed:
     mass = scale.kg - given - sum(shares.values())
     if mass <= 0.0:
         raise InputError(
-            f"total_mass: known masses and priors ({scale.kg - mass:.4g} kg) are not less than the weighed"
+            f"total_mass: known masses and priors ({scale.kg - mass:.4g} kg) must be less than the weighed"
             f" {scale.kg:.4g} kg",
-            remedy="check the priors, and which bodies stood on the scale (bodies: [...])",
+            remedy="check the priors, and which bodies were weighed (bodies: [...])",
         )
     return Weighed(a, mass, scale.kg, shares)
 
@@ -190,17 +191,17 @@ def _cannot(missing: Sequence[str], bodies: Sequence[str], partly: bool) -> Inpu
     order = {symbol: k for k, symbol in enumerate(reversed(SYMBOLS))}
     names = sorted(missing, key=lambda name: order.get(name.split("_")[0], len(order)))
     if not missing:
-        why = f"no effort feels the mass of {listed(bodies)}"
+        why = f"the mass of {listed(bodies)} has no effect on the efforts"
     elif partly:
         why = (
-            f"of it the efforts do not tell {listed(names, 8)}: what the base carries, and what acts only"
-            " within other parameters"
+            f"not identifiable from the efforts: {listed(names, 8)} (carried by the base, or regrouped into"
+            " other parameters)"
         )
     else:
-        why = f"the masses of {listed(bodies)} act on the motors only within sums with other parameters"
+        why = f"the masses of {listed(bodies)} act only in sums with other parameters"
     return InputError(
-        f"total_mass: the mass of these bodies is no sum of parameters that can be identified, so it cannot"
-        f" set the scale; {why}",
-        remedy="give what is missing as `known:` or `prior:` of the bodies (CAD), weigh other bodies"
+        f"total_mass: the mass of these bodies is not a sum of identifiable parameters, so it cannot set the"
+        f" scale; {why}",
+        remedy="give the missing values as `known:` or `prior:` of the bodies (CAD), weigh other bodies"
         " (total_mass: {kg: ..., bodies: [...]}), or use a weighed payload",
     )

@@ -59,20 +59,20 @@ class TurnedGravity:
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
         if before == 0.0:
-            text = f"the efforts hold gravity that the description does not have: ({vector}) m/s^2"
+            text = f"the efforts contain gravity, but the description has none: with ({vector}) m/s^2"
         else:
             cosine = float(np.clip(self.g @ described / (size * before), -1.0, 1.0))
             degrees = np.rad2deg(np.arccos(cosine))
-            turned = f"turned by {degrees:.3g} degrees"
+            turned = f"rotated by {degrees:.3g} degrees"
             turned += ", upside down" if degrees > _UPSIDE_DOWN else ""
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
             turned += scaled if abs(size / before - 1.0) > _LARGER else ""
-            text = f"gravity seems to be {turned}: ({vector}) m/s^2 in the base frame"
+            text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
         return Notice(
             "gravity-off",
-            f"{text} leaves {100 * self.left:.0f} % of the residual{alike}",
+            f"{text} {100 * self.left:.0f} % of the residual remains{alike}",
             "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)"
-            + ("; or let it be found: force_sensor: {gravity: estimate}" if sensor else ""),
+            + ("; or estimate it: force_sensor: {gravity: estimate}" if sensor else ""),
         )
 
 
@@ -84,15 +84,15 @@ def find_gravity(
     verdict: Verdict,
     judge: Callable[[LinearFit], tuple[list[Verdict], list[Verdict]]],
 ) -> TurnedGravity | None:
-    """The gravity with which the residuals are least; None where none is better than the description's.
+    """The gravity with the smallest residuals; None if none is better than that of the description.
 
     Args:
-        job: Mechanism and logs.
+        problem: Mechanism and logs.
         data: What was solved.
         chi: Standard parameters of the estimate, shape (p,), SI.
         experiment: What was asked.
         verdict: On `gravity`, with the description's.
-        judge: Guilty suspects of a fit, and first verdicts on all.
+        judge: Flagged suspects of a fit, and first verdicts on all.
     """
     before = _squares(data, chi)
     g = np.asarray(problem.mechanism.gravity, float)
@@ -116,7 +116,7 @@ def find_gravity(
 
 
 def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
-    """Gravity after a step; where only its direction can be told, of the same size."""
+    """Gravity after a step; of unchanged size where only its direction is identifiable."""
     axes = np.array(gravity_axes(g))
     moved = g + verdict.size @ axes[list(verdict.places)]
     size = float(np.linalg.norm(g))

@@ -64,7 +64,7 @@ def nearest_consistent(space: StandardSpace, data: DataTerm, options: Consistenc
     sized = options.mass or any(body.prior is not None for body in space.bodies)
     growing = [] if sized else unbounded_bodies(variables)
     if growing:
-        text = "bodies can grow without limit and change no effort: " + ", ".join(growing)
+        text = "bodies can grow without limit and without effect on the efforts: " + ", ".join(growing)
         return _outcome(variables, options, None, UNBOUNDED, text)
     found = consistent_program(variables, options).solve()
     return _outcome(variables, options, found, found.status, _why(found))
@@ -157,8 +157,8 @@ def _why(found: Found) -> str:
     if found.status == SOLVED:
         return ""
     if found.status == INFEASIBLE:
-        return "no real bodies have the known values, ties and bounds that are given"
-    return f"the solver ended with {found.reason} after {found.iterations} iterations"
+        return "no physically consistent bodies have the given known values, ties and bounds"
+    return f"the solver stopped with {found.reason} after {found.iterations} iterations"
 
 
 def _check_names(space: StandardSpace, options: Consistency) -> None:

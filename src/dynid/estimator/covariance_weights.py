@@ -89,6 +89,6 @@ def _positive(correlation: Float[Array, "k k"]) -> Float[Array, "k k"]:
 def _not_converged(passes: int) -> Notice:
     return Notice(
         "weights-not-converged",
-        f"the covariance between joints still moves the parameters after {passes} passes",
+        f"the covariance between joints has not converged after {passes} iterations",
         "use weights: joint",
     )

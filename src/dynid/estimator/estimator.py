@@ -160,7 +160,7 @@ def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Esti
     """The registered estimator, with options of its own, or an error that names what there is."""
     if name not in ESTIMATORS:
         raise InputError(
-            f"estimator '{name}' is not in this version" + nearest(name, ESTIMATORS),
+            f"estimator '{name}' is not known" + nearest(name, ESTIMATORS),
             remedy=f"use one of {', '.join(ESTIMATORS)}",
         )
     if not options:
@@ -210,7 +210,7 @@ def _wls(weights: str = "joint") -> Estimator:
 def _robust(function: str = "tukey", tuning: float | None = None) -> Estimator:
     check_option("robust function", function, tuple(EFFICIENT))
     limit = EFFICIENT[function] if tuning is None else check_positive("robust tuning", tuning)
-    title = "least squares in which samples that do not fit lose their say"
+    title = "robust least squares: outliers get low weight"
     return Estimator("robust", title, GroupWeights(), rework=Winsorised(function, limit))
 
 
@@ -218,14 +218,14 @@ def _consistent(
     prior: Any = "entropic", spread: Any = 3.0, margin: Any = 0.0, mass: Any = None, com: Any = None
 ) -> Estimator:
     options = {"prior": prior, "spread": spread, "margin": margin, "mass": mass, "com": com}
-    title = "weighted least squares over real bodies, near their prior"
+    title = "weighted least squares over physically consistent bodies, near their prior"
     return Estimator("consistent", title, GroupWeights(), constraint=consistency_from(options))
 
 
 def _tls(columns: str = "as_they_are") -> Estimator:
     check_option("tls columns", columns, ("as_they_are", "unit"))
     unit = columns == "unit"
-    title = "plain total least squares"
+    title = "total least squares"
     return Estimator("tls", title, unit_weights, rework=PlainTotal(unit), scale_free=unit)
 
 
@@ -258,9 +258,9 @@ def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
     check_option("iv instruments", instruments, ("smoothed", "reference"))
     if check_positive("iv cutoff", cutoff) > 1.0:
         raise InputError(
-            f"iv cutoff {cutoff} is no heavier low-pass", remedy="give a part of the cutoff, below 1"
+            f"iv cutoff {cutoff} is not between 0 and 1", remedy="give a fraction of the filter cutoff"
         )
-    title = "instrumental variables: noise of the positions does not bias"
+    title = "instrumental variables: no bias from position noise"
     return Estimator("iv", title, GroupWeights(), rework=Instruments(instruments, cutoff))
 
 

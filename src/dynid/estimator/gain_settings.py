@@ -30,7 +30,7 @@ class TotalMass:
             or not isinstance(self.kg, int | float)
             or not 0 < self.kg < float("inf")
         ):
-            raise InputError(f"gains: a total mass of {self.kg!r} is no mass", remedy="give kilograms")
+            raise InputError(f"gains: total mass {self.kg!r} is not valid", remedy="give kilograms")
         if self.bodies is not None:
             object.__setattr__(self, "bodies", tuple(self.bodies))
             if not self.bodies:
@@ -71,7 +71,7 @@ class GainSettings:
         values = self.nominal.values() if isinstance(self.nominal, Mapping) else [self.nominal]
         for value in values:
             if not value or abs(value) == float("inf") or value != value:
-                raise InputError(f"gains: a nominal gain of {value} is no gain", remedy="give N m/A or N/A")
+                raise InputError(f"gains: nominal gain {value} is not valid", remedy="give N m/A or N/A")
         if self.logged is not None and self.logged not in LOGGED:
             raise InputError(
                 f"gains: logged '{self.logged}' is not known" + nearest(self.logged, LOGGED),
@@ -79,7 +79,7 @@ class GainSettings:
             )
         if self.logged == "torque" and self.nominal:
             raise InputError(
-                "gains: nominal gains belong to logged currents, but the log is said to hold torques",
+                "gains: nominal gains are for logged currents, but `logged:` says torques",
                 remedy="leave `nominal:` out, or write logged: current",
             )
 

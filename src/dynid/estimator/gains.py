@@ -265,9 +265,9 @@ def _check_told(problem: _Problem) -> None:
     left = w - W @ np.linalg.lstsq(W, w, rcond=None)[0]
     if np.linalg.norm(left) <= 1e-6 * max(np.linalg.norm(w), np.finfo(float).tiny):
         raise NoResultError(
-            "the scale of the drive gains is not identifiable: what is known acts in no way that the unknown"
-            " parameters could not imitate. Give a known mass that is mounted in some logs and not in others"
-            " (payloads: {ballast: {body: ..., known: {M: ...}}}), and whose place on the body is known"
+            "the scale of the drive gains is not identifiable: the unknown parameters can compensate the"
+            " known ones. Give a known mass that is mounted in some logs and not in others"
+            " (payloads: {ballast: {body: ..., known: {M: ...}}}), with a known position on the body"
         )
 
 
@@ -279,7 +279,7 @@ def _check_separate(problem: _Problem, theta: Float[Array, "p"]) -> None:
     lost = [problem.system.parameters[k].owner for k in (*rank.dependent, *rank.zero) if k >= p - problem.u]
     if lost:
         raise NoResultError(
-            f"the drive gain of {', '.join(lost)} is not identifiable from these logs: its current is"
-            " explained by parameters that no other motor feels. Move the joints that carry the known mass,"
+            f"the drive gain of {', '.join(lost)} is not identifiable from these logs: its current depends"
+            " only on parameters that act on no other motor. Move the joints that carry the known mass,"
             " or leave these motors out of `gains: {unknown: [...]}`"
         )

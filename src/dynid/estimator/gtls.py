@@ -296,7 +296,7 @@ def _excess(
         Notice(
             "position-noise-too-large",
             f"the noise assumed in the positions exceeds the residual of {', '.join(wrong[:6])}",
-            "give the deviation of the encoders: estimator: {name: gtls, position: ...}",
+            "give the standard deviation of the encoders: estimator: {name: gtls, position: ...}",
         ),
     )
 
@@ -309,6 +309,6 @@ def _largest(A: Factor, chi: Float[Array, "p"]) -> float:
 def _unsettled() -> Notice:
     return Notice(
         "weights-not-converged",
-        "noise of the efforts and solution do not settle",
-        "give the deviation of the efforts: estimator: {name: gtls, effort: ...}",
+        "effort noise and solution do not converge",
+        "give the standard deviation of the efforts: estimator: {name: gtls, effort: ...}",
     )

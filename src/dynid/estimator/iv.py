@@ -53,7 +53,7 @@ class Instruments:
         joined = rows.instruments(self.kind, self.cutoff)
         if len(joined.groups) != len(system.groups):
             raise InputError(
-                "some efforts have no row where the instruments are known",
+                "some efforts have no samples at which the instruments are known",
                 remedy="use longer runs, or a larger cutoff of the instruments",
             )
         plain = fitted(system, weighting, solver)
@@ -82,7 +82,7 @@ def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "
     scale = column_scale(joined.R)
     R = triangle(joined.R / scale)
     if R.shape[0] < 2 * p or np.abs(np.diag(R)[:p]).min() <= 1e-14 * np.abs(np.diag(R)[:p]).max():
-        raise NoResultError("the instruments depend on each other: their trajectory excites too little")
+        raise NoResultError("the instruments are linearly dependent: their trajectory excites too little")
     R_ZZ, R_ZW, R_ZY = R[:p, :p], R[:p, p : 2 * p], R[:p, -1]
     least_squares(Factor(joined.W[:, p:], joined.n_rows))  # refuses dependent columns of W
     _check_strength(R_ZW, triangle(R[:, p : 2 * p]))
@@ -103,7 +103,7 @@ def _check_strength(R_ZW: Float[Array, "p p"], R_W: Float[Array, "p p"]) -> None
 
     part = scipy.linalg.solve_triangular(R_W, R_ZW.T, trans="T", check_finite=False)
     if scipy.linalg.svdvals(part, check_finite=False)[-1] < _WEAKEST:
-        raise NoResultError("the instruments say nothing about some combination of the parameters")
+        raise NoResultError("the instruments do not determine some combination of the parameters")
 
 
 def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"]) -> tuple[Notice, ...]:
@@ -130,8 +130,8 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     return (
         Notice(
             "iv-differs",
-            f"instruments move {name} by {far.max():.1f} sigma of weighted least squares: noise of the"
-            " positions reaches W, or the low-pass on them cuts motion",
-            "compare with other filter.cutoff, and prefer the one at which both agree",
+            f"{name} differs by {far.max():.1f} sigma from weighted least squares: position noise affects W,"
+            " or the low-pass filter removes motion",
+            "compare other values of filter.cutoff, and use one at which both estimators agree",
         ),
     )

@@ -28,7 +28,7 @@ _SMALLEST_PART = 1e-9
 _UNMOVED = 1e-6  # deviations: the solver's own accuracy
 _COSTLY_PERCENT = 8.0
 COSTLY = "consistency-costs"
-NO_SET_REMEDY = "give priors or `mass` (a cap in kg), and check known values, ties and bounds"
+NO_SET_REMEDY = "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds"
 
 
 def data_term(system: System, solution: Solution, G: Float[Array, "v p"]) -> DataTerm:
@@ -121,8 +121,8 @@ def _costly(linear: Solution, moved: Solution) -> tuple[Notice, ...]:
     return (
         Notice(
             COSTLY,
-            f"real bodies explain the data {growth:.1f} % worse than free numbers do: something other than"
-            " rigid bodies and these drive terms is in them",
+            f"physically consistent parameters fit the data {growth:.1f} % worse than unconstrained ones:"
+            " rigid bodies and these drive terms do not explain all of the data",
             "compare friction models, check delay and effort scale, or give a larger `spread`",
         ),
     )

@@ -90,7 +90,7 @@ class RecursiveEstimator:
         """The estimate now; refused while the rows do not determine it."""
         p = len(self._state.R) - 1
         if self.n_rows < p:
-            raise NoResultError(f"{self.n_rows:.0f} rows do not determine {p} parameters yet")
+            raise NoResultError(f"{self.n_rows:.0f} rows are not enough to determine {p} parameters")
         return least_squares(self.factor)
 
     @property
@@ -133,7 +133,7 @@ class RecursiveEstimator:
     def forget(self, part: float = 1.0) -> None:
         """Let `part` of all information go, as after a change: new rows then decide quickly."""
         if not 0.0 <= part <= 1.0:
-            raise InputError(f"{part} of the information cannot be forgotten", remedy="give 0 to 1")
+            raise InputError(f"a share {part} of the information cannot be forgotten", remedy="give 0 to 1")
         self._state = _State(np.sqrt(1.0 - part) * self._state.R, (1.0 - part) * self._state.rows)
         self._held, self._strange = None, 0
 

@@ -155,8 +155,8 @@ class _Limits:
         return (
             Notice(
                 "outliers",
-                f"samples more than five deviations off, which hardly count in the fit: {shown}",
-                "look at the residuals: spikes, lost samples, contact or saturation",
+                f"outliers above five standard deviations, with low weight in the fit: {shown}",
+                "check the residuals for spikes, lost samples, contact or saturation",
             ),
         )
 
@@ -226,6 +226,6 @@ def _medians(
 def _not_converged(passes: int) -> Notice:
     return Notice(
         "robust-not-converged",
-        f"the robust weights still move the parameters after {passes} passes over the rows",
-        "use function: huber, or look for a part of the log that does not belong to the rest",
+        f"the robust weights have not converged after {passes} iterations",
+        "use function: huber, or check the log for a part with a different load, contact or fault",
     )

@@ -75,7 +75,7 @@ def needed(again: SecondPass | None, who: str, why: str) -> SecondPass:
     """The second pass, or an error that says why a triangle is not enough."""
     if again is None:
         raise InputError(
-            f"'{who}' {why}, and triangular factors do not hold them",
-            remedy="give it a second pass over the rows, as `identify` does, or use 'wls'",
+            f"'{who}' {why}, which triangular factors do not contain",
+            remedy="give access to the rows, as `identify` does, or use 'wls'",
         )
     return again

@@ -91,8 +91,8 @@ class GroupWeights:
     def _not_converged(self, step: float) -> Notice:
         return Notice(
             NOT_CONVERGED_CODE,
-            f"the group weights still move the parameters by {step:.1e} sigma after {self.max_iterations}"
-            " iterations",
+            f"the group weights have not converged after {self.max_iterations} iterations: the parameters"
+            f" still change by {step:.1e} sigma",
             "use more data, or the estimator 'ols'",
         )
 

@@ -38,5 +38,5 @@ def estimator_words(experiment: Experiment, model: Model, mechanism: Mechanism) 
     if not isinstance(experiment.estimator, LeftOpen) or experiment.estimator == DEFAULT_ESTIMATOR:
         return {}
     rows = ", ".join(rows_without_effort(experiment, model, mechanism))
-    why = f"no effort acts in {rows}, so that noise of the positions would draw least squares towards zero"
+    why = f"no effort acts in {rows}, so position noise would bias least squares towards zero"
     return {"estimator": f"{experiment.estimator}, chosen: {why}"}

@@ -182,7 +182,7 @@ class Experiment:
         for effort in self.efforts or ():
             if isinstance(effort, int) and effort < 1:
                 raise InputError(
-                    f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
+                    f"effort {effort} does not exist", file=self.file, remedy="efforts are numbered from 1"
                 )
 
 
@@ -192,7 +192,7 @@ def _check_sensor(experiment: Experiment) -> None:
         for name in ("force_sensor", "drive", "gains", "ties", "refine"):
             if getattr(experiment, name):
                 raise InputError(
-                    f"'{name}' cannot be combined with 'unloaded', which knows the robot already",
+                    f"'{name}' cannot be combined with 'unloaded', which gives the parameters of the robot",
                     file=experiment.file,
                     place=name,
                     remedy="leave one of them out",
@@ -201,7 +201,7 @@ def _check_sensor(experiment: Experiment) -> None:
         return
     if experiment.model not in (None, "wrench"):
         raise InputError(
-            f"a force sensor has the equations of model 'wrench', not of '{experiment.model}'",
+            f"a force sensor needs model 'wrench', not '{experiment.model}'",
             file=experiment.file,
             place="model",
             remedy="leave out `model:`",
@@ -210,7 +210,7 @@ def _check_sensor(experiment: Experiment) -> None:
     for name in others:
         if getattr(experiment, name):
             raise InputError(
-                f"'{name}' has no meaning for what hangs on a force sensor",
+                f"'{name}' has no meaning for a load on a force sensor",
                 file=experiment.file,
                 place=name,
                 remedy="leave it out",
@@ -223,8 +223,8 @@ def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: s
         return None
     if estimator == "consistent":
         raise InputError(
-            "the estimator 'consistent' gives the standard set with its own options",
-            remedy="write them there: estimator: {name: consistent, ...}",
+            "the estimator 'consistent' already gives the standard set, with its own options",
+            remedy="set them there: estimator: {name: consistent, ...}",
         )
     if given is True:
         return Consistency()
@@ -245,9 +245,7 @@ def _refine(experiment: Experiment) -> RefineSettings | None:
     found = [f"'{name}'" for name, other in others.items() if other is not None]
     found += ["estimator 'consistent'"] if experiment.estimator == "consistent" else []
     if found:
-        raise InputError(
-            f"refine cannot be combined with {found[0]}", remedy="refine all parameters of a linear fit"
-        )
+        raise InputError(f"refine cannot be combined with {found[0]}", remedy="leave one of them out")
     if given is True:
         return RefineSettings()
     if isinstance(given, RefineSettings):

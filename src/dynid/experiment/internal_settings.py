@@ -42,7 +42,7 @@ class InternalSettings:
             check_choice("internal pose", self.pose, POSES)
         if self.lengths == REFINE and self.pose == MEASURED:
             raise InputError(
-                "lengths: refine has nothing to refine where the pose is used as measured",
+                "lengths: refine has no effect if the pose is used as measured",
                 place="internal",
                 remedy="pose: free, or pose: projected",
             )

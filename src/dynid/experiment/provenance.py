@@ -113,9 +113,9 @@ def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
     file = _unloaded_file(experiment.unloaded)
     if not file.is_file():
         raise InputError(
-            "the result without load, of which a payload is the difference, is not there",
+            "the result without load, from which the payload was computed, is not found",
             file=file,
-            remedy="bring it back to this place, or identify the payload again",
+            remedy="restore it at this path, or identify the payload again",
         )
     return [{"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "use": UNLOADED}]
 
@@ -140,9 +140,9 @@ def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
     now = {one["sha256"] for one in _robot_input(mechanism)}
     if before - now:
         raise InputError(
-            "the robot file (or the URDF or MJCF below it) is not the one that the result was made with",
+            "the robot file (or its URDF or MJCF) has changed since the result was made",
             file=mechanism.file,
-            remedy="identify again, or name the file with --robot to use it all the same",
+            remedy="identify again, or give the file with --robot to use it anyway",
         )
 
 
@@ -152,7 +152,7 @@ def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
     for now in _unloaded_input(experiment):
         if before and now["sha256"] not in before:
             raise InputError(
-                "the result without load is not the one that the payload was found with",
+                "the result without load has changed since the payload was identified",
                 file=now["file"],
                 remedy="identify the payload again",
             )

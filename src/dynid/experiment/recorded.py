@@ -62,7 +62,7 @@ def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment
         f"options that cannot be read: {what}",
         file=file,
         place=_PLACE,
-        remedy="identify again to write the result anew",
+        remedy="identify again to write a new result",
     )
 
 

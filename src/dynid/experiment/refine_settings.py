@@ -37,7 +37,7 @@ class RefineSettings:
             raise InputError(f"refine window {self.window} is not positive", remedy="e.g. window: 0.2")
         if not self.windows >= 2 * HELD_OUT:
             raise InputError(
-                f"refine windows {self.windows} are too few to hold any out",
+                f"refine windows: {self.windows} is too few for held-out windows",
                 remedy=f"give {2 * HELD_OUT} or more",
             )
         check_choice("refine damping", self.damping, DAMPINGS)

@@ -115,7 +115,7 @@ def standard_values(
             M[members[index[name]], k] = 1.0
         elif name.partition("_")[2] not in payloads and name.partition("_")[0] != GAIN:
             raise InputError(
-                f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
+                f"parameter '{one.name}' of the result is not a parameter of robot '{estimate.robot}' now",
                 remedy="use the robot file that the result was made with",
             )
     x = np.array([one.value for one in estimate.parameters], float)
@@ -134,7 +134,7 @@ def fitted_places(estimate: Estimate) -> list[int]:
         raise InputError(
             f"the result has {len(fitted)} parameters with a sigma, but a covariance of shape"
             f" {estimate.covariance.shape}",
-            remedy="identify again to write it anew",
+            remedy="identify again to write a new result",
         )
     return fitted
 
@@ -176,8 +176,8 @@ def refuse_unloaded(
         if name in payloads and len(payloads[name].known) == len(SYMBOLS):
             continue
         raise InputError(
-            f"payload '{name}' was mounted in every log of the fit: its mass is inside the parameters of its"
-            " carrier, and efforts without it are not known",
+            f"payload '{name}' was mounted in every log of the fit: its mass is part of the parameters of its"
+            " carrier, so efforts without it cannot be predicted",
             place=place,
             remedy=f"mount it here too (payload: {name}), or identify from a log without it as well",
         )
@@ -190,7 +190,7 @@ def _check_payloads(estimate: Estimate, robot: Mechanism, loads: Sequence[Sequen
         found = found or any(name in load for load in loads)  # inside its carrier's, if always mounted
         if not found and len(payload.known) < len(SYMBOLS):
             raise InputError(
-                f"payload '{name}' is mounted, but the result does not know it",
+                f"payload '{name}' is mounted, but it is not in the result",
                 remedy="identify from a log with this payload first",
             )
 

@@ -76,9 +76,9 @@ def efforts_along(
     if driven < freedoms:
         raise InputError(
             f"the {len(mechanism.actuators)} actuators of robot '{mechanism.name}' drive {driven} of its"
-            f" {freedoms} freedoms: it cannot follow a prescribed motion",
+            f" {freedoms} degrees of freedom: it cannot follow a prescribed motion",
             file=mechanism.file,
-            remedy="efforts can be predicted for fully driven robots only",
+            remedy="efforts can be predicted for fully actuated robots only",
         )
     n, a, z = len(motion.log.t), len(mechanism.actuators), len(mechanism.actuators) - driven
     found, felt = np.full((n, 2 * a + 2), np.nan), np.zeros(len(parameters))

@@ -215,6 +215,6 @@ def _bias_notice(names: Sequence[str], growth: float) -> Notice:
     return Notice(
         "essential-bias",
         f"set to zero: {shown}; the residual norm changed by {growth:+.2g} %."
-        " The sigma of the others does not cover the bias that this brings",
-        "compare with the full set before trusting single parameters",
+        " The sigma of the other parameters does not include the resulting bias",
+        "compare with the full set before using single parameters",
     )

@@ -105,9 +105,9 @@ class Rehearsal:
     def words(self) -> str:
         """The verdict in a sentence."""
         return (
-            f"errors are {self.median_ratio:.2f} times what sigma promises (median of"
-            f" {len(self.parameters)} parameters, {self.runs} runs), and 95 % intervals hold the truth in"
-            f" {100.0 * self.coverage:.1f} % of cases"
+            f"errors are {self.median_ratio:.2f} times the reported sigma (median of"
+            f" {len(self.parameters)} parameters, {self.runs} runs), and 95 % intervals contain the true"
+            f" value in {100.0 * self.coverage:.1f} % of cases"
         )
 
 
@@ -159,9 +159,9 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     if loose:
         worst = max(loose, key=lambda one: one.ratio)
         text = (
-            f"sigma is too small for {_listed(loose)}; worst {worst.name}, by a factor of {worst.ratio:.2g}"
+            f"sigma is too small for {_listed(loose)}; worst: {worst.name}, by a factor of {worst.ratio:.2g}"
         )
-        remedy = "coloured noise, encoder steps or delays that the estimator does not see: try another filter"
+        remedy = "try another filter: coloured noise, encoder steps or delays may not be modelled"
         found.append(Notice("sigma-too-small", text, remedy))
     off = [
         one
@@ -170,16 +170,16 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     ]
     if off:
         text = f"estimates are biased for {_listed(off)}, by more than {_BIASED:g} sigma"
-        found.append(Notice("bias", text, "look for what the model lacks: friction, delays, filter settings"))
+        found.append(Notice("bias", text, "check for missing model terms: friction, delays, filter settings"))
     middle = float(np.median([one.ratio for one in many])) if many else 1.0
     if middle < 1.0 / _WRONG_RATIO:
-        text = f"printed sigma is on the safe side: errors are {middle:.2f} of it in the middle"
-        remedy = "longer logs, or more runs, tell sigma better; `uncertainty: classical` where noise is white"
+        text = f"the reported sigma is too large: the median error is {middle:.2f} times sigma"
+        remedy = "use longer logs or more runs; use `uncertainty: classical` where noise is white"
         found.append(Notice("sigma-too-large", text, remedy))
     weak = [one for one in parameters if one.sigma_rel_percent is not None and one.sigma_rel_percent > 100.0]
     if weak:
         text = f"sigma exceeds the value itself for {_listed(weak)}"
-        remedy = "a motion that excites them more (dynid excite), more periods, or less noise"
+        remedy = "use a motion that excites them more (dynid excite), more periods, or less noise"
         found.append(Notice("weak-parameters", text, remedy))
     return tuple(found)
 

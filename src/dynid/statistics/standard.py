@@ -64,7 +64,7 @@ def standard_set(
     if entries:
         words += f"; {told} of {len(entries)} standard parameters from data"
         words += "" if told == len(entries) else ", the others from the prior"
-    distance = f"{options.prior} distance, believed to within a factor of {options.spread:g}"
+    distance = f"{options.prior} distance, prior uncertain by a factor of {options.spread:g}"
     return StandardSet(
         found, entries, {"standard set": words, "prior": distance}, (*_priors(space, found), *_bounds(found))
     )
@@ -74,11 +74,11 @@ def _bounds(found: Consistent) -> tuple[Notice, ...]:
     """Parameters at a bound: their sigma does not know of it."""
     told = []
     if found.at_bound:
-        text = f"{_listed(found.at_bound)}: at zero, the least they can be; sigma does not count the bound"
-        remedy = "look for a missing friction term, a delay, or efforts sensed behind the rotor"
+        text = f"{_listed(found.at_bound)}: at the lower bound zero; sigma does not account for the bound"
+        remedy = "check for a missing friction term, a delay, or efforts measured on the link side"
         told.append(Notice("at-bound", text, remedy))
     if found.at_edge:
-        text = f"{_listed(found.at_edge)}: as flat or light as a body can be, where the data ask for less"
+        text = f"{_listed(found.at_edge)}: at the limit of physical consistency (a flat or massless body)"
         told.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
     return tuple(told)
 
@@ -92,16 +92,16 @@ def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Noti
         if not body.given and not _known(space, body.columns) and not _told(found, body.columns)
     ]
     if without:
-        text = f"no prior for {_listed(without)}: where the data are silent these are generic bodies"
+        text = f"no prior for {_listed(without)}: generic bodies are used where the data give no information"
         told.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
     given = [body for body in space.bodies if body.given and body.prior is not None]
     first = given[0] if given else None
     if first is not None and len(given) >= _PLACEHOLDERS:
         same = all(np.allclose(one.prior, first.prior, rtol=1e-9, atol=0) for one in given)  # type: ignore[arg-type]
         if same:
-            text = f"all {len(given)} priors are the same body of {first.mass:g} kg: placeholders, it seems"
+            text = f"all {len(given)} priors are the same body of {first.mass:g} kg: probably placeholders"
             told.append(
-                Notice("placeholder-prior", text, "entries `from: prior` are worth no more; give real values")
+                Notice("placeholder-prior", text, "do not use entries `from: prior`; give true values")
             )
     return tuple(told)
 

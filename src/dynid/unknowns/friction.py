@@ -67,17 +67,17 @@ def settle_friction(task: Task) -> Settled:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
         problem = problem.with_load_parameters(last.chi)
         choices["loads of friction Fl"] = (
-            f"foretold by the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
+            f"predicted from the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
         )
         if step > _STEP:
-            text = f"the loads of friction Fl have not settled: Fl still changes by {step:.2g} a round"
-            told.append(Notice("loads-open", text, "leave Fl out where a joint carries little"))
+            text = f"the loads of friction Fl have not converged: Fl still changes by {step:.2g} per refit"
+            told.append(Notice("loads-open", text, "leave Fl out for joints with small loads"))
         condition = last.solution.condition_scaled
         if condition > _WEAK:
             text = (
-                f"loads of friction Fl are foretold by a fit of condition {condition:.1e} (columns scaled):"
+                f"loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns):"
             )
-            text += " they are known badly, and the intervals of Fl do not count that"
+            text += " they are inaccurate, and the intervals of Fl do not include this"
             told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
     done = replace(at(task, problem), experiment=experiment)
     return Settled(done, choices, tuple(told), None if speeds is None else partial(_widened, speeds))

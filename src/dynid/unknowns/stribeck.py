@@ -71,7 +71,7 @@ class Speed:
         inside = least * 1.05 < self.value < most / 1.05 and self.low > 0.0
         if inside and self.high - self.low < 2.0 * self.value:
             return ()
-        text = f"the Stribeck speed of {self.owner} is hardly told by these data: {self.words}; the logs show"
+        text = f"the Stribeck speed of {self.owner} is poorly determined: {self.words}; speeds in the logs:"
         text += f" {least:.3g} to {most:.3g} {self.unit}"
         return (Notice("stribeck-open", text, f"leave Fk of {self.owner} out, or record slow motion"),)
 

@@ -181,7 +181,7 @@ def _candidates(
     """Combinations, each with a name of what tells it from the others."""
     if experiment.unloaded is not None:
         raise InputError(
-            "a payload left over of a result without load is not compared",
+            "payloads identified with `unloaded:` cannot be compared",
             file=experiment.file,
             place="unloaded",
             remedy="compare ways to fit the robot itself, without `unloaded:`",
@@ -270,7 +270,7 @@ def _remedy(experiment: Experiment) -> str:
     """Where a fit has no result: what its estimator lacks, or who says more."""
     if experiment.estimator == "consistent":
         return NO_SET_REMEDY
-    return f"'dynid identify' with estimator: {experiment.estimator} says more"
+    return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 
 
 def drive_words(robot: Mechanism) -> str:
@@ -347,6 +347,6 @@ def _uneven(lines: Sequence[Line], solved: Sequence[Fit | None]) -> list[Notice]
     ]
     if not names:
         return []
-    text = f"{', '.join(names)}: fitted to other rows than the first line, for only friction that jumps at a"
-    text += " reversal has rows masked there; no F-test and no BIC"
-    return [Notice("rows-differ", text, "compare sets that all hold Fs, Fs+ or Fl")]
+    text = f"{', '.join(names)}: fitted to other samples than the first line, because samples near reversals"
+    text += " are masked only for dry friction; no F-test and no BIC"
+    return [Notice("rows-differ", text, "compare sets that all contain Fs, Fs+ or Fl")]

@@ -122,7 +122,7 @@ class CrossValidation:
         total = self.total
         note = f"; {self.note}" if self.note else ""
         if total.simulated:
-            return f"{how}: simulations miss {total.percent:.3g} %{spread} of the motion{note}"
+            return f"{how}: simulation error {total.percent:.3g} %{spread} of the motion{note}"
         logged = f"{total.effort_percent:.3g} % as logged"
         return f"{how}: {total.percent:.3g} %{spread} low-passed, {logged}{note}"
 
@@ -189,7 +189,7 @@ def held_out_error(
         found = one if found is None else found + one
     if found is None or not found.measured.any():
         raise InputError(
-            "nothing held out can be predicted: every row is masked, or its effort is absent",
+            "no held-out sample can be predicted: all are masked, or have no effort",
             remedy="hold out more, or use fewer folds",
         )
     return found

@@ -55,7 +55,7 @@ def judge(fit: Fit) -> Gate:
             found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:
             choices["cross-validation"] = f"failed; {error}"
-            return Gate(choices, f"the gate cannot be judged; {error}" if experiment.gate else "")
+            return Gate(choices, f"the gate cannot be evaluated; {error}" if experiment.gate else "")
         choices["cross-validation"] = found.words
     if experiment.gate is None:
         return Gate(choices)

@@ -77,7 +77,7 @@ def _judged(found: Validation, fitted: float) -> Validation:
     """With a warning where a log is predicted far worse than the fit."""
     if not found.poor(fitted):
         return found
-    text = f"predicted {found.residual_percent:.2g} % off, where the fit itself left {fitted:.2g} %"
+    text = f"prediction error {found.residual_percent:.2g} %, compared with {fitted:.2g} % in the fit"
     remedy = "check the payload (--payload), units, zeros and signs of this log; else do not use the result"
     return replace(found, warnings=(*found.warnings, Notice("poor-prediction", text, remedy)))
 
@@ -125,7 +125,7 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
         logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
-                f"no row of log '{log.name}' can be predicted: every one is masked, or its effort is absent",
+                f"no sample of log '{log.name}' can be predicted: all are masked, or have no effort",
                 file=log.file,
                 remedy="leave this log out, or check its speeds and effort columns",
             )

@@ -48,7 +48,7 @@ def payload_mass(
         body: Name of the body.
     """
     if not mass > 0:
-        raise InputError(f"a payload of {mass} kg tells no mass", remedy="give its mass in kg")
+        raise InputError(f"payload mass {mass} kg is not positive", remedy="give its mass in kg")
     s, C = _centre(bare, body)
     s_L, C_L = _centre(loaded, body)
     p_L = np.asarray(com, dtype=float)
@@ -71,7 +71,7 @@ def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Arr
     missing = [name for name in names if name not in listed]
     if missing:
         raise InputError(
-            f"the result has no '{missing[0]}' with a deviation",
+            f"the result has no '{missing[0]}' with a standard deviation",
             remedy="identify with model: internal, all three coordinates of the centre of mass",
         )
     at = [listed.index(name) for name in names]

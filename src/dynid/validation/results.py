@@ -39,7 +39,7 @@ def compare_results(
         robot: Instead of the robots named in the results.
     """
     if len(results) < 2:
-        raise InputError("one result has nothing to be compared with", remedy="name two or more")
+        raise InputError("only one result is given", remedy="give two or more to compare")
     found = [one if isinstance(one, Estimate) else read_result(os.fspath(one)) for one in results]
     labels = _labels(results, found)
     lines, told = [], []
@@ -50,14 +50,14 @@ def compare_results(
         reused = [one.log for one in checked if not one.independent]
         if reused:
             text = f"{label}: {', '.join(reused)} was also used for its identification"
-            told.append(Notice("validation-not-independent", text, "compare on logs that none of them used"))
+            told.append(Notice("validation-not-independent", text, "compare on logs used by none of them"))
         lines.append(_line(label, estimate, checked))
     apart = _apart(found, own=not logs)
     lines, told = lines if apart else _changed(lines), told + apart
     chosen, words = ("", "") if told else recommend(lines)
     if not chosen and not told:
-        words = "no line has been predicted on other logs: give some with --log"
-    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations of the results themselves"
+        words = "no result has been validated on other logs: give some with --log"
+    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations stored in the results"
     parameters = (*side_by_side(found), *mass_by_payload(found))
     robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
     return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
@@ -78,7 +78,7 @@ def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
     """Why errors do not compare where each result tells its `own`: other robots, or other logs."""
     robots = list(dict.fromkeys(estimate.robot for estimate in found))
     if own and len(robots) > 1:
-        text = f"the results are of robots with different names, {', '.join(robots)}: their errors cannot be"
+        text = f"the results are for different robots, {', '.join(robots)}: their errors cannot be"
         remedy = "if it is one robot described twice, give logs that both predict with --log"
         return [Notice("robots-differ", f"{text} compared", remedy)]
     if own and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:

@@ -55,7 +55,7 @@ def compensation_document(problem: Problem, chi: Float[Array, "p"]) -> dict[str,
     """Parameters of the compensation as plain values (schema `dynid.compensation/1`)."""
     robot, sensor = problem.mechanism, problem.mechanism.force_sensor
     if sensor is None:
-        raise TypeError("a robot without force sensor has nothing to compensate")
+        raise TypeError("the robot has no force sensor, so there is nothing to compensate")
     names = (parameter.name for parameter in problem.parameters)
     values = dict(zip(names, chi.tolist(), strict=True))
     settled = settled_sensor(problem, chi)

@@ -56,7 +56,7 @@ def settle_sensor(task: Task) -> Settled:
     start = first_angles(problem, sensor, some)
     fit, x, rounds, step = _iterated(problem, experiment, sensor, start)
     shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
-    words = f"{shown}; found in {rounds} linear fits, the last step {step:.1g} rad"
+    words = f"{shown}; estimated in {rounds} linear fits, last step {step:.1g} rad"
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
@@ -67,11 +67,12 @@ def settle_sensor(task: Task) -> Settled:
 def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
     told = []
     if step > _STEP:
-        text = f"the angles of the sensor have not settled: they still change by {step:.2g} rad a round"
-        told.append(Notice("angles-open", text, "turn the sensor through more attitudes, or give the angles"))
+        text = f"the angles of the sensor have not converged: the last step is still {step:.2g} rad"
+        remedy = "rotate the sensor through more orientations, or give the angles"
+        told.append(Notice("angles-open", text, remedy))
     if sensor.mounting == "rpy" and abs(x[1]) > _STEEP:
-        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees, where roll and yaw are one angle"
-        remedy = "give the sensor's body another nominal attitude by `rpy`, and ask for `mounting: angle`"
+        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees: roll and yaw are not separable"
+        remedy = "give the sensor's body another nominal orientation by `rpy`, and use `mounting: angle`"
         told.append(Notice("angles-singular", text, remedy))
     return told
 

@@ -304,8 +304,8 @@ def _told(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: 
     words += f" {sigma:.2g} mm with the parameters known"
     notices = log.notices
     if gain > _LOOSE:
-        text = f"the locked lengths of log '{log.name}' have not settled: the last step still gained"
-        text += f" {100.0 * gain:.2g} % of the squared error"
-        remedy = "lengths: estimate, or more motion in every run"
+        text = f"the locked lengths of log '{log.name}' have not converged: the last step still reduced"
+        text += f" the squared error by {100.0 * gain:.2g} %"
+        remedy = "use lengths: estimate, or record more motion in every run"
         notices = (*notices, Notice("lengths-not-converged", text, remedy))
     return replace(log, notices=notices, choices={**log.choices, "locked lengths": words})

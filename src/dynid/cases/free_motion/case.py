@@ -79,7 +79,7 @@ class _OnCables(Case):
         """A log with the coordinates that the experiment wants of it."""
         if not mechanism.cables:
             raise InputError(
-                f"model 'internal' is for robots on locked cables, and '{mechanism.name}' has no cable",
+                f"model 'internal' is for robots on locked cables, but '{mechanism.name}' has no cable",
                 file=experiment.file or mechanism.file,
                 place="model",
                 remedy="choose model: inverse, power or energy, or describe `cables:`",

@@ -58,9 +58,9 @@ def _notice(log: str, growing: list[tuple[int, float]]) -> Notice:
     text = (
         f"log '{log}' is not free motion in run {runs}: the energy grows by {100 * most:.0f} % of the largest"
     )
-    text += f" kinetic energy (run {run}). Something pushes, a winch moves, or a cable is slack"
+    text += f" kinetic energy (run {run}). An external force acts, a winch moves, or a cable is slack"
     return Notice(
-        "not-free-motion", text, "cut the log after the platform was let go, or leave these runs out"
+        "not-free-motion", text, "start the log after the platform was released, or leave these runs out"
     )
 
 

@@ -94,7 +94,7 @@ def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice
     remedy = (
         "excite less, or shorten this cable"
         if slack
-        else "hold the winches, and check columns, angles and the cables' points"
+        else "lock the winches, and check columns, angles and the end points of the cables"
     )
     if share[run, cable] > _REFUSED:
         raise InputError(text, file=log.file, remedy=remedy)
@@ -113,7 +113,7 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
                 f"the locked length of '{cables[i]}' changes by {1e3 * moved[i]:.3g} mm in run {run + 1} of"
                 f" log '{log.name}'",
                 file=log.file,
-                remedy="a locked length is one number a run: number the runs in a column `segment`",
+                remedy="a locked length is constant within a run: number the runs in a column `segment`",
             )
         if L.min() <= 0.0:
             i = int(np.argmin(L.min(axis=0)))
@@ -130,10 +130,10 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
     if off[run, cable] < _DOUBTFUL * spread.mean[run, cable]:
         return log
     text = (
-        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, the poses of log '{log.name}',"
-        f" run {run + 1}, say {spread.mean[run, cable]:.4f} m"
+        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, but the poses of log"
+        f" '{log.name}', run {run + 1}, give {spread.mean[run, cable]:.4f} m"
     )
-    told = Notice("length-differs", text, "lengths: estimate, or check what the given ones count from")
+    told = Notice("length-differs", text, "use lengths: estimate, or check the zero of the given lengths")
     return replace(log, notices=(*log.notices, told))
 
 
@@ -155,9 +155,9 @@ def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
             shown = ", ".join(f"{name} {x:.4g}" for name, x in zip(log.position_names, log.q[a], strict=True))
             raise InputError(
                 f"no pose has the coordinates and lengths of log '{log.name}', run {run + 1}, at its"
-                f" beginning ({shown}): the nearest one found misses by {1e3 * miss:.3g} mm",
+                f" start ({shown}): the nearest pose found differs by {1e3 * miss:.3g} mm",
                 file=log.file,
-                remedy="check the lengths' zero and unit, the cables' points, and `start:`",
+                remedy="check zero and unit of the lengths, the end points of the cables, and `start:`",
             )
         found[a] = best
     return found

@@ -69,7 +69,7 @@ def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
     if missing and len(missing) < len(lengths):
         raise InputError(
             f"{len(lengths) - len(missing)} locked lengths for {len(lengths)} cables:"
-            f" {', '.join(missing)} have none",
+            f" {', '.join(missing)} missing",
             place="header",
             remedy=f"give l0_1 to l0_{len(lengths)}, one for every cable in file order",
         )
@@ -106,9 +106,9 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
     way = settings.pose or (usual if whole else BY_FREE)
     if way != BY_FREE and not whole:
         raise InputError(
-            f"pose: {way} needs the whole pose, but log '{log.name}' holds {', '.join(log.position_names)}",
+            f"pose: {way} needs the full pose, but log '{log.name}' has {', '.join(log.position_names)}",
             file=log.file,
-            remedy="log x, y, z and the attitude, or write pose: free",
+            remedy="log x, y, z and the orientation, or use pose: free",
         )
     source = settings.lengths or (GIVEN if has_lengths else ESTIMATE)
     if ((source == GIVEN and way != MEASURED) or not whole) and not has_lengths:
@@ -116,7 +116,7 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
             f"log '{log.name}' has no locked lengths",
             file=log.file,
             remedy="add columns l0_1.. in the order of the cables"
-            + (", or write lengths: estimate" if whole else ": free coordinates alone do not tell the pose"),
+            + (", or use lengths: estimate" if whole else ": free coordinates do not determine the pose"),
         )
     spread = None
     if whole:
@@ -257,6 +257,6 @@ def _words(way: str, own: Sequence[str]) -> str:
     told = {
         MEASURED: "as measured",
         BY_FREE: f"solved from {', '.join(own)} and the locked lengths",
-        PROJECTED: "the measured one moved onto the locked lengths",
+        PROJECTED: "the measured pose projected onto the locked lengths",
     }
     return told[way]

@@ -92,8 +92,8 @@ def _notice(joined: Sequence[Joined], mass: str) -> Notice:
     parts = "".join(_term(one.shares[mass], one.name) for one in joined)
     others = ", ".join(dict.fromkeys(name for one in joined for name in one.shares if name != mass))
     text = f"{names} {'act' if several else 'acts'} only together with {mass}: parameters are per unit of"
-    text += f" {mass}{parts}" + (f", and {others} hold the rest" if others else "")
-    return Notice("mass-joined", text, "nothing is lost: no free motion of this robot feels a difference")
+    text += f" {mass}{parts}" + (f", and {others} contain the rest" if others else "")
+    return Notice("mass-joined", text, "nothing to do: this does not change any free motion of this robot")
 
 
 def _term(share: float, name: str) -> str:

@@ -120,8 +120,8 @@ def refine_free(
         with np.errstate(all="ignore"):
             return _refined(problem, S, c, chi, covariance, settings)
     except (NoResultError, np.linalg.LinAlgError) as error:
-        text = f"the free motion cannot be simulated with the linear estimate ({error}): it stays as it is"
-        remedy = "ask for shorter windows, or mend the linear estimate first: more runs, other equilibria"
+        text = f"the free motion cannot be simulated with the linear estimate ({error}): it is not refined"
+        remedy = "use shorter windows, or improve the linear estimate first: more runs, other equilibria"
         told = Notice("refinement-failed", text, remedy)
         return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (told,))
 

@@ -46,8 +46,6 @@ def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) 
     told: tuple[Notice, ...] = ()
     if reference is not None and not reference.given and reference.scale is None:
         mass = f"M_{reference.body}"
-        text = (
-            f"{mass} is the scale of all parameters, which no free motion can tell: they come per unit mass"
-        )
-        told = (Notice("scale-unknown", text, "a log with a payload of known mass tells it"),)
+        text = f"{mass} is not identifiable from free motion: all parameters are given per unit mass"
+        told = (Notice("scale-unknown", text, "add a log with a payload of known mass"),)
     return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + told)

@@ -57,9 +57,9 @@ def normalise(
     column = index.get(f"M_{body}")
     if column is None:
         raise InputError(
-            f"body '{body}' has no mass to refer the parameters to",
+            f"body '{body}' has no mass parameter, so parameters per unit mass are not defined",
             file=robot.file,
-            remedy="let `parameters:` of the body hold M",
+            remedy="add M to `parameters:` of the body",
         )
     own = robot.bodies[body]
     if own.known.get("M"):
@@ -89,10 +89,10 @@ def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple
         for name, one in robot.payloads.items()
     }
     text = (
-        f"{', '.join(mounted)} is mounted in every log: its parameters are inside those of its carrier, and"
+        f"{', '.join(mounted)} is mounted in every log: its parameters are part of those of its carrier, and"
     )
-    text += " the reference mass is that of both"
-    remedy = "add a log without it: with and without a known payload the mass itself is found"
+    text += " the reference mass is the mass of both"
+    remedy = "add a log without it: logs with and without a known payload determine the mass itself"
     return replace(robot, payloads=payloads), (Notice("payload-always", text, remedy),)
 
 

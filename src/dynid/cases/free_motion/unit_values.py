@@ -60,7 +60,7 @@ def predicting(
         if mass is None:
             raise InputError(
                 f"'{names[i]}' is known as {known:g}, but the result gives parameters per unit mass",
-                remedy="identify from logs with and without this payload: the mass is then found too",
+                remedy="identify from logs with and without this payload: they determine the mass too",
             )
         chi[i] = known / mass
     plain = with_reference(problem, Reference(body, reference.column))

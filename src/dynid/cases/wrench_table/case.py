@@ -73,7 +73,7 @@ class WrenchTable(Case):
         if isinstance(source, Log):
             return source
         if isinstance(source, Mapping | DataFrame):
-            raise InputError("tables of bodies are read from files only", remedy="save the columns as .csv")
+            raise InputError("wrench tables are read from files only", remedy="save the columns as .csv")
         settings = wrench_settings(experiment.wrench)
         return read_wrench_table(entry_of(source), mechanism, settings, experiment.columns)
 

@@ -43,6 +43,6 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
 def _unbalanced(left: float) -> Notice:
     return Notice(
         "no-balance",
-        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is left, however they are read",
-        "check columns, signs and units, the joint frames of the robot file, and what else touches bodies",
+        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is unexplained with every convention",
+        "check columns, signs and units, the joint frames of the robot file, and external contacts",
     )

@@ -62,11 +62,11 @@ def check_reading(source: WrenchRows) -> float:
         (one for one in found if one.residual < 2.0 * least + _NEGLIGIBLE), key=lambda o: len(o.changes)
     )
     raise InputError(
-        f"the bodies do not balance as the table was read ({100 * own:.2g} % is left), but they do with"
-        f" {' and '.join(best.words)} ({100 * best.residual:.2g} % is left)",
+        f"the bodies do not balance with the conventions used ({100 * own:.2g} % unexplained), but they do"
+        f" with {' and '.join(best.words)} ({100 * best.residual:.2g} % unexplained)",
         file=source.table.file,
         place="wrench",
-        remedy=f"if the table is so, say so: wrench: {{{', '.join(best.changes)}}}",
+        remedy=f"if this is true, set wrench: {{{', '.join(best.changes)}}}",
     )
 
 

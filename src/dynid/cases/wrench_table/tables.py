@@ -22,10 +22,10 @@ _REFUSED = {
     "efforts": "choose bodies: wrench: {bodies: [...]}",
     "cross_validate": "give another table under `validate:`",
     "gate": "give another table under `validate:`, and compare with the priors in the report",
-    "refine": "leave it out: a table has nothing to integrate",
+    "refine": "leave it out: a table of single instants cannot be simulated",
     "gains": "leave it out: a table has no drives",
-    "stribeck": "leave it out: a balance of bodies has no friction",
-    "drive": "leave it out: a balance of bodies has no friction",
+    "stribeck": "leave it out: the equations of the bodies have no friction",
+    "drive": "leave it out: the equations of the bodies have no friction",
 }
 _ESTIMATORS = ("iv", "gtls")
 
@@ -71,9 +71,9 @@ def _as_table(log: Log) -> TableLog:
         )
     if len(log.t) < _LEAST_INSTANTS:
         raise InputError(
-            f"the table has {len(log.t)} instant: too few to tell errors from parameters",
+            f"the table has {len(log.t)} instant: too few to estimate parameters and their errors",
             file=log.file,
-            remedy="print three instants or more, in different attitudes and motions",
+            remedy="give three instants or more, with different orientations and motions",
         )
     return log
 
@@ -112,10 +112,10 @@ def _chosen(
     for name in settings.bodies or ():
         if name in reasons:
             raise InputError(
-                f"body '{name}' cannot be balanced: {reasons[name]}",
+                f"the equations of body '{name}' cannot be formed: {reasons[name]}",
                 file=file,
                 place="wrench.bodies",
-                remedy=f"print the rows that are missing, or leave '{name}' out",
+                remedy=f"add the missing rows, or leave '{name}' out",
             )
     if settings.bodies is not None:
         return list(settings.bodies)
@@ -123,9 +123,9 @@ def _chosen(
     if not found:
         first = next(iter(reasons))
         raise InputError(
-            f"no body can be balanced; '{first}': {reasons[first]}",
+            f"the equations of no body can be formed; '{first}': {reasons[first]}",
             file=file,
-            remedy="print a row for each body and for every body that hangs on it",
+            remedy="give a row for each body and for all its child bodies",
         )
     if reasons:
         shown = [f"'{name}' ({why})" for name, why in reasons.items()]
@@ -133,8 +133,8 @@ def _chosen(
         told.append(
             Notice(
                 "body-left-out",
-                f"{', '.join(shown[:_SHOWN])}{more} cannot be balanced, and {_are(len(shown))} left out",
-                "print the rows that are missing; or name the bodies you want: wrench: {bodies: [...]}",
+                f"{', '.join(shown[:_SHOWN])}{more} {_are(len(shown))} left out: no equations can be formed",
+                "add the missing rows; or name the bodies you want: wrench: {bodies: [...]}",
             )
         )
     return found
@@ -148,10 +148,10 @@ def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
     """Why a body's balance is not known; empty where it is."""
     for loop in robot.loops:
         if name in (loop.body_a, loop.body_b):
-            return f"loop '{loop.name}' acts on it, and the table does not tell how"
+            return f"loop '{loop.name}' acts on it with forces that are not in the table"
     for cable in robot.cables:
         if name in (cable.body_from, cable.body_to):
-            return f"cable '{cable.name}' acts on it, and the table does not tell how"
+            return f"cable '{cable.name}' acts on it with forces that are not in the table"
     for log in tables:
         table = log.rows
         number = {body: i for i, body in enumerate(table.bodies)}
