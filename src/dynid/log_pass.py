@@ -1,4 +1,4 @@
-"""LogPass: the logs of a job streamed once more, for estimators that need the rows themselves."""
+"""LogPass: the logs of a problem streamed once more, for estimators that need the rows themselves."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _SEED = 20240229
 
 
 class LogPass:
-    """A `SecondPass` over the rows of a job, in the parameters that its data see.
+    """A `SecondPass` over the rows of a problem, in the parameters that its data see.
 
     Args:
-        job: Mechanism, logs and filters.
+        problem: Mechanism, logs and filters.
         data: The system that was condensed from them.
     """
 

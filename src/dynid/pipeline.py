@@ -66,7 +66,7 @@ def _several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
 
 
 def run_experiment(experiment: Experiment, progress: Progress | None = None) -> Estimate:
-    """The main job: everything an experiment file asks for."""
+    """Identification: everything an experiment file asks for."""
     mechanism = load_robot(experiment.robot)
     return _identify_sources(mechanism, experiment.logs, experiment.validate, experiment, progress)
 

@@ -1,4 +1,4 @@
-"""What a job refuses before it begins: names nobody has, and efforts that do not exist."""
+"""What a problem refuses before it begins: names nobody has, and efforts that do not exist."""
 
 from __future__ import annotations
 

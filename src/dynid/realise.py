@@ -122,7 +122,7 @@ def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> Non
 def standard_space(
     problem: Problem, experiment: Experiment, term: DataTerm, options: Consistency
 ) -> StandardSpace:
-    """Ties, known values and bodies of a job's standard parameters."""
+    """Ties, known values and bodies of a problem's standard parameters."""
     ties = experiment.ties
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(problem.mechanism, problem.parameters)

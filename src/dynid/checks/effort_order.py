@@ -64,7 +64,7 @@ def refuse_misplaced(
     """Refuse logs that other signs or another order of the efforts explain far better.
 
     Args:
-        job: Mechanism and logs.
+        problem: Mechanism and logs.
         data: What was solved.
         chi: Standard parameters that give the same efforts, shape (p,), SI.
         experiment: What was asked.

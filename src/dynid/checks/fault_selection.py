@@ -116,9 +116,9 @@ def accused(
         return [], {}
     joined: list[int] = []
     left = list(suspects)
-    guilty: list[Verdict] = []
+    flagged: list[Verdict] = []
     first: dict[Suspect, Verdict] = {}
-    while left and len(guilty) < _MOST_ACCUSED:
+    while left and len(flagged) < _MOST_ACCUSED:
         verdicts = data.judge(left, joined)
         first = first or {one.suspect: one for one in verdicts}
         serious = [one for one in verdicts if one.p_value < SIGNIFICANT and relevant(one)]
@@ -127,10 +127,10 @@ def accused(
         most = max(one.gain for one in serious)
         close = [one for one in serious if one.gain >= _AS_GOOD * most]
         worst = min(close, key=lambda one: (len(one.places), -one.gain))
-        guilty.append(worst)
+        flagged.append(worst)
         joined += [p + c for c in worst.suspect.columns]
         left.remove(worst.suspect)
-    return guilty, first
+    return flagged, first
 
 
 class _Rows:

@@ -56,13 +56,13 @@ def outlying_runs(
         noise: Of free motion on locked cables: the rows that noise of the positions makes. Its size is
             another one in every run, and residuals are compared in units of it.
     """
-    told = _outlying(_run_rms(system, chi))
+    outlying = _outlying(_run_rms(system, chi))
     free = noise is not None
-    if told and noise is not None:
+    if outlying and noise is not None:
         expected = _run_rms(noise(), chi)
-        told = _outlying(_run_rms(system, chi), expected)
-    if told:
-        shown = ", ".join(text for _, text in sorted(told, reverse=True)[:_MOST_SHOWN])
+        outlying = _outlying(_run_rms(system, chi), expected)
+    if outlying:
+        shown = ", ".join(text for _, text in sorted(outlying, reverse=True)[:_MOST_SHOWN])
         yield Notice(
             "outlying-run",
             f"the residual of one run is much larger than that of the others: {shown}",
@@ -89,7 +89,7 @@ def _run_rms(system: System, chi: Float[Array, "p"]) -> _Runs:
 
 def _outlying(found: _Runs, expected: _Runs | None = None) -> list[tuple[float, str]]:
     """Runs far above the others, how many times and in words; in units of what is expected of each."""
-    told = []
+    outlying = []
     for name, runs in found.items():
         if len(runs) < _RUNS:
             continue
@@ -102,8 +102,8 @@ def _outlying(found: _Runs, expected: _Runs | None = None) -> list[tuple[float, 
             if values[k] > _OUTLYING * others and runs[log, run][1] >= 20:
                 several = sum(key[0] == log for key in keys) > 1
                 place = f"{log}, run {run + 1}" if several else log
-                told.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
-    return told
+                outlying.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
+    return outlying
 
 
 def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, float]:

@@ -82,12 +82,12 @@ def residual_checks(fit: Fit) -> Tested:
         # Residuals of a wrong gravity vary in time: they are not a burst.
         data, chi = asked.corrected.data, asked.corrected.chi
         burst = _bursts(data, chi)[1]
-    told = [
+    notices = [
         *outlying_runs(data.source, chi, partial(_noise_rows, problem, data) if free else None),
         *bursts(burst, _starts(problem)),
     ]
     found = (*asked.tests, *white)
-    return Tested(found, (*asked.notices, *told, *coloured), {**_words(found, asked), **_memory(white)})
+    return Tested(found, (*asked.notices, *notices, *coloured), {**_words(found, asked), **_memory(white)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class _Asked:
 class _Judged:
     """Flagged suspects in the order found, the first verdict on each suspect, and what was not testable."""
 
-    guilty: tuple[Verdict, ...]
+    flagged: tuple[Verdict, ...]
     first: Mapping[Suspect, Verdict]
     hidden: tuple[str, ...]
     untested: tuple[str, ...]
@@ -125,22 +125,22 @@ def _suspects(
     burst: Collection[BlockPlace],
 ) -> _Asked:
     judged = _judged(problem, data, chi, experiment, burst)
-    guilty, turned = judged.guilty, _turned_gravity(problem, data, chi, experiment, judged)
+    flagged, turned = judged.flagged, _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
     if turned is not None:
-        tilt = next(one for one in guilty if one.suspect.test == "gravity")
+        tilt = next(one for one in flagged if one.suspect.test == "gravity")
         described, sensor = (
             np.asarray(problem.mechanism.gravity, float),
             problem.mechanism.force_sensor is not None,
         )
         notices.append(turned.notice(described, _confounded(tilt), sensor))
-        guilty = (tilt, *turned.others)
-    final = {**judged.first, **{one.suspect: one for one in guilty}}
-    blamed = {one.suspect for one in guilty}
-    tests = tuple(_row(one, one.suspect in blamed) for one in final.values())
-    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
+        flagged = (tilt, *turned.others)
+    final = {**judged.first, **{one.suspect: one for one in flagged}}
+    flagged_suspects = {one.suspect for one in flagged}
+    tests = tuple(_row(one, one.suspect in flagged_suspects) for one in final.values())
+    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in flagged)
     named = [
-        _notice(one, problem, shared) for one in guilty if turned is None or one.suspect.test != "gravity"
+        _notice(one, problem, shared) for one in flagged if turned is None or one.suspect.test != "gravity"
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
@@ -186,22 +186,22 @@ def _judged(
     suspects = sources[0].suspects()
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
-    guilty, first = accused(system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds)
+    flagged, first = accused(system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds)
     hidden = tuple(one.words for one in suspects if one not in first)
-    return _Judged(tuple(guilty), first, hidden, sources[0].untested(), notices)
+    return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
 
 
 def _turned_gravity(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
 ) -> TurnedGravity | None:
     """The gravity estimated from the data, if the gravity of the description is flagged."""
-    tilt = next((one for one in judged.guilty if one.suspect.test == "gravity"), None)
+    tilt = next((one for one in judged.flagged if one.suspect.test == "gravity"), None)
     if tilt is None:
         return None
 
     def again(fit: LinearFit) -> tuple[list[Verdict], list[Verdict]]:
         found = _judged(fit.problem, fit.data, fit.chi, experiment)
-        return list(found.guilty), list(found.first.values())
+        return list(found.flagged), list(found.first.values())
 
     return find_gravity(problem, data, chi, experiment, tilt, again)
 

@@ -97,10 +97,10 @@ def _flow(problem: Problem) -> dict[str, str]:
 def _on_the_way(problem: Problem, held_out: Sequence[Log], parts: EstimateParts) -> tuple[Notice, ...]:
     """Notices of description, logs and fit; with several logs, each says which one it is about."""
     logs = (*problem.logs, *held_out)
-    told = [*problem.mechanism.notices, *problem.notices, *check_logs(problem.logs, problem.mechanism)]
+    notices = [*problem.mechanism.notices, *problem.notices, *check_logs(problem.logs, problem.mechanism)]
     for log in logs:
         about = f"{log.name}: " if len(logs) > 1 else ""
-        told += [replace(notice, text=about + notice.text) for notice in log.notices]
+        notices += [replace(notice, text=about + notice.text) for notice in log.notices]
     for plan, source in zip(problem.plans, problem.sources, strict=True):
-        told += [*plan.notices, *source.notices]
-    return tuple(dict.fromkeys([*told, *parts.warnings]))
+        notices += [*plan.notices, *source.notices]
+    return tuple(dict.fromkeys([*notices, *parts.warnings]))

@@ -100,7 +100,7 @@ def find_gravity(
     fits = [(one, _fit_under(problem, one, experiment)) for one in starts]
     g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
     left = _left(fit.data, fit.chi, before)
-    guilty, every = judge(fit)
+    flagged, every = judge(fit)
     for _ in range(_ROUNDS):
         step = next((one for one in every if one.suspect.test == "gravity"), None)
         if step is None or float(np.linalg.norm(step.size)) < _STEP:
@@ -110,8 +110,8 @@ def find_gravity(
         if _left(again.data, again.chi, before) >= left:
             break
         g, fit, left = further, again, _left(again.data, again.chi, before)
-        guilty, every = judge(fit)
-    others = tuple(one for one in guilty if one.suspect.test != "gravity")
+        flagged, every = judge(fit)
+    others = tuple(one for one in flagged if one.suspect.test != "gravity")
     return TurnedGravity(g, fit, left, others) if left < 1.0 else None
 
 

@@ -1,4 +1,4 @@
-"""Sections of an experiment file that belong to one model or one job: windows, free motion, tables, gains."""
+"""Sections of an experiment file that belong to one model or one problem: windows, free motion, tables, gains."""
 
 from __future__ import annotations
 

@@ -164,14 +164,14 @@ def _tension(
 def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts) -> list[Notice]:
     """What the data did not tell, but this trajectory asks for; and what was set to zero."""
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
-    told = []
+    notices = []
     asked = [(one.name, index.get(one.name.removesuffix("_R"))) for one in estimate.not_identifiable]
     felt = [(name, i) for name, i in asked if i is not None and found.felt[i] > 0.0]
     if felt:
         shown = ", ".join(
             f"{name} (up to {found.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]
         ) + (f" and {len(felt) - 4} more" if len(felt) > 4 else "")
-        told.append(
+        notices.append(
             Notice(
                 "not-identified",
                 f"the data of the result do not determine {shown}: they are set to zero, but act in this"
@@ -183,8 +183,8 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
     if removed:
         shown = ", ".join(removed[:4]) + (f" and {len(removed) - 4} more" if len(removed) > 4 else "")
         text = f"the result has set {shown} to zero; sigma does not include the resulting bias"
-        told.append(Notice("essential-bias", text, "compare with a result of all parameters"))
-    return told
+        notices.append(Notice("essential-bias", text, "compare with a result of all parameters"))
+    return notices
 
 
 def _standing(found: Efforts) -> list[Notice]:

@@ -73,7 +73,7 @@ def refine(
     """Refine base parameters so that simulated windows of the logs meet the measured positions.
 
     Args:
-        job: A robot with its logs.
+        problem: A robot with its logs.
         S, c: Standard parameters are S chi + c.
         chi: The linear estimate to start from, shape (b,), SI.
         covariance: Of the linear estimate, shape (b, b), SI.

@@ -72,20 +72,20 @@ def standard_set(
 
 def _bounds(found: Consistent) -> tuple[Notice, ...]:
     """Parameters at a bound: their sigma does not know of it."""
-    told = []
+    notices = []
     if found.at_bound:
         text = f"{_listed(found.at_bound)}: at the lower bound zero; sigma does not account for the bound"
         remedy = "check for a missing friction term, a delay, or efforts measured on the link side"
-        told.append(Notice("at-bound", text, remedy))
+        notices.append(Notice("at-bound", text, remedy))
     if found.at_edge:
         text = f"{_listed(found.at_edge)}: at the limit of physical consistency (a flat or massless body)"
-        told.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
-    return tuple(told)
+        notices.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
+    return tuple(notices)
 
 
 def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Notice, ...]:
     """Bodies that follow no description, or one that nobody measured."""
-    told = []
+    notices = []
     without = [
         body.name
         for body in space.bodies
@@ -93,17 +93,17 @@ def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Noti
     ]
     if without:
         text = f"no prior for {_listed(without)}: generic bodies are used where the data give no information"
-        told.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
+        notices.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
     given = [body for body in space.bodies if body.given and body.prior is not None]
     first = given[0] if given else None
     if first is not None and len(given) >= _PLACEHOLDERS:
         same = all(np.allclose(one.prior, first.prior, rtol=1e-9, atol=0) for one in given)  # type: ignore[arg-type]
         if same:
             text = f"all {len(given)} priors are the same body of {first.mass:g} kg: probably placeholders"
-            told.append(
+            notices.append(
                 Notice("placeholder-prior", text, "do not use entries `from: prior`; give true values")
             )
-    return tuple(told)
+    return tuple(notices)
 
 
 def _told(found: Consistent | None, columns: Sequence[int]) -> bool:

@@ -98,7 +98,7 @@ def tension_of(
     """Measured and rebuilt efforts and the tension of a log; None where actuation is not redundant.
 
     Args:
-        mechanism: The robot, with the payloads of the job.
+        mechanism: The robot, with the payloads of the problem.
         parameters: One per entry of `chi`.
         source: Rows of the fit along this log.
         rows: Their filter; the samples shown are those of `predict_rows`.

@@ -50,7 +50,7 @@ def settle_friction(task: Task) -> Settled:
     searched = tuple(owner for owner in owners_of(robot, "Fk") if owner not in robot.stribeck)
     loaded = owners_of(robot, "Fl")
     choices: dict[str, str] = {}
-    told: list[Notice] = []
+    notices: list[Notice] = []
     speeds = None
     plain = _without(robot, {"Fk": searched})
     fit = linear_fit(with_mechanism(problem, _without(plain, {"Fl": loaded}), {}), experiment)
@@ -61,7 +61,7 @@ def settle_friction(task: Task) -> Settled:
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
         experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
-        told += [notice for one in speeds.found for notice in one.notices]
+        notices += [notice for one in speeds.found for notice in one.notices]
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
@@ -71,16 +71,16 @@ def settle_friction(task: Task) -> Settled:
         )
         if step > _STEP:
             text = f"the loads of friction Fl have not converged: Fl still changes by {step:.2g} per refit"
-            told.append(Notice("loads-open", text, "leave Fl out for joints with small loads"))
+            notices.append(Notice("loads-open", text, "leave Fl out for joints with small loads"))
         condition = last.solution.condition_scaled
         if condition > _WEAK:
             text = (
                 f"loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns):"
             )
             text += " they are inaccurate, and the intervals of Fl do not include this"
-            told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
+            notices.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
     done = replace(at(task, problem), experiment=experiment)
-    return Settled(done, choices, tuple(told), None if speeds is None else partial(_widened, speeds))
+    return Settled(done, choices, tuple(notices), None if speeds is None else partial(_widened, speeds))
 
 
 def _widened(speeds: Speeds, parts: EstimateParts, fit: Fit) -> EstimateParts:

@@ -1,4 +1,4 @@
-"""Drive gains of a job: rows with a column per motor, their gains, and efforts with gains applied.
+"""Drive gains of a problem: rows with a column per motor, their gains, and efforts with gains applied.
 
 The gains are found first, from rows in which every motor's current has its own column. The rest of
 the identification then reads efforts with these gains applied; its parameters are the same as
@@ -82,7 +82,7 @@ def check_gains(experiment: Experiment) -> None:
 def find_gains(
     problem: Problem, base: BaseSet, experiment: Experiment, progress: Progress | None = None
 ) -> DriveGains:
-    """Gains and parameters of a job whose efforts have nominal gains applied."""
+    """Gains and parameters of a problem whose efforts have nominal gains applied."""
     settings = experiment.gains
     assert settings is not None  # noqa: S101 (asked for by the caller)
     motors = tuple(actuator.name for actuator in problem.mechanism.actuators)
@@ -182,7 +182,7 @@ class MotorSystem:
 
 
 def motor_system(problem: Problem, progress: Progress | None = None) -> MotorSystem:
-    """Stream the job; a row that feels several motors is computed once for each of them."""
+    """Stream the problem; a row that feels several motors is computed once for each of them."""
     several = np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     if not several:
         return motors_of(problem, build_system(problem, progress).groups)

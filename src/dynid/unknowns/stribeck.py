@@ -100,7 +100,7 @@ class Speeds:
 
         Args:
             parts: Fitted with the speeds as if they were known.
-            job: With these speeds.
+            problem: With these speeds.
             S: Standard column combination of each parameter.
             chi: Standard parameters that give the same efforts, SI.
         """
@@ -121,7 +121,7 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
 
     Args:
         fit: Of the model without the Stribeck terms of these owners.
-        experiment: Settings of the job.
+        experiment: Settings of the problem.
         owners: Coordinates or actuators with a term Fk.
     """
     bounds = _bounds(fit, owners)
@@ -249,10 +249,10 @@ def _refined(
 
 
 def _with_slopes(problem: Problem, speeds: Mapping[str, float], values: Mapping[str, float]) -> Problem:
-    """The job with a column d/dvs for each speed: Fk sign(s) exp(-(s / vs)^2) 2 s^2 / vs^3.
+    """The problem with a column d/dvs for each speed: Fk sign(s) exp(-(s / vs)^2) 2 s^2 / vs^3.
 
     Args:
-        job: With the terms Fk.
+        problem: With the terms Fk.
         speeds: By owner, in [rad/s] or [m/s].
         values: Standard parameters by name, Fk among them.
     """

@@ -151,23 +151,23 @@ def compare_logs(
     parts = _parts(logs, folds, last)
     plans: dict[str, Sequence[MotionPlan]] = {}
     lines: list[Line] = []
-    told: list[Notice] = []
+    notices: list[Notice] = []
     solved: list[Fit | None] = []
     for candidate in candidates:
         line, fit, remedy = _line(candidate, logs, parts, _plans(candidate, logs, plans), progress)
         lines.append(line)
         solved.append(fit)
         if line.failed:
-            told.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
+            notices.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
     with single_threaded_blas():
         lines = _judged(lines, solved)
     label, words = recommend(lines)
     how = f"{len(parts)} folds, every run or part held out once"
     if last is not None:
         how = f"the last {100 * last:.3g} % of every log held out"
-    told += _uneven(lines, solved)
+    notices += _uneven(lines, solved)
     return Comparison(
-        f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(told)
+        f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(notices)
     )
 
 

@@ -165,14 +165,14 @@ def held_out_error(
     experiment: Experiment,
     plans: Sequence[MotionPlan] | None = None,
 ) -> HeldOut:
-    """Predict logs by standard parameters, with the filters of a job.
+    """Predict logs by standard parameters, with the filters of a problem.
 
     Args:
-        job: The fit, or another that shares its logs' filters.
+        problem: The fit, or another that shares its logs' filters.
         chi: Standard parameters, shape (p,), SI.
         logs: Not fitted.
-        experiment: What the job was asked.
-        plans: Filters and masks of these logs; default: those of the job, masks from the data.
+        experiment: What the problem was asked.
+        plans: Filters and masks of these logs; default: those of the problem, masks from the data.
     """
     plans = held_out_plans(problem, logs, experiment) if plans is None else plans
     other = problem.on(logs, plans, experiment)

@@ -88,10 +88,10 @@ def predict_held_out(
     """Predict logs with the filters that the identification used.
 
     Args:
-        job: The identification.
+        problem: The identification.
         chi: Standard parameters that give the same efforts as its estimate, shape (p,), SI.
         held_out: Logs to predict.
-        experiment: What the job was asked.
+        experiment: What the problem was asked.
     """
     if not held_out:
         return (), ()
@@ -113,7 +113,7 @@ def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment
 
 
 def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
-    """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
+    """Predict every log of a problem; those whose hash is in `used` are marked as not independent."""
     found: list[Validation] = []
     shown: list[Signals] = []
     predicted = problem.by_efforts(chi)

@@ -42,7 +42,7 @@ def compare_results(
         raise InputError("only one result is given", remedy="give two or more to compare")
     found = [one if isinstance(one, Estimate) else read_result(os.fspath(one)) for one in results]
     labels = _labels(results, found)
-    lines, told = [], []
+    lines, notices = [], []
     for label, result, estimate in zip(labels, results, found, strict=True):
         checked = estimate.validation
         if logs:
@@ -50,17 +50,17 @@ def compare_results(
         reused = [one.log for one in checked if not one.independent]
         if reused:
             text = f"{label}: {', '.join(reused)} was also used for its identification"
-            told.append(Notice("validation-not-independent", text, "compare on logs used by none of them"))
+            notices.append(Notice("validation-not-independent", text, "compare on logs used by none of them"))
         lines.append(_line(label, estimate, checked))
     apart = _apart(found, own=not logs)
-    lines, told = lines if apart else _changed(lines), told + apart
-    chosen, words = ("", "") if told else recommend(lines)
-    if not chosen and not told:
+    lines, notices = lines if apart else _changed(lines), notices + apart
+    chosen, words = ("", "") if notices else recommend(lines)
+    if not chosen and not notices:
         words = "no result has been validated on other logs: give some with --log"
     how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations stored in the results"
     parameters = (*side_by_side(found), *mass_by_payload(found))
     robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
-    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
+    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(notices))
 
 
 def _changed(lines: list[Line]) -> list[Line]:

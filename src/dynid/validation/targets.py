@@ -103,8 +103,8 @@ def _joined(files: Sequence[Path], found: Sequence[Comparison]) -> Comparison:
         for line in lines[1:]
     ]
     chosen, words = recommend(lines)
-    told = [notice for one in found for notice in one.warnings]
+    notices = [notice for one in found for notice in one.warnings]
     text = "the experiments may have different logs and filters: each error shows how well it predicts its"
     text += " own"
-    told.append(Notice("experiments-differ", text, "vary one experiment for a fair comparison"))
-    return Comparison("experiments", found[0].held_out, tuple(lines), chosen, words, (), tuple(told))
+    notices.append(Notice("experiments-differ", text, "vary one experiment for a fair comparison"))
+    return Comparison("experiments", found[0].held_out, tuple(lines), chosen, words, (), tuple(notices))

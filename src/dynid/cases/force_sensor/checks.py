@@ -45,10 +45,10 @@ _TOOL_MASS = 9  # among the ten
 
 
 def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
-    """Test the samples of a job against other axes, the other sign, drift and gravity.
+    """Test the samples of a problem against other axes, the other sign, drift and gravity.
 
     Args:
-        job: Of the sensor model.
+        problem: Of the sensor model.
         some: Its samples.
         x: Angles of the sensor as far as they are found, in [rad].
 
@@ -60,12 +60,12 @@ def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]
         return ()
     W = _wrench_columns(problem, some, x)
     fit = _fitted(sensor, some, W)
-    told = [*_axes(sensor, some, W, fit)]
-    told = told or [*_mounting(sensor, some, W, fit)]
-    if not told:
+    notices = [*_axes(sensor, some, W, fit)]
+    notices = notices or [*_mounting(sensor, some, W, fit)]
+    if not notices:
         _check_sign(problem, some, fit)
-    told += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
-    return (*told, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
+    notices += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
+    return (*notices, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
 
 
 def _wrench_columns(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:

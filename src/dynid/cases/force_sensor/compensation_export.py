@@ -31,10 +31,10 @@ _KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.FIXED)
 def compensation_files(
     problem: Problem, chi: Float[Array, "p"], unseen: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Name -> text of the compensation's program and parameters; none for other jobs.
+    """Name -> text of the compensation's program and parameters; none for other problems.
 
     Args:
-        job: Of the sensor model.
+        problem: Of the sensor model.
         chi: Standard parameters of the estimate, shape (p,), SI.
         unseen: Parameters that the data do not determine: named in the file.
     """

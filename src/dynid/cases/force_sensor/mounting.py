@@ -65,16 +65,16 @@ def settle_sensor(task: Task) -> Settled:
 
 
 def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
-    told = []
+    notices = []
     if step > _STEP:
         text = f"the angles of the sensor have not converged: the last step is still {step:.2g} rad"
         remedy = "rotate the sensor through more orientations, or give the angles"
-        told.append(Notice("angles-open", text, remedy))
+        notices.append(Notice("angles-open", text, remedy))
     if sensor.mounting == "rpy" and abs(x[1]) > _STEEP:
         text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees: roll and yaw are not separable"
         remedy = "give the sensor's body another nominal orientation by `rpy`, and use `mounting: angle`"
-        told.append(Notice("angles-singular", text, remedy))
-    return told
+        notices.append(Notice("angles-singular", text, remedy))
+    return notices
 
 
 def _iterated(
@@ -96,7 +96,7 @@ def _iterated(
 
 
 def _linearised(problem: Problem, x: Float[Array, "a"], chi: Float[Array, "p"] | None) -> Problem:
-    """The job with its equations about other angles, turning bodies of these parameters."""
+    """The problem with its equations about other angles, turning bodies of these parameters."""
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         raise TypeError("a robot without force sensor has no such angles")

@@ -24,7 +24,7 @@ _BLOCK = 16384
 
 @dataclass(frozen=True, eq=False)
 class SensorSamples:
-    """Evenly spaced samples of all logs of a job.
+    """Evenly spaced samples of all logs of a problem.
 
     Attributes:
         motion: Of the sensor's nominal frame.
@@ -61,7 +61,7 @@ class DenseFit:
 
 
 def sensor_samples(problem: Problem) -> SensorSamples:
-    """A few thousand samples of a job of the sensor model."""
+    """A few thousand samples of a problem of the sensor model."""
     sources = [source for source in problem.sources if isinstance(source, SensorRows)]
     total = sum(stop - start for source in sources for start, stop in source.pieces())
     step = max(1, -(-total // _MOST))

@@ -167,7 +167,7 @@ class _Point:
 
     Attributes:
         lengths: Of every log, each shape (s, c), in [m].
-        groups: Rows of the job with these lengths.
+        groups: Rows of the problem with these lengths.
     """
 
     problem: Problem

@@ -36,7 +36,7 @@ def check_free_motion(
     """A warning for every log in which the energy grows.
 
     Args:
-        job: Mechanism and logs.
+        problem: Mechanism and logs.
         chi: Standard parameters that give the same rows, shape (p,), over the reference mass.
         root: A root of their covariance, shape (p, r); None: they are exact.
     """

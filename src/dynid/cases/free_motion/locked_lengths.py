@@ -64,15 +64,15 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     """Lengths of every run from the poses of the log, evenly thinned where it is long."""
     columns = [log.position_names.index(name) for name in positions]
     parts: list[tuple[Array, ...]] = []
-    told: list[Notice] = []
+    notices: list[Notice] = []
     for a, b in log.segments:
         at = np.arange(a, b, max(1, (b - a) // _MOST))
         q, L = _seen(mechanism, log.q[at][:, columns], positions)
-        told += singular_cables(mechanism, q)
+        notices += singular_cables(mechanism, q)
         off = L - np.median(L, axis=0)
         worst = at[np.argmax(np.abs(off), axis=0)]
         parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
-    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in told}
+    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in notices}
     means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 
@@ -133,8 +133,8 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
         f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, but the poses of log"
         f" '{log.name}', run {run + 1}, give {spread.mean[run, cable]:.4f} m"
     )
-    told = Notice("length-differs", text, "use lengths: estimate, or check the zero of the given lengths")
-    return replace(log, notices=(*log.notices, told))
+    notice = Notice("length-differs", text, "use lengths: estimate, or check the zero of the given lengths")
+    return replace(log, notices=(*log.notices, notice))
 
 
 def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:

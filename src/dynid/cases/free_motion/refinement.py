@@ -46,10 +46,10 @@ class DampedRobot:
 def damped_robot(
     problem: Problem, S: Float[Array, "p b"], c: Float[Array, "p"], chi: Float[Array, "b"], damping: str
 ) -> DampedRobot:
-    """The robot of a free-motion job; viscous terms per unit mass join its parameters.
+    """The robot of a free-motion problem; viscous terms per unit mass join its parameters.
 
     Args:
-        S, c: Standard parameters of the job are S chi + c; known loads count in the reference mass.
+        S, c: Standard parameters of the problem are S chi + c; known loads count in the reference mass.
         chi: Parameters at which the robot is judged, shape (b,), SI.
         damping: See `RefineSettings`.
     """
@@ -113,7 +113,7 @@ def refine_free(
     that only better parameters count as a gain.
 
     Args:
-        job, S, c, chi, covariance: As for `refinement.refine`.
+        problem, S, c, chi, covariance: As for `refinement.refine`.
         settings: How windows are cut, and what else is unknown.
     """
     try:

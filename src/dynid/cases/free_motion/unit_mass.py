@@ -65,7 +65,7 @@ def normalise(
     if own.known.get("M"):
         return Normalisation(robot, Reference(body, column, mass=float(own.known["M"]), given=True))
     always = set.intersection(*(set(load) for load in loads)) if loads else set()
-    robot, told = _joined_always(robot, always)
+    robot, notices = _joined_always(robot, always)
     known = {i: value for i, value in known_columns(robot, parameters).items() if value and i != column}
     scale = min(known, default=None)
     carries = "" if scale is None else parameters[scale].name
@@ -75,7 +75,7 @@ def normalise(
         body: replace(cleared.bodies[body], known={**cleared.bodies[body].known, "M": 1.0}),
     }
     return Normalisation(
-        replace(cleared, bodies=bodies), Reference(body, column, scale=scale, loads=known), told
+        replace(cleared, bodies=bodies), Reference(body, column, scale=scale, loads=known), notices
     )
 
 

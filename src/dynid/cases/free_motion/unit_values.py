@@ -42,12 +42,12 @@ def predicting(
     """The same logs with every column on its own, and the result's values for them.
 
     Args:
-        job: Of the logs to predict.
+        problem: Of the logs to predict.
         estimate: Per unit mass.
         mechanism: The robot as described, with what is known of payloads in kilograms.
 
     Returns:
-        The job, and standard parameters over the reference mass, shape (p,).
+        The problem, and standard parameters over the reference mass, shape (p,).
     """
     reference = reference_of(problem)
     body = reference.body

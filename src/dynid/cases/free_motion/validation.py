@@ -62,7 +62,7 @@ def with_simulations(
     for the prior alike.
 
     Args:
-        job: A free-motion job.
+        problem: A free-motion problem.
         i: Which of its logs.
         chi: Its standard parameters, shape (p,), SI, per unit mass.
         runs: Of that log, as far as known.
@@ -99,7 +99,7 @@ def simulated_squares(
     A run whose simulation runs away counts as missed by all of its motion.
 
     Args:
-        job: A free-motion job along the logs to be predicted.
+        problem: A free-motion problem along the logs to be predicted.
         chi: Standard parameters, shape (p,), SI, per unit mass.
 
     Returns:

@@ -22,7 +22,7 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
     """Tests, warnings and words about a fit to tables; a table that was misread is refused.
 
     Args:
-        job: Of the model `wrench`.
+        problem: Of the model `wrench`.
         chi: Standard parameters that give the same wrenches, shape (p,), SI.
     """
     sources = [source for source in problem.sources if isinstance(source, WrenchRows)]

@@ -1,4 +1,4 @@
-"""Tables of bodies as jobs: which bodies can be balanced, and what a table cannot be asked for."""
+"""Tables of bodies as problems: which bodies can be balanced, and what a table cannot be asked for."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
     settings = wrench_settings(experiment.wrench)
     tables = [_as_table(log) for log in logs]
     refuse_options(experiment)
-    told: list[Notice] = []
-    chosen = _chosen(mechanism, settings, tables, told)
+    notices: list[Notice] = []
+    chosen = _chosen(mechanism, settings, tables, notices)
     asked = PRINCIPAL if settings.parameters == "principal" else None
     bodies: dict[str, Body] = {}
     for name, body in mechanism.bodies.items():
@@ -57,7 +57,7 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
         stribeck={},
         terms=(),
         rebuild=None,
-        notices=(*mechanism.notices, *told),
+        notices=(*mechanism.notices, *notices),
     )
 
 
@@ -103,7 +103,7 @@ def _refusal(name: str, experiment: Experiment, remedy: str) -> InputError:
 
 
 def _chosen(
-    robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], told: list[Notice]
+    robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], notices: list[Notice]
 ) -> list[str]:
     """Bodies to identify: those asked for, else all whose balance the tables know."""
     massive = [name for name, body in robot.bodies.items() if body.parameters]
@@ -130,7 +130,7 @@ def _chosen(
     if reasons:
         shown = [f"'{name}' ({why})" for name, why in reasons.items()]
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        told.append(
+        notices.append(
             Notice(
                 "body-left-out",
                 f"{', '.join(shown[:_SHOWN])}{more} {_are(len(shown))} left out: no equations can be formed",
