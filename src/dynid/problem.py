@@ -43,8 +43,8 @@ class Problem:
     Attributes:
         sources: Rows of the model along each log.
         filters: The row filter of each log.
-        foretold: Parameters by which the loads of load-dependent friction are found, shape (p,), SI; None
-            where there is none (yet).
+        load_parameters: Parameters used to predict the loads of load-dependent friction, shape (p,), SI; None
+            if there is no such friction, or not yet.
         row_options: Options of the model's rows.
         case: What this kind of robot or data needs beyond the plain flow.
     """

@@ -29,7 +29,7 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
         *_weak(
             estimate.parameters,
             "excite them more"
-            if estimate.estimator == "consistent"  # real bodies have no parameters set to zero
+            if estimate.estimator == "consistent"  # not physically consistent with parameters set to zero
             else "excite them more, or use essential parameters",
         ),
         *_reused(estimate.validation),
@@ -37,7 +37,7 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
 
 
 def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
-    """Options of models that are not in use: silence would let their author believe in them."""
+    """Options of models that are not used: warn, because they have no effect."""
     ignored = [
         name for name in ("energy", "internal", "wrench") if getattr(experiment, name) and name != model
     ]
@@ -88,7 +88,7 @@ def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
 
 
 def same_samples(a: Log, b: Log) -> bool:
-    """Whether two logs hold the same recording, whatever files they come from."""
+    """Whether two logs contain the same recording, also from different files."""
     if a.q.shape != b.q.shape or a.payloads != b.payloads:
         return False
     return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)

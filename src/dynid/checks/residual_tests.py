@@ -1,6 +1,6 @@
-"""Tests of residuals from the blocks of a fit: runs that stand out, bursts, memory.
+"""Tests of residuals from the blocks of a fit: outlying runs, bursts, correlation in time.
 
-Runs and bursts read the factors alone; the memory of the residuals is a sum over a second pass.
+Runs and bursts use the factors only; the autocorrelation of the residuals needs a second pass.
 """
 
 from __future__ import annotations
@@ -166,9 +166,9 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
 def undisturbed(
     system: System, S: Float[Array, "p v"], c: Float[Array, "p"], chi: Float[Array, "p"]
 ) -> Float[Array, "p"]:
-    """Standard parameters S y + c of the blocks that do not stand out, shape (p,), SI.
+    """Standard parameters S y + c of the blocks without outliers, shape (p,), SI.
 
-    A contact bends the parameters until the residual is large everywhere, and no burst is left to be seen.
+    A contact biases the parameters so that the residual is large everywhere, and the burst is hidden.
     Blocks far above the median of their effort are left out, again and again, from the worst fit to a good
     one. A log without such blocks keeps its parameters.
     """
@@ -194,7 +194,7 @@ def undisturbed(
         stacked = triangle(np.concatenate(rows))
         scale = np.linalg.norm(stacked[:, :-1], axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
-        # What the blocks that are kept do not tell stays as it is.
+        # Combinations that the kept blocks do not determine keep their values.
         move = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-8)[0]
         chi = chi + S @ (move / scale)
     return chi
@@ -223,7 +223,7 @@ def whiteness(
         sources: Rows of every log.
         filters: Their filters.
         chi: Standard parameters, shape (p,), SI.
-        method: Of the uncertainty: only the classical one believes in white residuals.
+        method: Of the uncertainty: only the classical one assumes white residuals.
     """
     names = sources[0].directions.names
     sums = np.zeros((len(names), _LAGS + 1))

@@ -1,12 +1,12 @@
 """Are inertial parameters plausible? Against priors, and against the robot's size.
 
-Efforts in a wrong unit scale every parameter alike, and no residual shows it. Priors give the factor.
-Without them the geometry does, roughly: with R the longest way along the robot,
+Efforts in a wrong unit scale all parameters by the same factor, and the residual does not show it. Priors
+give the factor. Without them the geometry gives it roughly: with R the longest path along the robot,
 
 d = max( M / R^3, MX / R^4, XX / R^5 )
 
 is between 0.4 and 44 kg/m^3 for all built-in robots, serial and closed. The travel of a prismatic joint is
-no link: R lies between the way without travel and the way with it, and a warning must hold for both.
+not a link: R is between the path without travel and the path with it. A warning needs both to be implausible.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_SHOWN = 5
 _LIGHT, _HEAVY = 0.05, 300.0
 # Parts of a small mechanism are about as thick as they are long; solid steel is the end of it.
 _SMALL, _STEEL = 0.5, 8000.0  # [m], [kg/m^3]
-_SHORTEST = 0.05  # [m]: below it the geometry says nothing
+_SHORTEST = 0.05  # [m]: below this the geometry gives no information
 _POWERS = {"kg": 3, "kg m": 4, "kg m^2": 5}
 # Factor by which efforts are too large -> what may have been logged, where N m or N was read.
 _UNITS = (

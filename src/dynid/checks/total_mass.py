@@ -1,15 +1,15 @@
-"""A weighed robot: what a scale reads, as a sum of the parameters that an identification finds.
+"""A weighed robot: the mass on the scale as a sum of identified parameters.
 
 m = e^T chi_standard,    e one at the masses of the bodies weighed
 
-With chi = G chi_standard the sum is told by a row a where e = G^T a. What is left, r = e - G^T a,
+With chi = G chi_standard the sum is determined by a row a if e = G^T a. The remainder, r = e - G^T a,
 must belong to parameters with a known or a prior value: then a^T chi = m - r^T prior. The row with
-the least weight on priors is taken (a small linear programme), so that as much as possible of the
-mass is told by the data. The equation fixes one parameter by the others,
+the least weight on priors is used (a small linear program), so that the data determine as much as
+possible of the mass. The equation gives one parameter as a function of the others,
 
 chi = chi_0 + Z y,
 
-and with it the scale that efforts of unknown gain leave open.
+and so fixes the scale, which is unknown if the gains of the efforts are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Weighed:
         a: Shape (v,), kg per unit of the parameter.
         mass: What the data have to make up, in [kg].
         total: What the scale read, in [kg].
-        priors: Parameter -> kg that its prior value stands for.
+        priors: Parameter -> kg given by its prior value.
     """
 
     a: Float[Array, "v"]
@@ -96,7 +96,7 @@ def weigh(mechanism: Mechanism, data: BaseSystem, scale: TotalMass) -> Weighed:
     """The weighed mass as an equation over the parameters seen.
 
     Raises:
-        InputError: The sum is not told by these parameters and the priors; says which are missing.
+        InputError: These parameters and the priors do not determine the sum; names those missing.
     """
     if data.base.G.shape[0] and _regrouped(data):
         raise InputError(
@@ -141,7 +141,7 @@ def weigh(mechanism: Mechanism, data: BaseSystem, scale: TotalMass) -> Weighed:
 
 
 def _regrouped(data: BaseSystem) -> bool:
-    """Whether base parameters were tied after regrouping: one column then stands for several kept ones."""
+    """Whether base parameters were tied after regrouping: one column then contains several kept ones."""
     tied = {name for members in data.base.tied.values() for name in members}
     return len(data.base.indices) < data.base.rank.rank and bool(tied)
 
@@ -186,7 +186,7 @@ def _cannot(missing: Sequence[str], bodies: Sequence[str], partly: bool) -> Inpu
 
     Args:
         missing: Parameters that would have to be known.
-        partly: Whether the rest would then be told by the data.
+        partly: Whether the data would then determine the rest.
     """
     order = {symbol: k for k, symbol in enumerate(reversed(SYMBOLS))}
     names = sorted(missing, key=lambda name: order.get(name.split("_")[0], len(order)))

@@ -1,10 +1,10 @@
-"""Gravity that the description has wrong: its true direction, found around the linear fit.
+"""Wrong gravity in the description: its true direction, estimated around the linear fit.
 
     g <- g + s,    s the sizes of the test `gravity` at g, from the linear step and from gravity upside down
 
-A base that is inclined or hangs from the ceiling bends first moments, joint zeros and gains until the fit is
-good again. The other tests are judged once more with the gravity found, so that they do not report its
-traces.
+If the base is inclined or mounted on the ceiling, first moments, joint zeros and gains become biased and
+compensate it. The other tests are repeated with the estimated gravity, so that they do not report its
+effects.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class TurnedGravity:
     Attributes:
         g: Gravity in the base frame, shape (3,), in [m/s^2].
         fit: The linear fit with it.
-        left: Rms of the residuals, in parts of that with the gravity of the description.
-        others: Suspects that are guilty with this gravity too.
+        left: Rms of the residuals, relative to that with the gravity of the description.
+        others: Suspects that are flagged with this gravity too.
     """
 
     g: Float[Array, "3"]
@@ -54,7 +54,7 @@ class TurnedGravity:
         Args:
             described: Gravity of the description, shape (3,), in [m/s^2].
             alike: What cannot be separated from it.
-            sensor: Whether a force sensor shows it, which may find gravity by itself.
+            sensor: Whether a force sensor measured it, which can also estimate gravity.
         """
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
@@ -90,7 +90,7 @@ def find_gravity(
         problem: Mechanism and logs.
         data: What was solved.
         chi: Standard parameters of the estimate, shape (p,), SI.
-        experiment: What was asked.
+        experiment: The settings.
         verdict: On `gravity`, with the description's.
         judge: Flagged suspects of a fit, and first verdicts on all.
     """

@@ -1,7 +1,7 @@
-"""Whether a force sensor's log is what its description says: axes, sign, drift, gravity; enough turning.
+"""Whether the log of a force sensor agrees with its description: axes, sign, drift, gravity, rotation.
 
-Each hypothesis is a small dense fit of the same equations with one thing changed; the one that leaves far
-less over is the likely truth.
+Each hypothesis is a small dense fit of the same equations with one change. A hypothesis with a much smaller
+residual is probably true.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TOOL_MASS = 9  # among the ten
 
 
 def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
-    """Test the samples of a problem against other axes, the other sign, drift and gravity.
+    """Test the samples of a problem for other axes, opposite sign, drift and wrong gravity.
 
     Args:
         problem: Of the sensor model.
@@ -94,7 +94,7 @@ def _fitted(
 def _axes(
     sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
-    """Whether the wrench stands in axes of the base or of the carrying body instead."""
+    """Whether the wrench is expressed in axes of the base or of the carrying body instead."""
     whole = np.isfinite(some.measured).all(axis=0)
     # Axes can be changed only of a vector that is there with all its components.
     if sensor.imu is not None or any(0 < part.sum() < 3 for part in np.split(whole, 2)):
@@ -119,7 +119,7 @@ def _axes(
 def _mounting(
     sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
-    """Whether the sensor is turned against what the description says: forces tell the whole attitude."""
+    """Whether the sensor is rotated relative to the description: forces determine the full orientation."""
     if sensor.mounting != "known" or not np.isfinite(some.measured).all():
         return
     M = sensor.factor * turned_forces(some)[0].T

@@ -1,4 +1,4 @@
-"""From an estimate of what hangs on a force sensor to the files of its compensation."""
+"""From an estimate of the load on a force sensor to the files of its compensation."""
 
 from __future__ import annotations
 

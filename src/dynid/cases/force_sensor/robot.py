@@ -49,7 +49,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         "drive": dict.fromkeys(COMPONENTS, ("Off",)) if sensor.bias == "constant" else {},
         "terms": tuple(Term(name, COMPONENTS[0], parse("0"), "rad") for name in sensor.angles),
         "payloads": {n: p for n, p in mechanism.payloads.items() if p.body == sensor.tool},
-        # Where turning was too little, what is lost is told of the tool and not of the biases.
+        # If the rotation was too small, the tool parameters are reported as lost, not the biases.
         "order": ("Off_*", sensor.tool),
         "force_sensor": sensor,
     }
@@ -58,7 +58,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
 
 
 def check_loads(mechanism: Mechanism, payloads: Mapping[str, Payload], file: str | None) -> None:
-    """Refuse payloads that a force sensor does not feel; other robots carry theirs anywhere.
+    """Refuse payloads that a force sensor does not measure; without a sensor any body can carry them.
 
     Args:
         payloads: That the experiment puts on the robot.
@@ -77,7 +77,7 @@ def check_loads(mechanism: Mechanism, payloads: Mapping[str, Payload], file: str
 
 
 def with_runs(mechanism: Mechanism, runs: Sequence[Run]) -> Mechanism:
-    """One bias per run and component, where that is asked for; a saved result has its runs already.
+    """One bias per run and component, if requested; a saved result has its runs already.
 
     Args:
         runs: Segments of the logs to identify from.

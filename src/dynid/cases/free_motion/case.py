@@ -1,4 +1,4 @@
-"""Free motion on locked cables (model `internal`): no effort acts, parameters come per unit mass."""
+"""Free motion on locked cables (model `internal`): no effort acts, parameters are per unit mass."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _OnCables(Case):
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """Locked lengths, where `lengths: refine` asks for them."""
+        """Locked lengths, with `lengths: refine`."""
         return (CABLE_LENGTHS,)
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:

@@ -1,4 +1,4 @@
-"""Locked cable lengths along a log: what the poses say, and whether the cables were locked at all."""
+"""Locked cable lengths along a log: lengths from the poses, and whether the cables were locked."""
 
 from __future__ import annotations
 
@@ -140,13 +140,13 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
 def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
     """A pose at the beginning of each run; refused where none has its coordinates and lengths.
 
-    Several poses can have the same free coordinates and lengths. On cables a robot hangs: the lowest one
-    is taken, by the masses and centres of mass believed beforehand.
+    Several poses can have the same free coordinates and lengths. The pose with the lowest potential energy
+    is used, computed with the prior masses and centres of mass.
     """
     assembly = assembly_of(mechanism)
     sensors = sensors_of(mechanism, log.position_names)
     if sensors.count < assembly.dof:
-        return {}  # told later, with what is missing
+        return {}  # reported later, with what is missing
     found = {}
     for run, (a, _) in enumerate(log.segments):
         best = nearest_pose(assembly, sensors, log.q[a], partial(_potential, mechanism))

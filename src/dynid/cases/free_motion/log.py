@@ -1,6 +1,6 @@
-"""Logs of free motion: which coordinates they hold, the locked lengths, and what is wrong with them.
+"""Logs of free motion: their coordinates, the locked lengths, and checks of both.
 
-A log holds the whole pose, or free coordinates with the locked lengths l0 of every cable. What the model
+A log contains the full pose, or free coordinates with the locked lengths l0 of every cable. What the model
 uses is decided here once, so that later stages only see measured coordinates: the pose, or free
 coordinates and constant lengths from which the closure solver finds the others [CableRobot, eq. 44].
 """
@@ -76,7 +76,7 @@ def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
 
 
 def _present(robot: Mechanism, found: Mapping[str, ColumnMap]) -> set[str]:
-    """Measured positions that chosen columns tell; three angles tell a quaternion."""
+    """Measured positions given by the chosen columns; three angles give a quaternion."""
     positions = robot.measured_positions
     present = {positions[int(key[2:]) - 1] for key in found if key.startswith("q_") and is_count(key[2:])}
     for joint in robot.joints:
@@ -165,7 +165,7 @@ def measuring_robot(mechanism: Mechanism, logs: Sequence[Log], settings: Interna
     each is solved from its own. Only the trust in lengths and poses is shared, by name.
 
     Args:
-        mechanism: With `free` and `nullspace` as asked.
+        mechanism: With `free` and `nullspace` as set.
         logs: As `free_motion_log` made them.
         settings: Of the model.
     """
@@ -217,7 +217,7 @@ def _joints_of(mechanism: Mechanism, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _whole(log: Log, mechanism: Mechanism, cables: Sequence[str]) -> bool:
-    """Whether the log tells the pose without any length."""
+    """Whether the log gives the pose without any length."""
     own = [name for name in log.position_names if name not in cables]
     assembly = assembly_of(mechanism)
     return bool(own) and assembly.tracker(sensors_of(mechanism, own)) is not None

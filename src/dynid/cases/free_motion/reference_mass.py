@@ -1,11 +1,11 @@
-"""What acts only together with the reference mass of a robot on which no effort acts.
+"""Parameters that act only together with the reference mass of a robot on which no effort acts.
 
-The mass of an arm that hangs on the platform by a hinge acts as a mass of the platform:
+The mass of an arm attached to the platform by a hinge acts as a mass of the platform:
 
     W_c = sum_j K_j W_j,      the reference mass m among the j
 
-Free motion then tells parameters per unit of m + K_m c, and an equation with c as an unknown beside m = 1 has
-the exact solution "nothing hangs there": c has to go into the others before the reference is set to one.
+Free motion then determines parameters per unit of m + K_m c. An equation with m = 1 and c unknown has the
+exact but wrong solution "no mass at the platform": c must be regrouped before the reference is set to one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Output-error refinement of free motion: windows of oscillations, damping, and lengths where asked for."""
+"""Output-error refinement of free motion: windows of oscillations, damping, and lengths if requested."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def refine_free(
     except (NoResultError, np.linalg.LinAlgError) as error:
         text = f"the free motion cannot be simulated with the linear estimate ({error}): it is not refined"
         remedy = "use shorter windows, or improve the linear estimate first: more runs, other equilibria"
-        told = Notice("refinement-failed", text, remedy)
-        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (told,))
+        notice = Notice("refinement-failed", text, remedy)
+        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (notice,))
 
 
 def _refined(
@@ -159,12 +159,12 @@ def _refined(
     wide[:b, :b] = covariance
     found = judged(simulated, groups, start, wide)
     coefficients = tuple(found.chi[b:].tolist())
-    told = ", ".join(f"{one:.3g} ({kind})" for one, kind in zip(coefficients, damped.kinds, strict=True))
+    damping = ", ".join(f"{one:.3g} ({kind})" for one, kind in zip(coefficients, damped.kinds, strict=True))
     return replace(
         found,
         chi=found.chi[:b],
         covariance=None if found.covariance is None else found.covariance[:b, :b],
-        words=found.words + (f"; damping {told}" if told else ""),
+        words=found.words + (f"; damping {damping}" if damping else ""),
     )
 
 

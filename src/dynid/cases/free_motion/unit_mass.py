@@ -1,7 +1,7 @@
 """Parameters per unit mass: the reference of a robot on which no effort acts, and its names.
 
-Free motion tells chi / m (`internal`). The reference is the mass of the body that most cables hold; with
-a payload known in kilograms in some of the logs m itself is found, as one over the parameter 1/m.
+Free motion determines chi / m (`internal`). The reference is the mass of the body that most cables hold.
+With a payload known in kilograms in some of the logs m itself is identified, through the parameter 1/m.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def normalise(
 
 
 def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple[Notice, ...]]:
-    """Payloads of every log are part of the reference: their mass cannot be told from it."""
+    """Payloads of every log are part of the reference: their mass cannot be separated from it."""
     mounted = [name for name in robot.payloads if name in always]
     if not mounted:
         return robot, ()

@@ -1,4 +1,4 @@
-"""Attitudes of a table: quaternions of length 1, their signs continued from one instant to the next."""
+"""Orientations of a table: quaternions of norm 1, their signs continued from one instant to the next."""
 
 from __future__ import annotations
 

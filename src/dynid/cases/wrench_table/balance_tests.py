@@ -18,7 +18,7 @@ from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
 _AXES = ("x", "y", "z")
-_SEEN = 1e-6  # of the acceleration (gravity included): less along a direction says nothing of the mass
+_SEEN = 1e-6  # of the acceleration (gravity included): with less along a direction the mass is not testable
 _SURE, _MATTERS = 1e-3, 0.01  # three printed figures leave some thousandths
 _TILE = 2048
 _BALANCED = 0.05  # what a balance may leave of the wrenches to be called one

@@ -1,4 +1,4 @@
-"""Checks of a fitted table: read rightly, one mass in all directions, motion that fits the joints."""
+"""Checks of a fitted table: right conventions, one mass in all directions, motion that fits the joints."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
         check_signs(sources, masses)
     tests, notices = mass_tests(directions, masses)
     words = {"mass by direction": mass_words(directions, masses)} if directions else {}
-    told = [notice for source in sources for notice in motion_notices(source)]
+    motion = [notice for source in sources for notice in motion_notices(source)]
     if max(left) > _BALANCED:
-        told.insert(0, _unbalanced(max(left)))
-    return tests, (*notices, *told), words
+        motion.insert(0, _unbalanced(max(left)))
+    return tests, (*notices, *motion), words
 
 
 def _unbalanced(left: float) -> Notice:

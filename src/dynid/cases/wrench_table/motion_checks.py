@@ -116,7 +116,7 @@ def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[
 
 
 def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
-    """Acceleration of a joint's point as its two bodies tell it."""
+    """Acceleration of the joint's point, computed from each of its two bodies."""
     child = source.table.bodies.index(joint.child)
     own, size = _point(source, child, source.points.inner[child], use)
     other = np.zeros_like(own)
@@ -194,7 +194,7 @@ def _misfit(
             continue
         error, size = found.roughness(order)
         if size == 0.0 or error > _IN_TIME * size:
-            continue  # instants too far apart, or no motion, to say anything
+            continue  # instants too far apart, or no motion: not testable
         derived, own = reduce(x[at], found)[found.inner], printed[at][found.inner]
         if _rms(own - derived) > _IN_TIME * max(_rms(own), _rms(derived)) + 5.0 * error:
             ratio = float(np.sum(own * derived) / np.sum(derived**2))

@@ -1,4 +1,4 @@
-"""What printing with few figures does to the equations of a table, and what its motion leaves untold."""
+"""Effect of rounding on the equations of a table, and parameters that its motion does not excite."""
 
 from __future__ import annotations
 

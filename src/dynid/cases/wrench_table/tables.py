@@ -1,4 +1,4 @@
-"""Tables of bodies as problems: which bodies can be balanced, and what a table cannot be asked for."""
+"""Tables of bodies as problems: bodies whose equations can be formed, and settings that do not apply."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ESTIMATORS = ("iv", "gtls")
 
 
 def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log]) -> Mechanism:
-    """The robot with the bodies and parameters that are asked of its tables; drives take no part.
+    """The robot with the bodies and parameters to identify from its tables, without drives.
 
     Args:
         mechanism: With the payloads that are mounted.
-        experiment: What is asked.
+        experiment: The settings.
         logs: Tables; anything else is refused.
     """
     settings = wrench_settings(experiment.wrench)
@@ -105,7 +105,7 @@ def _refusal(name: str, experiment: Experiment, remedy: str) -> InputError:
 def _chosen(
     robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], notices: list[Notice]
 ) -> list[str]:
-    """Bodies to identify: those asked for, else all whose balance the tables know."""
+    """Bodies to identify: those requested, else all whose equations can be formed."""
     massive = [name for name, body in robot.bodies.items() if body.parameters]
     reasons = {name: why for name in massive if (why := _why_not(robot, name, tables))}
     file = tables[0].file
@@ -145,7 +145,7 @@ def _are(count: int) -> str:
 
 
 def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
-    """Why a body's balance is not known; empty where it is."""
+    """Why the equations of a body cannot be formed; empty if they can."""
     for loop in robot.loops:
         if name in (loop.body_a, loop.body_b):
             return f"loop '{loop.name}' acts on it with forces that are not in the table"

@@ -1,4 +1,4 @@
-"""Uncertainty of a fit to tables: where printing is the noise, its covariance is known beforehand."""
+"""Uncertainty of a fit to tables: if rounding is the only noise, its covariance is known in advance."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from dynid.statistics.widen import with_spread
 
 _METHOD = "rounding"
 _EXPLAINED = 2.0  # times: residuals below this many of what rounding leaves are rounding
-_FEW = ("few-blocks", "told-once")  # what a jackknife complains of, and rounding does not
+_FEW = ("few-blocks", "told-once")  # warnings of a jackknife that do not apply to rounding
 
 
 def with_rounding(parts: EstimateParts, fit: Fit) -> EstimateParts:
     """The estimate with deviations that rounding explains, or no smaller than rounding makes them.
 
     Where the residuals are what printing leaves, so are the errors of the parameters, and their covariance
-    is known without the residuals. Else the residuals speak, but a deviation is never below that of rounding.
+    is known without the residuals. Else residuals are used, but sigma is never below that of rounding.
 
     Args:
-        parts: As the residuals tell it.
-        fit: Behind it; another uncertainty than `cluster` stays as it was asked for.
+        parts: With the uncertainty from the residuals.
+        fit: Its fit; an uncertainty other than `cluster` is not changed.
     """
     problem = fit.problem
     if fit.experiment.uncertainty.method != "cluster":
