@@ -1,4 +1,4 @@
-"""One weighted linear fit of a problem: what searches, comparisons and cross-validation repeat many times."""
+"""One weighted linear fit of a problem: the step that searches, comparisons and cross-validation repeat."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LinearFit:
 
 
 def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = None) -> LinearFit:
-    """Stream the logs of a problem and solve by `wls`, whatever estimator comes after.
+    """Stream the logs of a problem and solve by `wls`, for any later estimator.
 
     Args:
         problem: Mechanism, logs and filters.
@@ -54,7 +54,7 @@ def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = 
 
 
 def base_of(problem: Problem, experiment: Experiment) -> BaseSet:
-    """Structural base parameters, with the ties asked for."""
+    """Structural base parameters, with the requested ties."""
     before = tie_names(experiment)
     base = structural_base(
         problem.mechanism,
@@ -86,7 +86,7 @@ def with_mechanism(problem: Problem, mechanism: Mechanism, values: Mapping[str, 
     Args:
         problem: Whose directions and filters stay.
         mechanism: The same bodies and joints.
-        values: Standard parameters by name that foretell loads; those without a value count as zero.
+        values: Standard parameters by name, used to predict loads; those without a value count as zero.
     """
     parameters = parameter_table(mechanism)
     load_parameters = vector(parameters, values)

@@ -227,7 +227,7 @@ def _heavier(plan: MotionPlan, part: float) -> MotionPlan:
 
 
 def _reference(motion: Motion) -> Motion:
-    """The trajectory that was asked for, differentiated like the measured one."""
+    """The reference trajectory, differentiated like the measured one."""
     log = motion.log
     if log.q_ref is None:
         raise InputError(

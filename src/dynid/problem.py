@@ -192,7 +192,7 @@ def row_groups(
     progress: Progress | None = None,
     threads: int | None = None,
 ) -> tuple[Group, ...]:
-    """Stream rows along the logs of a problem: its own, or what a second pass makes of them."""
+    """Stream rows along the logs of a problem: its own, or those of a second pass."""
     groups = []
     felt_nowhere = problem.case.without_effort(problem.directions)
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):

@@ -1,4 +1,4 @@
-"""What a problem refuses before it begins: names nobody has, and efforts that do not exist."""
+"""Checks before an identification: unknown names, and efforts that do not exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.projection.projection import Directions
 
 
 def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
-    """Efforts that some log has no column for: their equations are missing, and what only they feel."""
+    """Efforts without a column in some log: their equations, and parameters only in them, are missing."""
     missing = {
         f"tau_{i + 1} ('{actuator.name}')": [log.name for log in logs if not log.effort_present[i]]
         for i, actuator in enumerate(robot.actuators)
@@ -37,7 +37,7 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
 
 
 def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
-    """Efforts that never change while the robot moves were not recorded; all of them: nothing is told.
+    """Constant efforts while the robot moves were not recorded; an error if all are constant.
 
     Returns:
         A warning where some are constant.
@@ -86,7 +86,7 @@ def refuse_unknown(mechanism: Mechanism, logs: Sequence[Log], experiment: Experi
 
 
 def refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
-    """An effort asked for at a joint that no motor drives does not exist; say so."""
+    """Refuse an effort at a joint without motor."""
     for effort in experiment.efforts or ():
         if effort in robot.coordinates and effort not in directions.names:
             motors = [actuator.name for actuator in robot.actuators]
@@ -101,7 +101,7 @@ def refuse_passive(robot: Mechanism, directions: Directions, experiment: Experim
 
 
 def refuse_single_motors(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
-    """With more motors than freedoms there is no row for one motor; say why."""
+    """Refuse single efforts if there are more motors than degrees of freedom: no row has one motor."""
     motors = [actuator.name for actuator in robot.actuators]
     spare = len(motors) - len(directions.names)
     shared = np.all(np.count_nonzero(directions.effort_map, axis=1) != 1)

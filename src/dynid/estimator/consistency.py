@@ -1,4 +1,4 @@
-"""What physical consistency asks beside the data, as a user states it."""
+"""Settings of physical consistency: priors, bounds and margins."""
 
 from __future__ import annotations
 

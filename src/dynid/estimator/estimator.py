@@ -1,8 +1,8 @@
 """The contract of estimators and their registry.
 
-An estimator joins weights, a solver and, where rows must be looked at again, a rework: it
-rewrites the equations so that the estimate is their weighted least-squares solution. Adding one
-is a file and a line in `MAKERS`.
+An estimator combines weights, a solver and, if it needs the rows again, a rework. The rework rewrites
+the equations so that the estimate is their weighted least-squares solution. To add an estimator, add
+a file and a line in `MAKERS`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Estimator:
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
         scale_free: Whether the units of the columns do not matter.
-        constraint: Asks for real bodies; None leaves the parameters free.
+        constraint: Requires physically consistent bodies; None leaves the parameters free.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Estimator:
     scale_free: bool = True
 
     def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
-        """The linear solution, moved to real bodies where the estimator asks for them.
+        """The linear solution, made physically consistent if the estimator requires it.
 
         A system on its own knows no priors: see `dynid.realise` for a robot's.
         """
@@ -106,7 +106,7 @@ def solve_weighted(
         system: Equations of full column rank.
         weights: Of its groups.
         solver: Of the weighted rows.
-        spent: Degrees of freedom paid beside one for each parameter.
+        spent: Degrees of freedom used in addition to one for each parameter.
     """
     factors = group_factors(system)
     factor = weighted(factors, weights.values)

@@ -1,4 +1,4 @@
-"""GainSettings: which drive gains an experiment leaves open."""
+"""GainSettings: which drive gains are unknown in an experiment."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GainSettings:
         unknown: Motors whose gains are open; None is all of them. None at all (an empty tuple): the
             total mass then only checks the efforts.
         common: One factor on all open gains (one amplifier type, one wrong constant).
-        nominal: Motor -> gain believed so far, in [N m/A] or [N/A]: the log then holds currents. One
+        nominal: Motor -> nominal gain, in [N m/A] or [N/A]: the log then contains currents. One
             number serves all motors.
         logged: What the effort columns hold: `torque` (gains were applied already, and what is found
             are corrections near one) or `current`; None: current where nominal gains are given.
@@ -109,7 +109,7 @@ class GainSettings:
         return motors if self.unknown is None else tuple(one for one in motors if one in self.unknown)
 
     def nominal_of(self, motors: tuple[str, ...]) -> tuple[float, ...]:
-        """The gain that each motor is believed to have; one where nothing is said."""
+        """The nominal gain of each motor; one by default."""
         if not isinstance(self.nominal, Mapping):
             return tuple(float(self.nominal) for _ in motors)
         for name in self.nominal:

@@ -1,9 +1,9 @@
-"""Instrumental variables: noise of W that is not in Z does not bias.
+"""Instrumental variables: noise of W that is not in Z causes no bias.
 
 Z^T (Y - W chi) = 0        [Z W Y] = Q R:   chi = R_ZW^-1 R_ZY      (R_ZZ cancels; no products Z^T W)
 
-Z is the regressor of another trajectory: the one that was asked for, or the measured one through a
-heavier low-pass. Least squares in W_hat = Z R_ZZ^-1 R_ZW, the part of W that Z explains, and
+Z is the regressor of another trajectory: the reference trajectory, or the measured one through a
+low-pass with lower cutoff. Least squares in W_hat = Z R_ZZ^-1 R_ZW, the part of W that Z explains, and
 Y* = Y - W chi + W_hat chi have the same solution and the residuals Y - W chi.
 """
 
@@ -26,7 +26,7 @@ from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
 _SIGNIFICANT = 1e-3
-_WEAKEST = 1e-6  # of a direction of W: less of it in Z tells nothing about it
+_WEAKEST = 1e-6  # of a direction of W: with less of it in Z it is not determined
 _TOLD_APART = 1e-3  # of a variance: directions in which both estimates are the same
 
 
@@ -48,7 +48,7 @@ class Instruments:
     def __call__(
         self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
     ) -> Reworked:
-        """Iterate weights and solution; say where it differs from weighted least squares."""
+        """Iterate weights and solution; warn if it differs from weighted least squares."""
         rows = needed(again, "iv", "needs the rows of its instruments")
         joined = rows.instruments(self.kind, self.cutoff)
         if len(joined.groups) != len(system.groups):
@@ -74,7 +74,7 @@ def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "
     """Solution from the factor of [Z W Y], and the map of its columns to [W_hat Y*].
 
     Raises:
-        NoResultError: Instruments that say nothing about some combination of parameters.
+        NoResultError: The instruments do not determine some combination of parameters.
     """
     import scipy.linalg
 

@@ -2,7 +2,7 @@
 
 R_t = triangle of [ sqrt(f) R_(t-1) ; [W Y]_t ],      f = 2^(-seconds / half_life)
 
-Without forgetting R_t is the triangle of all rows: the batch answer, whatever the order. The
+Without forgetting R_t is the triangle of all rows: the batch solution, in any order of rows. The
 squared last diagonal entry is the residual sum of squares; what an update adds to it is
 e^T (I + W P W^T)^-1 e, the whitened innovation, so that the test for a change costs nothing.
 """
@@ -49,7 +49,7 @@ class RecursiveEstimator:
     Args:
         n_parameters: Columns of W.
         half_life: Seconds after which a row counts half; None: never forgets.
-        alarm: Probability below which an innovation is not chance.
+        alarm: Probability below which an innovation is significant.
         consecutive: So many such updates in a row are a change.
         inflation: How many correlated rows are worth one (see `Group.inflation`).
     """

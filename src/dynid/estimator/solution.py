@@ -1,4 +1,4 @@
-"""Solution: what an estimator hands over, with the means to judge it."""
+"""Solution: what an estimator returns, with the values needed to assess it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generalised total least-squares problem on triangles, and what its solution is worth.
+"""The generalised total least-squares problem on triangles, and the covariance of its solution.
 
 minimise  |A v|^2 / |D v|^2,     A = [W Y],  v = (chi, -1),     D^T D = noise covariance of the columns
 

@@ -70,7 +70,7 @@ class UnloadedModel:
 
     Attributes:
         result: Its file or folder.
-        free: Names or globs of parameters that are found afresh beside the payload.
+        free: Names or globs of parameters that are identified again with the payload.
     """
 
     result: str
@@ -79,7 +79,7 @@ class UnloadedModel:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything an identification needs beside the data themselves.
+    """Everything that an identification needs in addition to the data.
 
     Attributes:
         robot: Built-in name, path of a description, or a mechanism.
@@ -92,10 +92,10 @@ class Experiment:
         uncertainty: How sigma and intervals are found.
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
-        payloads: Bodies mounted in some logs, beside those of the robot.
+        payloads: Bodies mounted in some logs, in addition to those of the robot.
         drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
         stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.
-        cross_validate: Folds of a cross-validation beside the fit; None: none.
+        cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
@@ -104,11 +104,11 @@ class Experiment:
         refine: Refine the linear estimate by output error; may be True or a mapping of options.
         energy, internal, wrench: Options of these models.
         unloaded: The robot itself is known from this result, and only payloads are found.
-        force_sensor: What hangs on this sensor is identified (model `wrench`); None: the robot is.
+        force_sensor: The load on this sensor is identified (model `wrench`); None: the robot is.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
-        places: Where names stand in the file, e.g. `tie legs` -> `line 12, ties[0]`.
+        places: Where names are in the file, e.g. `tie legs` -> `line 12, ties[0]`.
     """
 
     robot: str | Mechanism
@@ -151,11 +151,11 @@ class Experiment:
 
     def __post_init__(self) -> None:
         if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
-            # What hangs on a sensor, or is left over of a loaded log, is one body: it must be possible.
+            # A load on a sensor, or a payload from a loaded log, is one body: it must be consistent.
             object.__setattr__(self, "estimator", "consistent")
         object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
         object.__setattr__(self, "refine", _refine(self))
-        # Bare paths are welcome where a script or a command line has nothing more to say.
+        # Plain paths are accepted from scripts and the command line.
         object.__setattr__(self, "columns", columns_from(self.columns))
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
@@ -218,7 +218,7 @@ def _check_sensor(experiment: Experiment) -> None:
 
 
 def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: str) -> Consistency | None:
-    """Options of the standard set; None when nobody asks for it."""
+    """Options of the standard set; None if it is not requested."""
     if given is None or given is False or (given is True and estimator == "consistent"):
         return None
     if estimator == "consistent":
@@ -232,7 +232,7 @@ def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: s
 
 
 def _refine(experiment: Experiment) -> RefineSettings | None:
-    """Options of the refinement; None when nobody asks for it."""
+    """Options of the refinement; None if it is not requested."""
     given = experiment.refine
     if given is None or given is False:
         return None

@@ -71,7 +71,7 @@ _KEYS = (
 
 
 def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
-    """Read an experiment file; paths in it are relative to it, whatever is unknown is refused.
+    """Read an experiment file; paths in it are relative to it, unknown keys are refused.
 
     Args:
         file: `dynid.experiment/1`.
@@ -144,7 +144,7 @@ class _Reader:
         return str(self.folder / entry.text())
 
     def unloaded(self, entry: Entry) -> UnloadedModel:
-        """A result of the robot without load, and what is found afresh."""
+        """A result of the robot without load, and the parameters that are identified again."""
         if not entry.is_mapping:
             return UnloadedModel(self.path(entry))
         fields = entry.fields(("result", "free"), required=("result",))

@@ -26,7 +26,7 @@ class InternalSettings:
             `refine`d together with the parameters; None: given where the log has them.
         pose: `measured`: all coordinates as measured. `free`: the free ones alone, the others solved from
             the lengths (eq. 44). `projected`: the nearest pose that the lengths allow. None: measured where
-            the log tells the whole pose, else free.
+            the log gives the full pose, else free.
     """
 
     free: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
 
 
 def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
-    """The robot's own files, what it is described over included; a built-in one is told by the version."""
+    """The files of the robot, including those it refers to; a built-in robot is given by the version."""
     file = reference(mechanism)
     if file in builtin_robots() or not Path(file).is_file():
         return []
@@ -159,7 +159,7 @@ def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
 
 
 def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Payloads mounted in each log that a result was identified from; none where it does not say."""
+    """Payloads mounted in each log that a result was identified from; none if not recorded."""
     inputs = recorded.get("inputs", ())
     return [tuple(one["payloads"]) for one in inputs if one.get("use") == IDENTIFIED and "payloads" in one]
 

@@ -14,12 +14,12 @@ _WINDOW, _FREE_WINDOW = 0.2, 2.5
 
 @dataclass(frozen=True)
 class RefineSettings:
-    """How windows are cut, and what is unknown beside the parameters.
+    """How windows are cut, and what is unknown in addition to the parameters.
 
     Attributes:
-        window: Length in [s]: long enough to feel the parameters, short enough that a small error of
-            the efforts does not carry the simulation away. None: 0.2 s; 2.5 s for free motion, where no
-            effort errs.
+        window: Length in [s]: long enough to show the effect of the parameters, short enough that a small
+            error of the efforts does not make the simulation diverge. None: 0.2 s; 2.5 s for free motion,
+            which has no effort errors.
         windows: At most so many, spread over the logs.
         damping: Of free motion: viscous, one coefficient for all coordinates that turn, one for those
             that slide, both, or none.

@@ -40,14 +40,14 @@ class EffortPrediction:
     """Efforts that a robot will need along a desired trajectory.
 
     sigma is that of the prediction's mean: what the covariance of the estimate makes of it. Noise of the
-    efforts and what the model lacks come on top.
+    efforts and model errors are not included.
 
     Attributes:
         names, units: Of the actuators.
         t: Shape (n,), in [s].
         tau, sigma: Shape (n, a), in `units`; redundant actuation: least efforts plus `c` along Z.
         power, sigma_power: Mechanical power of all actuators, shape (n,), in [W].
-        c: Internal tension asked for, shape (n, z), in the unit of the motors.
+        c: Requested internal tension, shape (n, z), in the unit of the motors.
         notices: What to know before trusting the numbers.
     """
 
@@ -162,7 +162,7 @@ def _tension(
 
 
 def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts) -> list[Notice]:
-    """What the data did not tell, but this trajectory asks for; and what was set to zero."""
+    """Parameters that act in this trajectory but were not determined by the data, or were set to zero."""
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     notices = []
     asked = [(one.name, index.get(one.name.removesuffix("_R"))) for one in estimate.not_identifiable]
@@ -188,7 +188,7 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
 
 
 def _standing(found: Efforts) -> list[Notice]:
-    """Joints with dry friction that stand still for a while."""
+    """Joints with dry friction that are at rest for some time."""
     names = [
         f"{owner} ({100 * share:.0f} % of the time)"
         for owner, share in found.standing.items()

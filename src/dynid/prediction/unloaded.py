@@ -1,11 +1,11 @@
-"""Payload from joint efforts alone: the loaded log less what a saved result of the robot foretells.
+"""Payload from joint efforts alone: the loaded log minus the efforts predicted by a saved result.
 
     W_l chi_l = Y - W_0 chi_0            C_l = C(rows) + K C_0 K^T,    K = W_l^+ W_0
 
 chi_0 are the standard values of the result without load, C_0 their covariance. They are known columns of
-the same equations, on any robot; what they are not sure of makes the payload less sure, through K. Robot and
-payload then err together, Cov(chi_l, chi_0) = -K C_0, and a prediction of both must know that: where the
-loaded log moved, the payload makes up for what the robot's values miss.
+the same equations, on any robot. Their uncertainty adds to that of the payload, through K. Errors of robot
+and payload are then correlated, Cov(chi_l, chi_0) = -K C_0, and a prediction of both must account for it: in
+the motion of the loaded log, the payload compensates errors of the robot's values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Unloaded:
     """The robot without load, as a result knows it.
 
     Attributes:
-        robot: Its standard parameters known, but those to be found afresh; with all payloads.
+        robot: Its standard parameters known, except those to be identified again; with all payloads.
         names: Known parameters.
         M: Ones where they take a value of the result that has a sigma, shape (p, u), dimensionless.
         dof: Degrees of freedom of their deviations.
@@ -89,7 +89,7 @@ class Unloaded:
 
         Args:
             estimate: The payload.
-            values: Where its values stand among the parameters.
+            values: Index of its values among the parameters.
             parameters: Of the robot with what is mounted.
         """
         own, other, shared = estimate.covariance, self.estimate.covariance, estimate.shared
@@ -174,7 +174,7 @@ def check_loaded(logs: Sequence[Log], experiment: Experiment) -> None:
 
 
 def _free(names: Sequence[str], settings: UnloadedModel) -> list[str]:
-    """Parameters that are found afresh."""
+    """Parameters that are identified again."""
     for glob in settings.free:
         if not any(fnmatchcase(name, glob) for name in names):
             raise InputError(

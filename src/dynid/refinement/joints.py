@@ -1,7 +1,7 @@
-"""Output-error refinement of a linear estimate: simulate, compare positions, refine, and judge.
+"""Output-error refinement of a linear estimate: simulate, compare positions, refine, and validate.
 
-A quarter of the windows is held out. The refined parameters replace the linear ones only where they
-foretell the held-out windows better than chance; otherwise the result says that nothing was gained.
+A quarter of the windows is held out. The refined parameters replace the linear ones only if they
+predict the held-out windows significantly better; otherwise a warning reports it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Refinement:
         covariance: Of the refined parameters by windows, shape (b, b), SI; None where not accepted.
         windows: How many were fitted.
         before, after: Root mean square of held-out positions missed, in deviations of the fit.
-        accepted: Whether the refined parameters foretell held-out windows better.
+        accepted: Whether the refined parameters predict held-out windows better.
         words: The same in one line.
     """
 

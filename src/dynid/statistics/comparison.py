@@ -1,10 +1,10 @@
-"""Comparison: ways to fit side by side, and which of them to take.
+"""Comparison of several fits, and which of them to use.
 
     F   = (|rho_small|^2 - |rho_large|^2) / (p_large - p_small)  /  (c |rho_large|^2 / (n - p_large))
     BIC = sum over groups of (n_g / c) ln(|rho_g|^2 / n_g)  +  p ln(n / c)
 
-c is how many rows are worth one: neighbours are correlated by the row filter and by the residuals'
-own memory. Without it every term, however small, would be significant in a long log.
+c is the number of rows per independent row: neighbours are correlated by the row filter and by the
+autocorrelation of the residuals. Without c every small term would be significant in a long log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Line:
     """One way to fit.
 
     Attributes:
-        label: What tells it from the others.
+        label: Its name within the comparison.
         drive: Its drive terms.
         n_parameters: Base parameters fitted.
         fit_percent: Residual on the rows of the fit, in % of their size.
@@ -89,7 +89,7 @@ class Comparison:
     Attributes:
         title: What was compared.
         held_out: How data were held out, in words.
-        recommended: Label of the line to take; empty where figures do not tell.
+        recommended: Label of the line to use; empty if the errors do not show it.
         words: The recommendation.
         parameters: Of results, side by side.
     """
@@ -120,7 +120,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class FTest:
-    """Whether the data ask for the parameters that one model has more than another.
+    """Whether the additional parameters of the larger model are significant.
 
     Attributes:
         F: Ratio of variances; about one where they are not needed.
@@ -179,7 +179,7 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
         return "", "only one variant: use --friction, --drive, --estimators or --models"
     best = min(known, key=lambda line: line.error or 0.0)
     good = [line for line in known if (line.error or 0.0) <= (best.error or 0.0) * (1.0 + WORTH)]
-    chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the one that stands first
+    chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the first one
     first = known[0]
     text = f"use {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:

@@ -1,7 +1,7 @@
-"""Pairs of parameters that these data can hardly tell apart, and the combination they do tell.
+"""Pairs of parameters that these data hardly separate, and the combination that they determine.
 
-For deviations sigma_a, sigma_b and correlation r the sum a - r (sigma_a / sigma_b) b has the
-deviation sigma_a sqrt(1 - r^2): where |r| is near one, it is known far better than a or b.
+For standard deviations sigma_a, sigma_b and correlation r the sum a - r (sigma_a / sigma_b) b has the
+standard deviation sigma_a sqrt(1 - r^2): if |r| is near one, it is known far better than a or b.
 """
 
 from __future__ import annotations

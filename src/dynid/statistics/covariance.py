@@ -1,7 +1,7 @@
-"""The covariance of an estimate by the method asked for, and what it rests on.
+"""The covariance of an estimate by the chosen method, and a description of the method.
 
-`Solution.covariance` stays the classical one: right where the errors of the rows are white. The
-others take the residuals as they are, in clusters of time that hold all groups.
+`Solution.covariance` stays the classical one: valid if the errors of the rows are white. The other
+methods do not assume white errors; they use clusters of time that contain all groups.
 """
 
 from __future__ import annotations
@@ -147,13 +147,13 @@ def _classical(system: System, solution: Solution) -> Spread:
 
 
 def _one_block(system: System, solution: Solution, settings: UncertaintySettings) -> Spread:
-    told = Notice(
+    notice = Notice(
         "one-block",
         f"the data form one block of time, but '{settings.method}' needs several: the classical uncertainty"
         " is used instead, which assumes white noise",
         "use a longer log, or shorter blocks: uncertainty: {method: cluster, block: ...}",
     )
-    return replace(_classical(system, solution), notices=(told,))
+    return replace(_classical(system, solution), notices=(notice,))
 
 
 def _cluster(
@@ -245,7 +245,7 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
 
 
 def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
-    """At least the classical deviation where one cluster alone tells a parameter."""
+    """At least the classical standard deviation if only one cluster determines a parameter."""
     if not np.any(found.alone):
         return found
     own = np.diag(found.covariance)
@@ -254,7 +254,7 @@ def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
 
 
 def _instead(blocks: Sandwich, distinct: Sandwich) -> Sandwich:
-    """The deviations of different blocks; at least those of all blocks where one of them alone tells."""
+    """Standard deviations from different blocks; at least those of all blocks if only one determines it."""
     own, other = np.diag(blocks.covariance), np.diag(distinct.covariance)
     wanted = np.where(distinct.alone, np.maximum(own, other), other)
     return replace(distinct, covariance=_scaled(distinct.covariance, other, wanted), alone=blocks.alone)

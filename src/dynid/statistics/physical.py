@@ -1,4 +1,4 @@
-"""Could real bodies have these base parameters? Asked of each result, whatever its estimator."""
+"""Are these base parameters physically consistent? Tested for each result and every estimator."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dynid.estimator.standard_space import DataTerm, StandardSpace
 from dynid.projection.projection import System
 from dynid.statistics.uncertainty import uncertainty
 
-_UNLIKELY = 1e-3  # probability at which chance is no explanation
+_UNLIKELY = 1e-3  # significance level
 _MOST_PARAMETERS = 1000  # beyond, the test would outlast the identification
 _FEWEST_ROTORS = 2
 
 
 def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
-    """A warning where no real bodies have these base parameters, and chance does not explain it.
+    """A warning if these base parameters are significantly inconsistent physically.
 
     The distance |U (chi_physical - chi_hat)| squared to the nearest physical set is at most
     chi-squared with as many degrees of freedom as parameters, if the truth is physical.

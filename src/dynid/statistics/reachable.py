@@ -1,4 +1,4 @@
-"""Whether a robot can follow a desired motion: every pose closes, and no singular one is on the way."""
+"""Whether a robot can follow a desired motion: all loops close in every pose, and no pose is singular."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.motion.motion import Motion
 from dynid.projection.kinematics import MISFIT, OPEN, ClosedKinematics, States, kinematics_along
 
 _BLOCK = 4096
-_SINGULAR = 1e6  # condition number of J beyond which efforts are not to be believed
+_SINGULAR = 1e6  # condition number of J above which efforts are not reliable
 
 
 def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int, States]]:

@@ -1,4 +1,4 @@
-"""Rehearsals: what many simulated identifications found, against what their statistics promised.
+"""Rehearsals: errors of many simulated identifications, compared with their reported sigma.
 
     rms^2 = mean (chi_hat - chi)^2,    ratio = rms / sqrt(mean sigma^2),    coverage = share of chi in ci95
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.common.notices import Notice
 
-_SURE = 4.0  # deviations: with a hundred parameters, chance alone reaches 3
+_SURE = 4.0  # standard deviations: with a hundred parameters, random errors reach 3
 _WRONG_RATIO = 1.3
 _BIASED = 0.5  # of sigma: less is lost in the noise of a single run
 _FEWEST = 20  # runs from which a scatter of errors is worth judging
@@ -57,8 +57,8 @@ class RehearsedParameter:
         rms: Of the errors, SI.
         sigma: Promised, root of the mean square, SI; sigma_rel_percent: of the true value,
             None where that is zero.
-        ratio: rms / sigma; 1: the promise holds.
-        coverage: Share of 95 % intervals that hold the truth.
+        ratio: rms / sigma; 1: sigma is right.
+        coverage: Share of 95 % intervals that contain the true value.
         runs: In which it was identified.
     """
 
@@ -116,7 +116,7 @@ def summarise(draws: Sequence[Draw], **about: Any) -> Rehearsal:
 
     Args:
         draws: One a run.
-        about: Fields of `Rehearsal` that the draws do not tell.
+        about: Fields of `Rehearsal` that do not come from the draws.
     """
     done = [draw for draw in draws if not draw.failed]
     rows: dict[str, list[tuple[float, ...]]] = {}
@@ -148,7 +148,7 @@ def summarise(draws: Sequence[Draw], **about: Any) -> Rehearsal:
 
 
 def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
-    """What the promises are worth, where chance does not explain the difference."""
+    """Warnings where errors differ significantly from the reported sigma."""
     found = []
     many = [one for one in parameters if one.runs >= _FEWEST]
     loose = [

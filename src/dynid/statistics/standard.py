@@ -1,7 +1,7 @@
-"""Base to standard: a full set of real bodies behind the base parameters, entry by entry.
+"""Base to standard: a full set of physically consistent bodies with these base parameters.
 
-What the data do not tell follows the prior. An entry comes `from: data` when the data took away
-more than half of the variance that the prior left it, else `from: prior`.
+What the data do not determine follows the prior. An entry is `from: data` if the data reduce its
+prior variance by more than half, else `from: prior`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def standard_set(
     """The table of a consistent set, with everything its reader must know.
 
     Args:
-        given: Parameters that stand for sums of several bodies, from a result: they are no bodies themselves.
+        given: Parameters of a result that are sums over several bodies: they are not bodies themselves.
     """
     entries: tuple[Mapping[str, Any], ...] = ()
     if found.status == SOLVED:
@@ -59,11 +59,11 @@ def standard_set(
             for parameter, value, share in zip(space.parameters, found.chi, found.share, strict=True)
             if parameter.name not in given
         )
-    told = sum(entry["from"] == "data" for entry in entries)
+    measured = sum(entry["from"] == "data" for entry in entries)
     words = f"{found.status} in {found.iterations} iterations (tolerance {TOLERANCE:g})"
     if entries:
-        words += f"; {told} of {len(entries)} standard parameters from data"
-        words += "" if told == len(entries) else ", the others from the prior"
+        words += f"; {measured} of {len(entries)} standard parameters from data"
+        words += "" if measured == len(entries) else ", the others from the prior"
     distance = f"{options.prior} distance, prior uncertain by a factor of {options.spread:g}"
     return StandardSet(
         found, entries, {"standard set": words, "prior": distance}, (*_priors(space, found), *_bounds(found))
@@ -71,7 +71,7 @@ def standard_set(
 
 
 def _bounds(found: Consistent) -> tuple[Notice, ...]:
-    """Parameters at a bound: their sigma does not know of it."""
+    """Parameters at a bound: their sigma does not account for it."""
     notices = []
     if found.at_bound:
         text = f"{_listed(found.at_bound)}: at the lower bound zero; sigma does not account for the bound"
@@ -107,7 +107,7 @@ def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Noti
 
 
 def _told(found: Consistent | None, columns: Sequence[int]) -> bool:
-    """Whether the data tell every entry of a body, so that no prior has a say."""
+    """Whether the data determine every entry of a body, so that its prior has no effect."""
     own = [i for i in columns if i >= 0]
     return found is not None and found.status == SOLVED and bool(np.all(found.share[own] > FROM_DATA))
 

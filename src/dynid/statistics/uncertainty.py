@@ -1,4 +1,4 @@
-"""The one source of every uncertainty shown: sigma, relative sigma and intervals."""
+"""The single source of all reported uncertainty: sigma, relative sigma and intervals."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     fit without Fl and Fk  ->  loads of the bodies  ->  fit with Fl  ->  loads ...  ->  speeds  ->  loads
 
-Each arrow is a linear fit on one pass over the logs. Loads hang on the masses, which friction hardly
-moves: two or three rounds settle them.
+Each arrow is a linear fit on one pass over the logs. Loads depend on the masses, which friction hardly
+changes: two or three iterations are enough.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynid.unknown import Settled, Task, at
 from dynid.unknowns.stribeck import Speeds, search_speeds
 
 _ROUNDS = 8
-_WEAK = 1e4  # real logs of arms have 10 to 2000; beyond, single masses are not told by the data
+_WEAK = 1e4  # real logs of arms have 10 to 2000; above this the data do not determine single masses
 _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
 
 
@@ -91,7 +91,7 @@ def _widened(speeds: Speeds, parts: EstimateParts, fit: Fit) -> EstimateParts:
 def _settle_loads(
     problem: Problem, values: Mapping[str, float], experiment: Experiment
 ) -> tuple[LinearFit, int, float]:
-    """Fit and foretell loads in turn until load friction stands still: the fit, rounds, last step."""
+    """Fit and predict loads in turn until load friction converges: the fit, iterations, last step."""
     names = [f"Fl_{owner}" for owner in owners_of(problem.mechanism, "Fl")]
     rounds, step = 0, np.inf
     base = base_of(problem, experiment)  # loads do not change what can be seen

@@ -182,7 +182,7 @@ class MotorSystem:
 
 
 def motor_system(problem: Problem, progress: Progress | None = None) -> MotorSystem:
-    """Stream the problem; a row that feels several motors is computed once for each of them."""
+    """Stream the problem; a row with several motors is computed once for each of them."""
     several = np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     if not several:
         return motors_of(problem, build_system(problem, progress).groups)

@@ -7,8 +7,8 @@ combination of them: with the linear part eliminated, a choice of speeds costs a
 of as many columns as there are owners. The best speeds are narrowed down by a second pass; a third
 one linearises about them, so that the speed has an interval from the same source as all others.
 
-Parameters fitted with the speeds found would be surer than they are: with D the columns d/dvs of the rows,
-d chi / d vs = -W^+ D carries the covariance of the speeds over to them.
+Parameters fitted with fixed speeds would have a sigma that is too small. With D the columns d/dvs of the
+rows, d chi / d vs = -W^+ D propagates the covariance of the speeds to them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dynid.statistics.widen import widened, with_sigma
 
 _CANDIDATES = 9
 _SWEEPS = 6
-_LOOKED_AT = 20_000  # samples that tell the speeds of a joint
+_LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
 _LEAST = 0.01  # of the peak speed: slower is standstill to any encoder
 _MOST_STEP = 0.25  # of the speed: a linearised step beyond is not to be trusted
 
@@ -227,8 +227,8 @@ def _refined(
     solution = solve_weighted(data.system, Weights(fit.solution.weights))
     parts = estimate_parameters(data, solution, settings=experiment.uncertainty)
     steps = {one.name: one for one in parts.parameters}
-    told = [one.name for one in parts.parameters if one.sigma is not None]
-    place = {i: told.index(_name(owner)) for i, owner in enumerate(owners) if _name(owner) in told}
+    fitted = [one.name for one in parts.parameters if one.sigma is not None]
+    place = {i: fitted.index(_name(owner)) for i, owner in enumerate(owners) if _name(owner) in fitted}
     own, there = list(place), list(place.values())
     # Where nothing holds a speed, it may be any that the logs could show.
     covariance = np.diag([(high - low) ** 2 / 12.0 for low, high in bounds])
@@ -244,7 +244,7 @@ def _refined(
         value = float(np.clip(speed + step, *bound))
         half = 0.5 * (one.ci95[1] - one.ci95[0])
         found.append(Speed(owner, unit, value, max(0.0, value - half), value + half, bound))
-    dof = min((float(steps[told[at]].dof or 1.0) for at in there), default=1.0)
+    dof = min((float(steps[fitted[at]].dof or 1.0) for at in there), default=1.0)
     return Speeds(tuple(found), covariance, dof)
 
 

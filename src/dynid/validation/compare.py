@@ -1,6 +1,6 @@
-"""Ways to fit side by side on the same logs: drive terms, estimators, models.
+"""Comparison of fits on the same logs: drive terms, estimators, models.
 
-Everything but what is compared is equal: logs, filters, masks, and the samples that are held out.
+Everything else is equal: logs, filters, masks, and held-out samples.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
 from dynid.validation.folds import FOLDS, Fold, folds, last_part
 
-# Friction that real drives ask for; rotor inertia and offset are added where the robot has them.
+# Friction models that real drives need; rotor inertia and offset are added if the robot has them.
 FRICTION_SETS = (
     ("Fv", "Fs"),
     ("Fv+", "Fv-", "Fs+", "Fs-"),
@@ -178,7 +178,7 @@ def _candidates(
     estimators: Sequence[str],
     models: Sequence[str],
 ) -> list[_Candidate]:
-    """Combinations, each with a name of what tells it from the others."""
+    """Combinations, each with a name that shows its difference from the others."""
     if experiment.unloaded is not None:
         raise InputError(
             "payloads identified with `unloaded:` cannot be compared",
@@ -267,14 +267,14 @@ def _line(
 
 
 def _remedy(experiment: Experiment) -> str:
-    """Where a fit has no result: what its estimator lacks, or who says more."""
+    """If a fit has no result: what its estimator needs, or where to find details."""
     if experiment.estimator == "consistent":
         return NO_SET_REMEDY
     return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 
 
 def drive_words(robot: Mechanism) -> str:
-    """Drive terms of a robot, as short as they can be said."""
+    """Drive terms of a robot as a short text."""
     kinds = dict.fromkeys(robot.drive.values())
     if len(kinds) <= 1:
         return " ".join(next(iter(kinds), ())) or "none"

@@ -3,9 +3,9 @@
     held_out_percent = 100 |tau - tau_pred| / |tau|    both sides low-passed as the rows of the fit
     effort_percent   = the same as logged, every sample
 
-Efforts are rebuilt by the inverse form whatever the model, so that fits by different models,
-estimators and drive terms are judged by the same figure. Free motion has no efforts: its held-out runs
-are simulated, and the figure is what the simulation misses of their motion.
+Efforts are predicted with the inverse model for every model, so that fits by different models,
+estimators and drive terms are compared by the same error. Free motion has no efforts: its held-out runs
+are simulated, and the error is that of the simulated motion.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def held_out_error(
         problem: The fit, or another that shares its logs' filters.
         chi: Standard parameters, shape (p,), SI.
         logs: Not fitted.
-        experiment: What the problem was asked.
+        experiment: Its settings.
         plans: Filters and masks of these logs; default: those of the problem, masks from the data.
     """
     plans = held_out_plans(problem, logs, experiment) if plans is None else plans

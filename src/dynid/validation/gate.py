@@ -1,7 +1,7 @@
-"""Publish only what predicts: cross-validation of an experiment, and its gate against the prior model.
+"""Cross-validation of an experiment, and its gate: the estimate must predict better than the prior model.
 
-The gate asks whether the estimate foretells efforts that it has not seen better than the values the
-robot's description came with (CAD, URDF; drive terms without a prior count as zero).
+The gate tests whether the estimate predicts held-out efforts better than the values of the robot
+description (CAD, URDF; drive terms without a prior count as zero).
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def predict_held_out(
         problem: The identification.
         chi: Standard parameters that give the same efforts as its estimate, shape (p,), SI.
         held_out: Logs to predict.
-        experiment: What the problem was asked.
+        experiment: Its settings.
     """
     if not held_out:
         return (), ()
@@ -141,7 +141,7 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
 def _groups(problem: Problem, found: Prediction, directions: Directions) -> tuple[GroupFit, ...]:
     """Every effort on its own; of tables forces and moments of each body, as in the fit.
 
-    A row that feels several motors is no effort: it is named as what it is.
+    A row with several motors is not one effort: its name shows this.
     """
     if not problem.case.is_series:
         return found.groups(directions.group_names)

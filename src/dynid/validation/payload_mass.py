@@ -1,4 +1,4 @@
-"""What two results per unit mass tell together: the mass by a known payload, and how far they agree.
+"""Two results per unit mass together: the mass from a known payload, and how well they agree.
 
     (m + dm) s_L = m s + dm p_L       ->      m (s_L - s) = dm (p_L - s_L)          [CableRobot, eqs 23, 24]
 
@@ -66,7 +66,7 @@ def payload_mass(
 def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Array, "3 3"]]:
     """Centre of mass and its covariance, in [m]."""
     names = [f"{symbol}/M_{body}" for symbol in ("MX", "MY", "MZ")]
-    # A payload that is always mounted is grouped into its carrier, which the name may say.
+    # A payload that is always mounted is grouped into its carrier, which the name may show.
     listed = [one.name.removesuffix("_R") for one in estimate.parameters if one.sigma is not None]
     missing = [name for name in names if name not in listed]
     if missing:

@@ -35,7 +35,7 @@ def compare_results(
 
     Args:
         results: Files, folders or estimates.
-        logs: Predicted by each of them; default: what their own validations say.
+        logs: Predicted by each of them; default: their stored validations.
         robot: Instead of the robots named in the results.
     """
     if len(results) < 2:
@@ -75,7 +75,7 @@ def _changed(lines: list[Line]) -> list[Line]:
 
 
 def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
-    """Why errors do not compare where each result tells its `own`: other robots, or other logs."""
+    """Why stored errors of results cannot be compared: different robots, or different logs."""
     robots = list(dict.fromkeys(estimate.robot for estimate in found))
     if own and len(robots) > 1:
         text = f"the results are for different robots, {', '.join(robots)}: their errors cannot be"
@@ -109,7 +109,7 @@ def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
 def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     """The mass itself, of two results per unit mass: one bare, one whose every log carries a known payload.
 
-    Nothing where there are no such two. The line stands in the column of the loaded result.
+    Nothing without such a pair. The line is in the column of the loaded result.
     """
     loads = [{name for load in recorded_loads(one.provenance) for name in load} for one in found]
     loaded = [i for i, names in enumerate(loads) if len(names) == 1]
