@@ -660,8 +660,8 @@ def test_rows_that_occur_twice_are_refused(tmp_path):
     [
         ("t", "no time column 't'"),
         ("body", "no body column 'body'"),
-        ("my", "the moment at the inner joint needs mx, my, mz; my is not there"),
-        ("qx", "the attitude needs qw, qx, qy, qz; qx is not there"),
+        ("my", "the moment at the inner joint needs mx, my, mz; my is missing"),
+        ("qx", "the attitude needs qw, qx, qy, qz; qx is missing"),
     ],
 )
 def test_missing_columns_are_refused(tmp_path, drop, text):
