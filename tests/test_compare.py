@@ -257,7 +257,7 @@ def test_results_side_by_side(file, tmp_path) -> None:
     own = compare_results(results)
     assert own.recommended == ""
     assert "--log" in own.words
-    with pytest.raises(InputError, match="nothing to be compared"):
+    with pytest.raises(InputError, match="only one result is given"):
         compare_results(results[:1])
 
 

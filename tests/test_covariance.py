@@ -250,7 +250,7 @@ def test_one_block_falls_back_and_says_so():
     assert set(spread.methods) == {"classical"}
     assert [notice.code for notice in spread.notices] == ["one-block"]
     np.testing.assert_array_equal(spread.covariance, solution.covariance)
-    with pytest.raises(InputError, match="compares runs, and there is one"):
+    with pytest.raises(InputError, match="needs several runs, and there is one"):
         covariance_of(system, solution, UncertaintySettings("leave-one-out"))
 
 
@@ -294,7 +294,7 @@ def test_every_method_is_deterministic_and_scales_with_the_columns(method):
         ({"method": "classical", "block": 1.0}, "'classical' has no block"),
         ({"method": "cluster", "bandwidth": 1.0}, "'cluster' has no bandwidth"),
         ({"method": "cluster", "block": -1.0}, "block -1.0 is not positive"),
-        ({"method": "bootstrap", "draws": 5}, "5 draws cannot tell"),
+        ({"method": "bootstrap", "draws": 5}, "5 draws are too few"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options, text):

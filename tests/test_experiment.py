@@ -132,7 +132,7 @@ def test_made_in_python():
         ("robot: r\nlogs: [a]\nefforts: [1, 1]", "twice", "line 3"),
         ("robot: r\nlogs: [a]\ncolumns: {q_1: x, q_2: x}", "used for q_1 and q_2", "line 3"),
         ("robot: r\nlogs: [a]\ncolumns: {q_1: {nam: x}}", "did you mean 'name'", "line 3"),
-        ("robot: r\nlogs: [a]\ncolumns: {q_1: {scale: 0}}", "erases", "line 3"),
+        ("robot: r\nlogs: [a]\ncolumns: {q_1: {scale: 0}}", "makes the column zero", "line 3"),
         ("robot: r\nlogs: [a]\nessential: {ratio: 10, sigma_percent: 5}", "one rule", "line 3"),
         ("robot: r\nlogs: [a]\nangles: yxz", "not known", "line 3"),
         ("robot: r\nlogs: [a]\nties: [{name: a, apply: both}]", "not known", "line 3"),

@@ -123,7 +123,7 @@ def test_combinations_of_parameters_are_covered_with_fewer_blocks_than_parameter
     # The blocks alone would hold none of them.
     assert np.mean(blind) >= 0.9
     assert "classical_correlations" in spread.facts
-    assert "fewer than parameters" in spread.words
+    assert "fewer blocks than parameters" in spread.words
 
 
 def test_enough_blocks_leave_the_correlations_alone() -> None:

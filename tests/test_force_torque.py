@@ -216,7 +216,7 @@ def test_the_other_sign_is_refused_by_gravity() -> None:
 
 @pytest.mark.parametrize("mounting", ["angle", "rpy"])
 def test_the_other_sign_is_refused_though_the_mounting_is_open(mounting: str) -> None:
-    with pytest.raises(InputError, match="other sign"):
+    with pytest.raises(InputError, match="opposite sign"):
         identified(*wrist_log(rate=RATE, asked=replace(SENSOR, sign="reaction", mounting=mounting)))
 
 
@@ -347,9 +347,9 @@ def test_without_bias_there_are_no_columns_for_it() -> None:
 def test_little_turning_says_what_it_cannot_tell() -> None:
     found = identified(*wrist_log(rate=RATE, motion=wrist_motion(size=0.004)))
     text = told(found, "rotation-little")
-    assert "only turning tells weight from bias" in text
+    assert "weight and bias are separated by rotation only" in text
     assert "M_tool" in text
-    assert "moment of gravity" in text
+    assert "gravity moment" in text
     assert "XX_tool" in text
     assert "rad/s^2" in text
 
@@ -446,7 +446,7 @@ def test_a_sensor_that_is_turned_against_its_description_is_told(degrees: float,
     found = identified(with_force_sensor(load_robot("panda"), asked), log)
     assert ("mounting-off" in codes(found)) is warned
     if warned:
-        (size,) = re.findall(r"turned by ([0-9.]+) degrees", told(found, "mounting-off"))
+        (size,) = re.findall(r"rotated by ([0-9.]+) degrees", told(found, "mounting-off"))
         assert float(size) == pytest.approx(degrees, abs=1.0)  # forces alone, the swing of the tool left out
 
 
@@ -475,7 +475,7 @@ def test_joints_of_a_log_are_not_taken_for_an_imu(folder) -> None:
 
 def test_a_payload_that_the_sensor_does_not_feel_is_refused(folder) -> None:
     box = Payload("box", "link_7", identity_frame())
-    with pytest.raises(InputError, match="feels what hangs on 'tool'"):
+    with pytest.raises(InputError, match="measures the load on 'tool'"):
         identify("panda", folder / "wrist.csv", force_sensor=SENSOR, payloads={"box": box})
 
 

@@ -453,4 +453,4 @@ def test_angles_in_degrees_are_suspected() -> None:
     assert "unit: deg" in told[0].remedy
     limited = replace(robot, limits={log.position_names[0]: {"q": (-0.1, 0.1)}})
     (one,) = check_logs([log], limited)
-    assert "times what its limits allow" in one.text
+    assert "times the range of its limits" in one.text

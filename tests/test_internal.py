@@ -271,7 +271,7 @@ def test_lengths_that_do_not_fit_are_refused(free_motion) -> None:
     some = replace(log, q=log.q[:, :2], dq=None, ddq=None, position_names=("pose_x", "pose_y"))
     with pytest.raises(InputError, match="has no locked lengths"):
         free_motion_log(some, robot, internal_settings({}))
-    with pytest.raises(InputError, match="needs the whole pose"):
+    with pytest.raises(InputError, match="needs the full pose"):
         free_motion_log(log, robot, internal_settings({"pose": "projected"}))
     both = recorded(robot, free_motion, (*POSE, *CABLES))
     found = free_motion_log(
@@ -303,7 +303,7 @@ def test_slack_and_moving_cables_are_told(free_motion) -> None:
         ({"free": ("x", "q")}, "free coordinate 'q' is unknown"),
         ({"nullspace": "orthogonal"}, "'orthogonal' is not known"),
         ({"lenghts": "given"}, "unknown option 'lenghts'"),
-        ({"lengths": "refine", "pose": "measured"}, "nothing to refine"),
+        ({"lengths": "refine", "pose": "measured"}, "has no effect"),
     ],
 )
 def test_settings_that_do_not_exist_are_refused(options: dict, said: str) -> None:
@@ -328,7 +328,7 @@ def test_a_file_may_hold_free_coordinates_and_lengths(free_motion, tmp_path: Pat
     assert log.position_names == ("pose_x", "pose_y", *CABLES)
     assert len(log.segments) == 2
     np.savetxt(file, table[:, :-1], delimiter=",", header="t,segment,x,y,l0_1,l0_2,l0_3", comments="")
-    with pytest.raises(InputError, match="3 locked lengths for 4 cables: cable4 have none"):
+    with pytest.raises(InputError, match="3 locked lengths for 4 cables: cable4 missing"):
         as_log(file, robot, Experiment(robot=robot))
 
 

@@ -213,12 +213,12 @@ def test_a_file_names_the_result(tmp_path) -> None:
 
 def test_what_cannot_work_is_refused(panda, folder, tmp_path) -> None:
     log = panda.log(1, 2, loaded=True)
-    with pytest.raises(InputError, match="carries no payload"):
+    with pytest.raises(InputError, match="has no payload"):
         loaded_estimate(panda, folder, replace(log, payloads=()))
-    with pytest.raises(InputError, match="fits no parameter"):
+    with pytest.raises(InputError, match="matches no parameter"):
         loaded_estimate(panda, folder, log, unloaded=UnloadedModel(str(folder), ("Offf_*",)))
     written(replace(read_result(folder), model="internal"), tmp_path / "free")
-    with pytest.raises(InputError, match="tells no efforts"):
+    with pytest.raises(InputError, match="gives no motor efforts"):
         loaded_estimate(panda, tmp_path / "free", log)
     other = replace(panda.loaded, name="other")
     with pytest.raises(InputError, match="of robot 'panda', the experiment of 'other'"):
@@ -319,10 +319,10 @@ def test_a_result_without_load_that_has_changed_is_refused(small, tmp_path) -> N
     assert not [one for one in made.notices if one.code == "sigma-of-payload"]
     written(identify_logs(small.arm, [small.log(0, 3, loaded=False)]), tmp_path / "arm")
     for use in (predict_efforts, lambda *given, **_: validate_result(given[0], [given[1]], small.loaded)):
-        with pytest.raises(InputError, match="not the one that the payload was found with"):
+        with pytest.raises(InputError, match="has changed since the payload was identified"):
             use(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])
     (tmp_path / "arm" / "result.json").unlink()
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="is not found"):
         predict_efforts(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])
 
 

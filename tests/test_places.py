@@ -92,7 +92,7 @@ def test_the_urdf_below_a_robot_file_is_part_of_the_provenance(tmp_path) -> None
     assert [one["file"] for one in recorded["inputs"]] == [str(file), str(urdf)]
     check_robot(recorded, load_robot(file))
     urdf.write_text(URDF.format(mass=2.0))
-    with pytest.raises(InputError, match="URDF or MJCF below it"):
+    with pytest.raises(InputError, match="its URDF or MJCF"):
         check_robot(recorded, load_robot(file))
 
 

@@ -84,7 +84,7 @@ def test_a_change_is_found_and_ordinary_noise_is_not():
 
 def test_what_it_cannot_do_is_said():
     filter = RecursiveEstimator(3)
-    with pytest.raises(NoResultError, match="0 rows do not determine 3"):
+    with pytest.raises(NoResultError, match="0 rows are not enough to determine 3"):
         _ = filter.chi
     with pytest.raises(InputError, match="not finite"):
         filter.update_rows(np.full((4, 3), np.nan), np.ones(4))

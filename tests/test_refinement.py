@@ -86,7 +86,7 @@ def test_the_experiment_asks_for_it_and_the_result_says_what_came_of_it() -> Non
     plain = identify_logs(robot, [log])
     asked = Experiment(robot=robot, **from_plain({"refine": {"window": 0.2, "windows": 16}}))
     refined = identify_logs(robot, [log], experiment=asked)
-    assert "held-out positions missed by" in refined.choices["refinement"]
+    assert "held-out position error" in refined.choices["refinement"]
     if any(notice.code == "refinement-adds-nothing" for notice in refined.warnings):
         assert [one.value for one in refined.parameters] == [one.value for one in plain.parameters]
     else:
@@ -101,5 +101,5 @@ def test_bad_settings_are_refused() -> None:
         Experiment(robot=robot, refine=True, keep=("M_*",))
     with pytest.raises(InputError, match="window -1 is not positive"):
         RefineSettings(window=-1)
-    with pytest.raises(InputError, match=r"the logs hold \d windows of 4 s: too few"):
+    with pytest.raises(InputError, match=r"the logs have \d windows of 4 s: too few"):
         identify_logs(robot, [log], experiment=Experiment(robot=robot, refine=RefineSettings(window=4.0)))

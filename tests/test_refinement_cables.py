@@ -168,5 +168,5 @@ def test_the_experiment_asks_for_it() -> None:
         RefineSettings(damping="all")
     robot, log, _ = free_log()
     problem, own, S, c = job_and_map(robot, log)
-    with pytest.raises(InputError, match="too few to refine and to judge"):
+    with pytest.raises(InputError, match="too few to refine and to validate"):
         refine_free(problem, S, c, np.ones(len(own)), np.eye(len(own)), RefineSettings())

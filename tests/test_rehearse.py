@@ -238,7 +238,7 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
     runner = CliRunner()
     done = runner.invoke(main, ["rehearse", "scara.yaml", "--config", "simulation.yaml", "--runs", "3"])
     assert done.exit_code == 0, done.output
-    assert "times what sigma promises" in done.output
+    assert "times the reported sigma" in done.output
     folder = tmp_path / "results" / "scara_rehearsal"
     assert sorted(file.name for file in folder.iterdir()) == [
         "rehearsal.csv",

@@ -164,7 +164,7 @@ def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
 
 
 def test_verdicts_cover_the_truth() -> None:
-    """Intervals of the delay at an innocent and a guilty shift hold it about 95 times in 100."""
+    """Intervals of the delay at an innocent and a flagged shift hold it about 95 times in 100."""
     held = []
     for seed in range(6):
         found = checks_of("none", 20 + seed)
@@ -262,8 +262,8 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
     Y = W @ np.array([1.0, 2.0]) + 0.1 * rng.standard_normal(300)
     names = (*parameters(2), Parameter("t", "test", "", "", "test"))
     system = System(names, (group(np.column_stack([W, hidden]), Y, blocks=30),))
-    guilty, first = accused(system, np.ones(1), [Suspect("gain", "x", (0,), "1")], 1, lambda one: True, 1.0)
-    assert guilty == []
+    flagged, first = accused(system, np.ones(1), [Suspect("gain", "x", (0,), "1")], 1, lambda one: True, 1.0)
+    assert flagged == []
     assert first == {}
 
 
@@ -286,7 +286,7 @@ def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> No
 
 def test_a_gain_that_is_too_small_is_called_so() -> None:
     one, both = Suspect("gain", "elbow", (0,), "1"), Suspect("gain", ALL, (0,), "1")
-    assert "is 12.1 +- 3.0 % smaller than known masses" in gain_notice(one, -0.121, 0.03).text
-    assert "is 12.1 +- 3.0 % larger than known masses" in gain_notice(one, 0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % smaller than expected from known masses" in gain_notice(one, -0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % larger than expected from known masses" in gain_notice(one, 0.121, 0.03).text
     assert gain_notice(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
     assert "off by -200 %" in gain_notice(one, -2.0, 0.1).text  # a wrong sign

@@ -189,7 +189,7 @@ def test_known_values_are_kept(arm) -> None:
 
 def test_known_values_that_no_body_has_are_said(arm) -> None:
     robot = arm(("fore: {prior:", "fore: {known: {M: 1, MX: 1, XX: 0.1, YY: 0.1, ZZ: 0.1}, prior:"))
-    with pytest.raises(NoResultError, match="no real bodies have the known values") as error:
+    with pytest.raises(NoResultError, match="no physically consistent bodies have the given") as error:
         identify(robot, log_of(robot), estimator="consistent", **EXACT)
     estimate = error.value.estimate
     assert estimate is not None
@@ -301,7 +301,7 @@ def test_rotors_that_are_nowhere_felt_are_said(rotors, felt) -> None:
 
 def test_parameters_set_to_zero_are_no_bodies(arm) -> None:
     robot = arm()
-    with pytest.raises(InputError, match="which real bodies do not have"):
+    with pytest.raises(InputError, match="which is not physically consistent"):
         identify(robot, log_of(robot), estimator="consistent", essential={"ratio": 10}, **EXACT)
     # Beside another estimator the bodies come from its full fit.
     reduced = identify(robot, log_of(robot, noise=0.01), standard=True, essential={"ratio": 30}, **EXACT)

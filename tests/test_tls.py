@@ -190,7 +190,7 @@ def test_what_cannot_be_solved_is_said():
     rng = np.random.default_rng(8)
     Q = np.linalg.qr(rng.standard_normal((50, 3)))[0]
     W, Y = Q[:, :2] * [1.0, 1e-3], 100.0 * Q[:, 2]  # the least column is one of W, and not seen in Y
-    with pytest.raises(NoResultError, match="does not contain the measured side"):
+    with pytest.raises(NoResultError, match="does not contain Y"):
         ESTIMATORS["tls"](system(W, Y))
     with pytest.raises(InputError, match="shape"):
         estimator_named("gtls", {"covariance": [[1.0]]})(system(W, Y))

@@ -2,8 +2,8 @@
 
 The plain flow measures joints, logs efforts and compares N^T W chi with N^T B tau. A special case (free
 motion on locked cables, a force sensor, a table of instants, windows of energy) overrides the steps that
-differ, in one folder of `cases/`, and is registered in one line of `CASES`. It is imported only where a
-model asks for it.
+differ, in one folder of `cases/`, and is registered in one line of `CASES`. It is imported only if a
+model needs it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Case:
     """The plain flow; special cases override what differs.
 
     A base class with behaviour, not a set of callbacks: most cases change three or four of these steps, and
-    each override stands beside the code that only this case needs.
+    each override is next to the code that only this case needs.
     """
 
     @property
@@ -87,7 +87,7 @@ class Case:
         """Unknowns that only this case has."""
         return ()
 
-    # What is asked, and the robot.
+    # Settings and robot.
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """The experiment with what this case prefers where the user has chosen nothing."""
@@ -345,7 +345,7 @@ def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
 
 
 def read_source(source: LogInput, mechanism: Mechanism, experiment: Experiment, **options: Any) -> Log:
-    """A log file or columns in memory, read as the experiment says; `options` of `read_log` come on top."""
+    """A log file or columns in memory, read with settings of the experiment and `options` of `read_log`."""
     options |= {"columns": experiment.columns, "angles": experiment.angles}
     options["cutoff"] = experiment.filter.cutoff
     if isinstance(source, Mapping | DataFrame):
@@ -356,8 +356,8 @@ def read_source(source: LogInput, mechanism: Mechanism, experiment: Experiment, 
 def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
     """Low-pass and decimation of the rows of each log."""
     settings = experiment.filter
-    # A cutoff asked for rows is meant as the same filter as on coordinates; the default one only
-    # guards the decimation, and a sharp sinc does that better.
+    # A cutoff given for rows means the same filter as on coordinates; the default one only prevents
+    # aliasing by decimation, and a sharp sinc does that better.
     order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
     return tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
 

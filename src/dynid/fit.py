@@ -49,7 +49,7 @@ class Fit:
         seen: The same over the base parameters that these data see.
         data: What is computed from rows reads these: the rows whose least-squares solution it is.
         linear: Of the estimator, before physical consistency.
-        reduced: A fit of fewer parameters, where it was asked for.
+        reduced: A fit of fewer parameters, if requested.
         linear_chi: Standard parameters that give the same efforts (others zero or known), shape (p,), SI.
         symbols: Finds names of dimensions for the groupings, which takes a while; None: numbers only.
     """
@@ -82,7 +82,7 @@ class Fit:
 
     @property
     def failure(self) -> str:
-        """Why the parameters are not those that were asked for; empty if they are."""
+        """Why the parameters are not those requested; empty if they are."""
         if self.solution.status == CONVERGED:
             return ""
         name, passes = self.experiment.estimator, self.solution.iterations
@@ -116,7 +116,7 @@ class Fit:
 
     @cached_property
     def refined(self) -> Refinement | None:
-        """The estimate refined by output error, where that is asked for."""
+        """The estimate refined by output error, if requested."""
         settings, data = self.experiment.refine, self.data
         if not isinstance(settings, RefineSettings):
             return None
@@ -193,7 +193,7 @@ def _reduced(
 
 
 def _judged_on(seen: BaseSystem, reduced: Reduced) -> Reduced:
-    """The fit of fewer parameters with residuals of the rows as measured, whatever equations it solves."""
+    """The fit of fewer parameters, with residuals of the measured rows, not of the rewritten equations."""
     rows = group_factors(restrict(seen.system, reduced.kept))
     norms = residual_norms(rows, reduced.solution.chi)
     return replace(reduced, solution=replace(reduced.solution, residual_norms=norms))

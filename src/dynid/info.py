@@ -1,4 +1,4 @@
-"""What a robot is and what any motion could ever tell of it: `dynid info`."""
+"""Structure of a robot and its identifiable parameters for any motion: `dynid info`."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def describe(
         bodies: A sub-chain alone.
     """
     robot = variant(mechanism, drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies)
-    # Under generic motion all models see the same parameters; `inverse` has the most rows a state. Only
-    # free motion, on which no effort acts, cannot tell them all.
+    # Under generic motion all models see the same parameters; `inverse` has the most rows per state. Only
+    # free motion, on which no effort acts, does not determine them all.
     parameters = parameter_table(robot)
     loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
     own = MODELS.get(robot.model) if robot.cables else None
@@ -118,7 +118,7 @@ def describe(
 
 
 def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
-    """Degrees of freedom, and what the closures say of over-constraint."""
+    """Degrees of freedom, and over-constraint of the closures."""
     if not robot.is_closed:
         return len(coordinate_map(robot).independent), ()
     assembly = assembly_of(robot)
@@ -192,10 +192,10 @@ def structural_base(
     """
     if len(parameters) > _MOST_PARAMETERS:
         raise InputError(
-            f"robot '{mechanism.name}' has {len(parameters)} parameters, more than the"
-            f" {_MOST_PARAMETERS} that base parameters are found for",
+            f"robot '{mechanism.name}' has {len(parameters)} parameters; base parameters are computed for at"
+            f" most {_MOST_PARAMETERS}",
             file=mechanism.file,
-            remedy="look at a sub-chain (bodies), or fix what does not move",
+            remedy="use a sub-chain (bodies), or fix joints that do not move",
         )
     known = known_columns(mechanism, parameters)
     groups = tie_groups(mechanism, parameters, ties)
@@ -274,7 +274,7 @@ def _drive_everywhere(mechanism: Mechanism, drive: Sequence[str]) -> dict[str, t
 
 
 def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
-    """Only the joints that carry `bodies`; each must hang on the base or on another of them."""
+    """Only the joints that carry `bodies`; the parent of each must be the base or another of them."""
     if not bodies:
         raise InputError("no body is named", remedy=f"name some of {', '.join(mechanism.bodies)}")
     for name in bodies:
@@ -291,7 +291,7 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
     for joint in joints:
         if joint.parent != BASE and joint.parent not in wanted:
             raise InputError(
-                f"body '{joint.child}' hangs on '{joint.parent}', which is not in the sub-chain",
+                f"the parent '{joint.parent}' of body '{joint.child}' is not in the sub-chain",
                 remedy=f"add '{joint.parent}' to the list of bodies",
             )
     coordinates = {name for joint in joints for name in joint.coordinates}
@@ -317,7 +317,7 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
 
 
 def _measured_alone(mechanism: Mechanism) -> tuple[str, ...]:
-    """Measured joints without sensors of poses; where those told the pose, all joints that move."""
+    """Measured joints without pose sensors; if a robot has pose sensors, all joints that move."""
     return _free_joints(mechanism) if mechanism.poses else mechanism.measured
 
 

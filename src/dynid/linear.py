@@ -1,4 +1,4 @@
-"""One weighted linear fit of a job: what searches, comparisons and cross-validation repeat many times."""
+"""One weighted linear fit of a problem: the step that searches, comparisons and cross-validation repeat."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynid.problem import Problem, build_system
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """Weighted least squares over the base parameters of a job.
+    """Weighted least squares over the base parameters of a problem.
 
     Attributes:
         chi: Standard parameters that give the same rows, shape (p,), SI.
@@ -41,10 +41,10 @@ class LinearFit:
 
 
 def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = None) -> LinearFit:
-    """Stream the logs of a job and solve by `wls`, whatever estimator comes after.
+    """Stream the logs of a problem and solve by `wls`, for any later estimator.
 
     Args:
-        job: Mechanism, logs and filters.
+        problem: Mechanism, logs and filters.
         experiment: Its ties count.
         base: Structural base parameters where they are known already.
     """
@@ -54,7 +54,7 @@ def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = 
 
 
 def base_of(problem: Problem, experiment: Experiment) -> BaseSet:
-    """Structural base parameters, with the ties asked for."""
+    """Structural base parameters, with the requested ties."""
     before = tie_names(experiment)
     base = structural_base(
         problem.mechanism,
@@ -84,9 +84,9 @@ def with_mechanism(problem: Problem, mechanism: Mechanism, values: Mapping[str, 
     """The same logs and filters with other drive terms or extra columns.
 
     Args:
-        job: Whose directions and filters stay.
+        problem: Whose directions and filters stay.
         mechanism: The same bodies and joints.
-        values: Standard parameters by name that foretell loads; those without a value count as zero.
+        values: Standard parameters by name, used to predict loads; those without a value count as zero.
     """
     parameters = parameter_table(mechanism)
     load_parameters = vector(parameters, values)

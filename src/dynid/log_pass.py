@@ -1,4 +1,4 @@
-"""LogPass: the logs of a job streamed once more, for estimators that need the rows themselves."""
+"""LogPass: the logs of a problem streamed once more, for estimators that need the rows themselves."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _SEED = 20240229
 
 
 class LogPass:
-    """A `SecondPass` over the rows of a job, in the parameters that its data see.
+    """A `SecondPass` over the rows of a problem, in the parameters that its data see.
 
     Args:
-        job: Mechanism, logs and filters.
+        problem: Mechanism, logs and filters.
         data: The system that was condensed from them.
     """
 
@@ -213,7 +213,7 @@ def _smoothed(part: float) -> Callable[[Motion], Motion]:
         plan = motion.plan
         if plan.cutoff is None:
             raise InputError(
-                "instruments from a smoothed trajectory need a low-pass to be heavier than",
+                "instruments: smoothed needs a low-pass filter on the logs",
                 remedy="give filter: {cutoff: ...}, or instruments: reference",
             )
         return Motion(motion.log, _heavier(plan, part))
@@ -227,7 +227,7 @@ def _heavier(plan: MotionPlan, part: float) -> MotionPlan:
 
 
 def _reference(motion: Motion) -> Motion:
-    """The trajectory that was asked for, differentiated like the measured one."""
+    """The reference trajectory, differentiated like the measured one."""
     log = motion.log
     if log.q_ref is None:
         raise InputError(

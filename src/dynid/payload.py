@@ -1,4 +1,4 @@
-"""A payload from joint efforts: the library's entrance to the difference method (see `unloaded`)."""
+"""A payload from joint efforts: library function of the difference method (see `unloaded`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def payload_from_torques(
     free: Sequence[str] = (),
     **options: Any,
 ) -> Estimate:
-    """The ten parameters of a payload: a loaded log less what a result without load foretells.
+    """The ten parameters of a payload: a loaded log minus the efforts predicted by a result without load.
 
     Args:
         result: `result.json` of the robot without load, or its folder.
@@ -39,7 +39,7 @@ def payload_from_torques(
         body: That carries the payload.
         name: Of the payload: its parameters are `M_<name>`, ...
         xyz, rpy: Frame of its parameters in the body, in [m] and [rad].
-        free: Names or globs of the robot's parameters that are found afresh, e.g. `["Off_*"]`.
+        free: Names or globs of the robot's parameters that are identified again, e.g. `["Off_*"]`.
         options: `filter`, `mask`, `estimator`, ... as for `identify`.
     """
     _, before, robot = saved(result)

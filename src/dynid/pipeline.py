@@ -66,7 +66,7 @@ def _several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
 
 
 def run_experiment(experiment: Experiment, progress: Progress | None = None) -> Estimate:
-    """The main job: everything an experiment file asks for."""
+    """Identify with all settings of an experiment file."""
     mechanism = load_robot(experiment.robot)
     return _identify_sources(mechanism, experiment.logs, experiment.validate, experiment, progress)
 
@@ -140,7 +140,7 @@ def identify_logs(
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )
-    known = any(one.code == "gravity-off" for one in estimate.warnings)  # which bends the parameters
+    known = any(one.code == "gravity-off" for one in estimate.warnings)  # which biases the parameters
     scale = check_scale(
         parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
     )

@@ -43,8 +43,8 @@ class Problem:
     Attributes:
         sources: Rows of the model along each log.
         filters: The row filter of each log.
-        foretold: Parameters by which the loads of load-dependent friction are found, shape (p,), SI; None
-            where there is none (yet).
+        load_parameters: Parameters used to predict the loads of load-dependent friction, shape (p,), SI; None
+            if there is no such friction, or not yet.
         row_options: Options of the model's rows.
         case: What this kind of robot or data needs beyond the plain flow.
     """
@@ -101,7 +101,7 @@ class Problem:
             for name in log.payloads:
                 if name not in self.mechanism.payloads:
                     raise InputError(
-                        f"payload '{name}' of log '{log.name}' is in no log to identify from",
+                        f"payload '{name}' of log '{log.name}' is in no log used for identification",
                         file=log.file,
                         remedy="identify from a log with this payload too, or leave this log out",
                     )
@@ -179,7 +179,7 @@ def build_system(problem: Problem, progress: Progress | None = None, threads: in
     groups = row_groups(problem, problem.sources, progress, threads)
     if not groups:
         raise InputError(
-            "no row is left: the robot stands still in these logs, or masks and decimation leave nothing",
+            "no samples are left: the robot is at rest in these logs, or masks and decimation remove all",
             remedy="check the speeds, `mask:` and `filter: {decimate: ...}`",
         )
     known = known_columns(problem.mechanism, problem.parameters)
@@ -192,11 +192,11 @@ def row_groups(
     progress: Progress | None = None,
     threads: int | None = None,
 ) -> tuple[Group, ...]:
-    """Stream rows along the logs of a job: its own, or what a second pass makes of them."""
+    """Stream rows along the logs of a problem: its own, or those of a second pass."""
     groups = []
     felt_nowhere = problem.case.without_effort(problem.directions)
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
-        blocks, seconds = stream(source, rows, threads, _stage(progress, f"rows of {log.name}"))
+        blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"))
         path = _path(log, source, rows) if problem.case.repeats else None
         for k, own in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]

@@ -1,4 +1,4 @@
-"""What a job refuses before it begins: names nobody has, and efforts that do not exist."""
+"""Checks before an identification: unknown names, and efforts that do not exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.projection.projection import Directions
 
 
 def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
-    """Efforts that some log has no column for: their equations are missing, and what only they feel."""
+    """Efforts without a column in some log: their equations, and parameters only in them, are missing."""
     missing = {
         f"tau_{i + 1} ('{actuator.name}')": [log.name for log in logs if not log.effort_present[i]]
         for i, actuator in enumerate(robot.actuators)
@@ -28,16 +28,16 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
     return (
         Notice(
             "effort-missing",
-            f"{where} no column for {', '.join(missing)}: such a motor's equation is not used, and what no"
-            " other effort feels is not found",
-            "map the column under `columns:` (tau_3: {name: ...}), or list the efforts that are meant under"
+            f"{where} no column for {', '.join(missing)}: the equations of these motors are not used, and"
+            " parameters that act on no other effort are not identified",
+            "map the column under `columns:` (tau_3: {name: ...}), or list the efforts to use under"
             " `efforts:`",
         ),
     )
 
 
 def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
-    """Efforts that never change while the robot moves were not recorded; all of them: nothing is told.
+    """Constant efforts while the robot moves were not recorded; an error if all are constant.
 
     Returns:
         A warning where some are constant.
@@ -56,8 +56,8 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
     moved = any(np.ptp(log.q[log.valid], axis=0).any() for log in logs if log.valid.any())
     if not still or not moved:
         return ()
-    what = f"efforts that never change while the robot moves: {', '.join(still)}"
-    remedy = "look at the recorder and at the mapping under `columns:`; a sensor may be unplugged"
+    what = f"efforts that are constant while the robot moves: {', '.join(still)}"
+    remedy = "check the recorder and the mapping under `columns:`; a sensor may be disconnected"
     if len(still) == len(used):
         raise InputError(what, file=logs[0].file or experiment.file, remedy=remedy)
     return (Notice("constant-effort", what, remedy),)
@@ -86,13 +86,13 @@ def refuse_unknown(mechanism: Mechanism, logs: Sequence[Log], experiment: Experi
 
 
 def refuse_passive(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
-    """An effort asked for at a joint that no motor drives does not exist; say so."""
+    """Refuse an effort at a joint without motor."""
     for effort in experiment.efforts or ():
         if effort in robot.coordinates and effort not in directions.names:
             motors = [actuator.name for actuator in robot.actuators]
             if effort not in motors:
                 raise InputError(
-                    f"effort '{effort}': joint '{effort}' is passive, it has no motor",
+                    f"effort '{effort}': joint '{effort}' is passive (no motor)",
                     file=experiment.file,
                     place="efforts",
                     remedy=f"the motors are {', '.join(motors)}; a motor on this joint belongs under"
@@ -101,17 +101,17 @@ def refuse_passive(robot: Mechanism, directions: Directions, experiment: Experim
 
 
 def refuse_single_motors(robot: Mechanism, directions: Directions, experiment: Experiment) -> None:
-    """With more motors than freedoms there is no row for one motor; say why."""
+    """Refuse single efforts if there are more motors than degrees of freedom: no row has one motor."""
     motors = [actuator.name for actuator in robot.actuators]
     spare = len(motors) - len(directions.names)
     shared = np.all(np.count_nonzero(directions.effort_map, axis=1) != 1)
     wanted = [one for one in experiment.efforts or () if isinstance(one, int) or one not in directions.names]
     if wanted and shared and spare > 0:
         raise InputError(
-            f"effort {wanted[0]}: one row per motor does not exist here. {len(motors)} motors drive"
-            f" {len(directions.names)} freedoms: the null space of J_a^T has dimension {spare}, and an"
-            " internal tension in it changes the efforts without any motion",
+            f"effort {wanted[0]}: there is no equation per motor here. {len(motors)} motors drive"
+            f" {len(directions.names)} degrees of freedom: the null space of J_a^T has dimension {spare},"
+            " and internal tension in it changes the efforts without motion",
             file=experiment.file,
-            remedy=f"leave `efforts:` out (the rows are J_a^T tau: {', '.join(directions.names)}), or use"
+            remedy=f"leave `efforts:` out (equations are J_a^T tau: {', '.join(directions.names)}), or use"
             " model: power",
         )

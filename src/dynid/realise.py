@@ -1,4 +1,4 @@
-"""From base parameters to real bodies: the robot's priors, ties and known values join the data.
+"""From base parameters to consistent bodies: data combined with priors, ties and known values.
 
 chi = T x + c, with each body's pseudo-inertia positive semidefinite (see `estimator.consistent`).
 """
@@ -32,7 +32,7 @@ from dynid.statistics.physical import physical_test, rotor_test
 from dynid.statistics.standard import StandardSet, standard_set
 
 _PER_MASS = "internal"
-_LENGTH = 0.3  # [m], turns inertias into masses where no prior tells one; only a scale
+_LENGTH = 0.3  # [m], converts inertias to masses if there is no prior; only a scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,8 @@ class Realised:
     """What physical consistency makes of a linear solution.
 
     Attributes:
-        solution: The linear one, or the consistent one where the estimator asks for it.
-        standard: The full consistent set, where it was asked for.
+        solution: The linear one, or the consistent one if the estimator requires it.
+        standard: The full consistent set, if requested.
         chi: Standard parameters of the consistent estimator; None for others.
     """
 
@@ -62,10 +62,10 @@ class Realised:
 
     @property
     def failure(self) -> str:
-        """Why a set that was asked for does not exist; empty if it does, or nobody asked."""
+        """Why a requested set does not exist; empty if it exists or was not requested."""
         if self.standard is None or self.standard.found.status == SOLVED:
             return ""
-        return f"no consistent set of bodies: {self.standard.found.reason}"
+        return f"no physically consistent set of bodies: {self.standard.found.reason}"
 
 
 def realise(
@@ -93,19 +93,19 @@ def realise(
     term = term if carried is None else term.less_sure(carried)
     space = standard_space(problem, experiment, term, options or Consistency())
     if options is None:
-        told = physical_test(space, term) if linear.status == CONVERGED else ()
-        return Realised(linear, None, None, (*told, *rotor_test(data.system, linear)))
+        notices = physical_test(space, term) if linear.status == CONVERGED else ()
+        return Realised(linear, None, None, (*notices, *rotor_test(data.system, linear)))
     found = nearest_consistent(space, term, options)
-    # What is known by full name comes from a result without load, which has told it.
+    # Values known by full name come from a result without load, which reports them already.
     standard = standard_set(space, found, options, problem.mechanism.known if experiment.unloaded else ())
     if constraint is None:
-        told = (*physical_test(space, term), *rotor_test(data.system, linear))
-        return Realised(linear, standard, None, (*told, *standard.notices, *_failed(standard)))
+        notices = (*physical_test(space, term), *rotor_test(data.system, linear))
+        return Realised(linear, standard, None, (*notices, *standard.notices, *_failed(standard)))
     solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
     if carried is not None:
-        # Rows that known values make doubtful may well be met less: that accuses nothing.
-        told = tuple(notice for notice in solution.notices if notice.code != COSTLY)
-        solution = replace(solution, notices=told)
+        # With uncertain known values a larger residual is normal: no warning.
+        kept = tuple(notice for notice in solution.notices if notice.code != COSTLY)
+        solution = replace(solution, notices=kept)
     chi = found.chi if found.status == SOLVED else None
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
 
@@ -113,7 +113,7 @@ def realise(
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
     if options is not None:
         raise InputError(
-            f"model '{_PER_MASS}' gives parameters per unit mass, which are no bodies",
+            f"model '{_PER_MASS}' gives parameters per unit mass, not those of bodies",
             file=experiment.file,
             remedy="leave out `standard:`, and use another estimator",
         )
@@ -122,28 +122,28 @@ def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> Non
 def standard_space(
     problem: Problem, experiment: Experiment, term: DataTerm, options: Consistency
 ) -> StandardSpace:
-    """Ties, known values and bodies of a job's standard parameters."""
+    """Ties, known values and bodies of the standard parameters of a problem."""
     ties = experiment.ties
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(problem.mechanism, problem.parameters)
     tied = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
-    told = _told_masses(problem, term)
-    # In a table every body is weighed on its own; elsewhere a mass stands for those grouped into it.
-    weighed = told if problem.case.weighs_bodies else {}
+    masses = _told_masses(problem, term)
+    # In a table every body has its own mass; elsewhere a mass includes those grouped into it.
+    weighed = masses if problem.case.weighs_bodies else {}
     bodies = rigid_bodies(
         problem.mechanism, problem.parameters, options.mass, _mass_scale(problem, term), weighed
     )
-    # What is known by full name comes from a result: sums of bodies stand there, and no body must be one.
+    # Values known by full name come from a result: they are sums over bodies, not single bodies.
     given = {i for i, parameter in enumerate(problem.parameters) if parameter.name in problem.mechanism.known}
     bodies = tuple(body for body in bodies if not {i for i in body.columns if i >= 0} <= given)
     if problem.mechanism.force_sensor is not None or experiment.unloaded is not None:
-        bodies = tuple(_generic(body, told) if body.prior is None else body for body in bodies)
+        bodies = tuple(_generic(body, masses) if body.prior is None else body for body in bodies)
     E = _regrouped(problem, before, after)
     return StandardSpace(problem.parameters, tied.T, tied.c, bodies, E)
 
 
 def _told_masses(problem: Problem, term: DataTerm) -> dict[str, float]:
-    """Body or payload -> its mass [kg] by the linear estimate, where that tells one."""
+    """Body or payload -> its mass [kg] by the linear estimate, if determined."""
     first = (problem.parameters[int(np.argmax(row != 0))] for row in term.G)
     return {
         one.owner: mass
@@ -152,9 +152,9 @@ def _told_masses(problem: Problem, term: DataTerm) -> dict[str, float]:
     }
 
 
-def _generic(body: RigidBody, told: Mapping[str, float]) -> RigidBody:
-    """A load without prior where the data are silent: a ball of the mass that they tell."""
-    sized = replace(body, mass=told.get(body.name, body.mass))
+def _generic(body: RigidBody, masses: Mapping[str, float]) -> RigidBody:
+    """A load with a generic prior: a ball of the estimated mass."""
+    sized = replace(body, mass=masses.get(body.name, body.mass))
     return replace(sized, prior=sized.ball)
 
 
@@ -162,14 +162,14 @@ def check_reduction(experiment: Experiment, constraint: Consistency | None) -> N
     """Refuse base parameters set to zero where bodies must be real."""
     if constraint is not None and (experiment.keep is not None or experiment.essential is not None):
         raise InputError(
-            "'essential' and 'keep' set base parameters to zero, which real bodies do not have",
+            "'essential' and 'keep' set base parameters to zero, which is not physically consistent",
             file=experiment.file,
-            remedy="leave them out, or use another estimator and ask for `standard: true`",
+            remedy="leave them out, or use another estimator with `standard: true`",
         )
 
 
 def _mass_scale(problem: Problem, term: DataTerm) -> float:
-    """A mass [kg] of the size that the estimates speak of: a scale, no statement."""
+    """A typical mass [kg] of the estimates: only a scale."""
     inertial = np.array([p.symbol in SYMBOLS and p.kind == "inertial" for p in problem.parameters])
     power = {"kg m^2": 2, "kg m": 1, "kg": 0}
     lengths = np.array([_LENGTH ** power.get(p.unit, 0) for p in problem.parameters])

@@ -163,7 +163,7 @@ def test_serial6_of_the_paper(instants, inertia, mass):
     assert max(e for name, e in errors.items() if not name.startswith("M")) < inertia
     assert max(e for name, e in errors.items() if name.startswith("M")) < mass
     assert {one.name for one in found.not_identifiable} == {"YY_B1", "ZZ_B1"}
-    assert all("B1 turns about one direction only" in one.reason for one in found.not_identifiable)
+    assert all("B1 rotates about one axis only" in one.reason for one in found.not_identifiable)
     # The right scaling of the columns leaves a condition of a few units, as the paper's 3.8.
     assert found.fit.condition_scaled < 5.0
 

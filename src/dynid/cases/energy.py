@@ -16,7 +16,7 @@ class Energy(Case):
     """Model `energy`."""
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
-        """Windows as asked, else as long as two kept rows."""
+        """Windows as set, else as long as two kept rows."""
         quadrature = quadrature_named(_integration(experiment))
         overlap = bool(experiment.energy.get("overlap", False))
         asked = experiment.energy.get("window")

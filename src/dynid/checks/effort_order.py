@@ -1,10 +1,10 @@
-"""Efforts with a wrong sign or in the wrong columns: would the same rows fit with them put right?
+"""Efforts with a wrong sign or in the wrong columns: would the same rows fit after correction?
 
     Y_j = s_j tau_pi(j)          for signs s and an order pi of the efforts
 
-W does not depend on the efforts. One pass over the log gives, beside W, every effort in every row; the
-residual of any signs and any order is then a matter of the triangular factors. Asked only where a fit is so
-poor that something of this kind must be wrong.
+W does not depend on the efforts. One pass over the log gives W and every effort in every row. The residual
+for any signs and any order then follows from the triangular factors. The test is done only if the fit is so
+poor that such an error is likely.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _POSITIVE = (*_BRAKES, "ZZ", "M")
 
 @dataclass(frozen=True)
 class _Order:
-    """Which effort stands for each row, and its sign."""
+    """Which effort is the measured side of each row, and its sign."""
 
     place: tuple[int, ...]
     sign: tuple[int, ...]
@@ -64,16 +64,16 @@ def refuse_misplaced(
     """Refuse logs that other signs or another order of the efforts explain far better.
 
     Args:
-        job: Mechanism and logs.
+        problem: Mechanism and logs.
         data: What was solved.
         chi: Standard parameters that give the same efforts, shape (p,), SI.
-        experiment: What was asked.
+        experiment: The settings.
     """
     felt = problem.directions.effort_map
     if experiment.gains is not None or not problem.case.has_motors:
         return
     if problem.model.name not in ("inverse", "wrench") or not np.all(np.count_nonzero(felt, axis=1) == 1):
-        return  # rows that feel several motors have no effort of their own
+        return  # rows with several motors have no single effort
     if _left_over(data.source, chi) < _POOR:
         return
     k, v = len(problem.directions.names), len(data.system.parameters)
@@ -107,8 +107,8 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
         return
     shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in sure[:4])
     raise InputError(
-        f"inertias are negative and friction drives the robot instead of braking it ({shown}): the efforts"
-        " have the other sign than the positions",
+        f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
+        " efforts and positions are opposite",
         file=problem.logs[0].file,
         remedy="give all effort columns the scale -1: columns: {tau_1: {name: ..., scale: -1}, ...}",
     )
@@ -161,7 +161,7 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
         whole = merge(group.blocks).R
         R = np.zeros((len(whole), v + k + 1))
         R[:, [*group.columns, v + k]] = whole
-        # The known part of the measured side stays with the row, whatever effort stands for it.
+        # The known part of the measured side stays with the row for every choice of effort.
         row = problem.directions.group_names.index(group.name)
         R[:, -1] -= R[:, v + row]
         found.append((row, R))
@@ -177,7 +177,7 @@ def _residual(factors: _Factors, order: _Order, v: int) -> float:
 
 
 def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) -> _Order:
-    """All signs turned explain as much: friction that brakes tells which are meant, else fewer changes."""
+    """All signs inverted fit equally well: choose by dissipative friction, else by fewer changes."""
     W, y = _stacked(factors, order, v)
     work = float(np.sum(np.linalg.lstsq(W, y, rcond=None)[0][list(brakes)]))
     turned = work < 0.0 if brakes else sum(order.sign) < 0
@@ -219,14 +219,14 @@ def _refusal(
             continue
         own, column = (_column(problem, motors, one) for one in (row, place))
         other = "" if place == row else f" is in the column of '{names[place]}'"
-        turned = " has the other sign" if sign < 0 else ""
+        turned = " has the opposite sign" if sign < 0 else ""
         said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
         name = log.mapping.get(column, column)
         scale = ", scale: -1" if sign < 0 else ""
         columns.append(f"{own}: {{name: {name}{scale}}}")
     return InputError(
-        f"signs or order of the efforts: {'; '.join(said)}. As logged {100 * before:.0f} % of the efforts"
-        f" stay unexplained, put right {100 * after:.2g} %",
+        f"signs or order of the efforts: {'; '.join(said)}. As logged, {100 * before:.0f} % of the efforts"
+        f" is unexplained; after correction {100 * after:.2g} %",
         file=log.file,
         remedy=f"columns: {{{', '.join(columns)}}}",
     )

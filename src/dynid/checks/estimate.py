@@ -29,15 +29,15 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
         *_weak(
             estimate.parameters,
             "excite them more"
-            if estimate.estimator == "consistent"  # real bodies have no parameters set to zero
-            else "excite them more, or ask for essential parameters",
+            if estimate.estimator == "consistent"  # not physically consistent with parameters set to zero
+            else "excite them more, or use essential parameters",
         ),
         *_reused(estimate.validation),
     )
 
 
 def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
-    """Options of models that are not in use: silence would let their author believe in them."""
+    """Options of models that are not used: warn, because they have no effect."""
     ignored = [
         name for name in ("energy", "internal", "wrench") if getattr(experiment, name) and name != model
     ]
@@ -65,12 +65,12 @@ def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
         low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
         room = high - low
         if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
-            limits = f", {sweep / room:.0f} times what its limits allow" if np.isfinite(room) else ""
+            limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
             yield Notice(
                 "angles-large",
-                f"'{name}' of log '{log.name}' sweeps {sweep:.4g} rad"
+                f"'{name}' of log '{log.name}' moves over {sweep:.4g} rad"
                 f" ({sweep / (2 * np.pi):.3g} turns){limits}",
-                f"if the log is in degrees, say so: columns: {{q_{i + 1}: {{name: ..., unit: deg}}}}",
+                f"if the log is in degrees, set the unit: columns: {{q_{i + 1}: {{name: ..., unit: deg}}}}",
             )
 
 
@@ -83,31 +83,30 @@ def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
     ]
     if not repeated:
         return ()
-    text = f"{', '.join(repeated)}: the same samples count twice, and every sigma promises too much"
+    text = f"{', '.join(repeated)}: the same samples count twice, and every sigma is too small"
     return (Notice("log-repeated", text, "list every log once"),)
 
 
 def same_samples(a: Log, b: Log) -> bool:
-    """Whether two logs hold the same recording, whatever files they come from."""
+    """Whether two logs contain the same recording, also from different files."""
     if a.q.shape != b.q.shape or a.payloads != b.payloads:
         return False
     return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)
 
 
 def _reused(validation: Iterable[Validation]) -> Iterable[Notice]:
-    """Logs that were used for the fit prove nothing when predicted."""
+    """Logs that were used for the fit are no independent validation."""
     reused = [one.log for one in validation if not one.independent]
     if reused:
         yield Notice(
             "validation-not-independent",
-            f"{', '.join(reused)} was also used for identification: its figures say nothing about"
-            " other motions",
+            f"{', '.join(reused)} was also used for identification: its errors are not those of a new motion",
             "validate on a log that was not used",
         )
 
 
 def _poor_fit(estimate: Estimate) -> Iterable[Notice]:
-    """A fit that leaves half of the efforts unexplained, where no other motion is predicted better."""
+    """A fit that leaves half of the efforts unexplained, if no validation log is predicted better."""
     fit, unseen = estimate.fit, [one for one in estimate.validation if one.independent]
     if not fit.poor or any(one.residual_percent < fit.residual_percent / 2.0 for one in unseen):
         return
@@ -116,27 +115,27 @@ def _poor_fit(estimate: Estimate) -> Iterable[Notice]:
     yield Notice(
         "poor-fit",
         f"the fit leaves {fit.residual_percent:.3g} % of the measured efforts unexplained{named}",
-        "check that joint's position and effort columns, units and signs, the branch of the loops there, and"
-        " contacts; do not use these parameters before",
+        "do not use these parameters yet: check position and effort columns, units and signs of that joint,"
+        " the branch of its loops, and contacts",
     )
 
 
 def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
-    """Friction, rotor inertia and mass cannot be negative; an interval below zero needs a cause."""
+    """Friction, rotor inertia and mass cannot be negative: an interval below zero shows a fault."""
     wrong = [
         one
         for one in parameters
         if one.ci95 is not None
         and one.ci95[1] < 0
         and one.name.split("_")[0].rstrip("+-") in _POSITIVE
-        # Something grouped into it may rightly be negative.
+        # A regrouped parameter may be negative.
         and not one.grouping
     ]
     if wrong:
         shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in wrong[:5])
         yield Notice(
             "negative-parameter",
-            f"{shown}: negative although it cannot be",
+            f"{shown}: cannot be negative",
             "look for a wrong sign, a delay between position and effort, or a missing friction term",
         )
 
@@ -156,16 +155,16 @@ def _weak(parameters: Sequence[ParameterEstimate], remedy: str) -> Iterable[Noti
         )
         yield Notice(
             "weak-parameters",
-            f"not told apart from zero (relative sigma over 100 %): {names}",
+            f"statistically indistinguishable from zero (relative sigma over 100 %): {names}",
             remedy,
         )
 
 
 def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:
-    """How large first moments and products of inertia of a body could be, where it stands for itself.
+    """Possible size of first moments and products of inertia of a body, where M is not regrouped.
 
-    A centre of mass at the origin and axes that are principal are known well when their deviation is small
-    beside sqrt(M I) and I, however large it is beside a value near zero.
+    A value near zero (centre of mass at the origin, principal axes) is known well if its standard deviation
+    is small relative to sqrt(M I) or I, even if it is large relative to the value.
     """
     values = {one.name: abs(one.value) for one in parameters}
     masses = {f"_{name[2:]}": value for name, value in values.items() if name.startswith("M_")}

@@ -1,20 +1,20 @@
-"""Columns that a fault of the log would add to the rows: one per suspect.
+"""Columns that a fault of the log would add to the rows: one set per suspect.
 
-Y = W chi + z s,     s = 0 where the suspect is innocent
+Y = W chi + z s,     s = 0 without the fault
 
-- delay: efforts that come s seconds late are W chi(t - s), so z = -d(W chi)/dt; of one effort or of all;
-  directions N that move with the pose do not come late: z = (dN/dt)^T B tau - d(W chi)/dt;
-- gain: efforts that are too large by the factor 1 + s have z = W chi; of one effort (the others
-  contradict it through the parameters they share) or of all (a known mass does); in rows that feel several
-  motors z is what one motor does in them;
+- delay: efforts delayed by s seconds are W chi(t - s), so z = -d(W chi)/dt; of one effort or of all;
+  directions N that depend on the pose are not delayed: z = (dN/dt)^T B tau - d(W chi)/dt;
+- gain: efforts that are too large by the factor 1 + s have z = W chi; of one effort (detected through
+  the parameters shared with other efforts) or of all (detected with a known mass); in rows with several
+  motors z is the contribution of one motor;
 - zero: a joint whose zero is off by s has z = d(W chi - Y)/dq_j;
 - gravity: gravity that is off by s along an axis has z = (W(g + e) - W(g)) chi;
-- mounting: a force sensor that is turned by a small vector s reads z = -e x f more;
-- speed: friction that the drive terms leave over: sign(v), v, sqrt|v| sign(v), v |v|;
+- mounting: a force sensor that is rotated by a small vector s reads z = -e x f more;
+- speed: friction that the drive terms do not model: sign(v), v, sqrt|v| sign(v), v |v|;
 - load: friction that grows with the effort, |W chi| sign(v).
 
-All are functions of the estimate, so they come from a second pass over the log; what is already in
-W drops out when they are freed from W.
+All depend on the estimate, so they come from a second pass over the log. Their projection on the
+columns of W is removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ALL = "all efforts"
 TURNED = {"gravity": "the base", "mounting": "the sensor"}
 _TURN_UNITS = {"gravity": "m/s^2", "mounting": "rad"}
 _PER_ROW = 3 + SPEEDS
-# Rows beyond so many samples tell the tests nothing new.
+# More samples than this do not improve the tests.
 MOST_SAMPLES = 65_536
 _WINDOW = 4096
 
@@ -100,7 +100,7 @@ class SuspectRows:
         known = mechanism.joint_of_coordinate
         self._zero_units = [(n, "rad" if known[n].is_angle(n) else "m") for n in self._poses.joints]
         self._shared = len(self._poses.joints) + len(self._poses.motors) + 3 * len(self._poses.turns)
-        # A row of several motors is no effort, and a row of none has none: no delay and no gain of its own.
+        # A row with several motors, or with none, has no single effort: its delay and gain are not tested.
         self._own = [bool(np.count_nonzero(felt) == 1) for felt in source.directions.effort_map]
         self._felt = ~source.directions.homogeneous[:, None]
         size = _PER_ROW
@@ -146,16 +146,16 @@ class SuspectRows:
         return tuple(found)
 
     def untested(self) -> tuple[str, ...]:
-        """What these rows cannot be asked about, and why."""
+        """What cannot be tested with these rows, and why."""
         found = []
         if np.any(np.count_nonzero(self.source.directions.effort_map, axis=1) > 1):
-            found.append("delay and friction left over of single motors (a row feels several motors)")
+            found.append("delay and unmodelled friction of motors (several motors act in one equation)")
         names = zip(self.source.directions.names, self._speeds, self._own, strict=True)
         blind = [name for name, speed, own in names if own and speed is None]
         if blind and self.source.directions.effort_map.any():
-            found.append(f"friction left over of {', '.join(blind)} (its speed is no measured one)")
+            found.append(f"unmodelled friction of {', '.join(blind)} (its speed is not measured)")
         if not self._poses.joints:
-            found.append("joint zeros (the rows hold no measured joint that could be moved)")
+            found.append("joint zeros (the equations contain no measured joint)")
         return tuple(found)
 
     @property

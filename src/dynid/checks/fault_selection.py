@@ -1,6 +1,6 @@
-"""Which suspects the residuals accuse: forward selection with block-robust significance.
+"""Which suspects are flagged by the residuals: forward selection with block-robust significance.
 
-With the weighted rows A = [W, accused so far] and z~ what a test column has beside A,
+With the weighted rows A = [W, flagged so far] and z~ the part of a test column orthogonal to A,
 
 s_hat = G^-1 g,     G = z~^T z~,  g = z~^T rho
 
@@ -8,12 +8,12 @@ With the rows U_c = A_c R^-1 of cluster c (A = Q R), the same without this clust
 
 [K k]_c = [z~ rho]_c^T [z~ rho]_c + X_c^T (I - U_c^T U_c)^-1 X_c,     X_c = U_c^T [z~ rho]_c
 
-The second part is what A, fitted again, takes away: in a short stretch A follows z~ closely, and a jackknife
-that keeps A promises too much (p below 0.05 in 12 % of clean tests of 10 s, measured).
+The second part is the effect of fitting A again: in a short log A follows z~ closely, and a jackknife
+with fixed A is too optimistic (p below 0.05 in 12 % of clean tests of 10 s, measured).
 
-The suspect that explains most of the residuals joins A; the others are judged again beside it, so
-that a delay is not also taken for friction. It ends when none is both significant and of a size
-that matters.
+The suspect that explains most of the residuals is added to A. The others are tested again with it, so
+that a delay is not also reported as friction. The selection ends when no suspect is both significant and
+large enough to matter.
 
 Where z is a measured effort (the share of one of several motors in a row), its noise n is in z~ and in rho,
 and without any fault s_hat tends to |n|^2 / |z~|^2: between 0 and |rho|^2 / |z~|^2, at most 1. Only what is
@@ -36,17 +36,17 @@ from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import System
 from dynid.statistics.clusters import stretches
 
-# Some tens of suspects at this level: about one clean log in forty accuses somebody.
+# With some tens of suspects at this level, about one clean log in forty has a false alarm.
 SIGNIFICANT = 1e-3
-# A column with less than this part of itself beside W cannot be told from the parameters.
+# A column with a smaller part orthogonal to W is confounded with the parameters.
 _HIDDEN = 1e-2
-# A column this small beside the measured side per SI unit of its suspect is rounding.
+# A column this small relative to the measured side, per SI unit of its suspect, is rounding.
 _NOTHING = 1e-7
 # The noise of an effort that makes up more than this part of its own column hides its gain.
 _DROWNED = 0.25
 # Of the explained squares: as good as the best; with fewer columns it is the simpler explanation.
 _AS_GOOD = 0.98
-# Cosine between what two suspects have beside W from which these data do not separate them.
+# Above this cosine between their parts orthogonal to W, two suspects are not separable.
 _ALIKE = 0.98
 _MOST_ACCUSED = 8
 _LEAST = 2  # clusters
@@ -56,18 +56,18 @@ _TOLD_ONCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What the residuals say about one suspect.
+    """Result of the test of one suspect.
 
     Attributes:
         size: Estimate of its columns' coefficients, shape (c,), units of the suspect.
         sigma: Their deviations, shape (c,).
         dof: Degrees of freedom of these.
-        p_value: Of its innocence.
+        p_value: Of the hypothesis that there is no such fault.
         explains: Part of the residual sum of squares of the rows concerned, 0 to 1.
         gain: The same as a number of weighted squares.
-        share: What it explains, in parts of the measured norm of these rows.
-        places: Which of the suspect's columns `size` is about: those that these data can tell.
-        bias: What noise of the column alone may make of its size, unit of the suspect.
+        share: Norm of what it explains, relative to the measured norm of these rows.
+        places: Columns of the suspect to which `size` belongs: those that these data determine.
+        bias: Largest size caused by noise of the column alone, unit of the suspect.
         alike: Suspects that these data do not separate from this one.
     """
 
@@ -100,15 +100,15 @@ def accused(
     relevant: Relevant,
     seconds: float,
 ) -> tuple[list[Verdict], dict[Suspect, Verdict]]:
-    """Suspects that are guilty, in the order found, and the first verdict on every one.
+    """Flagged suspects in the order found, and the first verdict on every suspect.
 
     Args:
         system: Over the parameters, then the test columns, with its blocks.
         weights: Of the groups, shape (g,).
         suspects: Columns numbered from the first test column.
         n_tests: Number of test columns.
-        relevant: Whether a verdict is about something that matters.
-        seconds: Length of a cluster in [s]; one cluster alone has no deviation, and accuses nobody.
+        relevant: Whether a verdict is large enough to matter.
+        seconds: Length of a cluster in [s]; with one cluster alone nothing can be tested.
     """
     p = len(system.parameters) - n_tests
     data = _Rows(system, weights, p, seconds)
@@ -116,9 +116,9 @@ def accused(
         return [], {}
     joined: list[int] = []
     left = list(suspects)
-    guilty: list[Verdict] = []
+    flagged: list[Verdict] = []
     first: dict[Suspect, Verdict] = {}
-    while left and len(guilty) < _MOST_ACCUSED:
+    while left and len(flagged) < _MOST_ACCUSED:
         verdicts = data.judge(left, joined)
         first = first or {one.suspect: one for one in verdicts}
         serious = [one for one in verdicts if one.p_value < SIGNIFICANT and relevant(one)]
@@ -127,10 +127,10 @@ def accused(
         most = max(one.gain for one in serious)
         close = [one for one in serious if one.gain >= _AS_GOOD * most]
         worst = min(close, key=lambda one: (len(one.places), -one.gain))
-        guilty.append(worst)
+        flagged.append(worst)
         joined += [p + c for c in worst.suspect.columns]
         left.remove(worst.suspect)
-    return guilty, first
+    return flagged, first
 
 
 class _Rows:
@@ -161,7 +161,7 @@ class _Rows:
         return np.concatenate([block[:, list(columns)] for _, block in self.blocks])
 
     def judge(self, suspects: Sequence[Suspect], joined: Sequence[int]) -> list[Verdict]:
-        """Verdicts beside the parameters and the columns joined."""
+        """Verdicts given the parameters and the columns added so far."""
         A = [*range(self.p), *joined]
         columns = [self.p + c for one in suspects for c in one.columns]
         kept = _independent(self.whole, A)
@@ -180,7 +180,7 @@ class _Rows:
             own = np.arange(at, at + len(one.columns))
             at += len(one.columns)
             size = np.linalg.norm(sides[:, own], axis=0)
-            # What a column has beside W and the columns of its suspect before it.
+            # Part of a column orthogonal to W and to the previous columns of its suspect.
             alone = np.abs(np.diag(np.linalg.qr(freed[:, own], mode="r")))
             hidden = alone <= _HIDDEN * size
             hidden |= size * self.scale[[columns[i] for i in own]] <= _NOTHING * self.scale[-1]
@@ -257,7 +257,7 @@ def _beyond(size: Float[Array, "c"], bias: float) -> Float[Array, "c"]:
 
 
 def _compared(verdicts: list[Verdict], bases: Sequence[Array]) -> list[Verdict]:
-    """Each verdict with the suspects whose columns beside W are the same, or contain its own."""
+    """Each verdict with the suspects whose columns, orthogonal to W, equal or contain its own."""
     found = []
     for i, one in enumerate(verdicts):
         alike = [

@@ -1,4 +1,4 @@
-"""Mass and centre of mass of a load as people say them, with deviations from the joint covariance."""
+"""Mass and centre of mass of a load as text, with standard deviations from the joint covariance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
 
     Args:
         parts: Parameters and their covariance.
-        bodies: Tools and payloads; those whose mass or first moments stand in sums are left out.
+        bodies: Tools and payloads; those whose mass or first moments are regrouped are left out.
     """
     fitted = [one for one in parts.parameters if one.sigma is not None]
     place: Mapping[str, int] = {one.name: k for k, one in enumerate(fitted)}

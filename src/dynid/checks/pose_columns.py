@@ -4,17 +4,17 @@ Rows N(q)^T (B tau - W chi) = 0 hold at the true pose. A measured joint whose ze
 
 z = d/dq_j [ N^T W chi - N^T B tau ]
 
-which moves the whole robot through its loops. Directions N that follow the pose are part of other
-suspects too: efforts that come late meet directions of now,
+which moves the whole robot through its loops. Directions N depend on the pose, which affects other
+suspects too: delayed efforts are projected on the present directions,
 
 N^T B tau(t - s) = Y - s (dY/dt - (dN/dt)^T B tau)
 
-and a row that feels several motors has a part N^T B_i tau_i of each, which is its own where the
-gain of motor i is off. Rows are linear in gravity, so that a gravity off by s along e has
+and a row with several motors has a part N^T B_i tau_i of each, the test column for the gain of
+motor i. Rows are linear in gravity, so a gravity that is wrong by s along e has
 
-z = (W(g + e) - W(g)) chi,        e two level unit vectors and the one along g
+z = (W(g + e) - W(g)) chi,        e two horizontal unit vectors and the one along g
 
-and the readings f of a force sensor turned by a small vector s are off by z = -e x f.
+and the readings f of a force sensor rotated by a small vector s change by z = -e x f.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Columns:
 
     Attributes:
         zeros: d(W chi - Y)/dq_j, shape (k, m, n), unit of the row per rad or m.
-        motors: What each motor does in rows that feel several, shape (k, a, n).
+        motors: Contribution of each motor to rows with several motors, shape (k, a, n).
         drift: (dN/dt)^T B tau, shape (k, n).
         turns: Of gravity, per m/s^2, and of a force sensor, per rad, shape (k, t, n).
     """
@@ -78,7 +78,7 @@ class PoseColumns:
 
     Attributes:
         joints: Measured joints whose zeros are tested.
-        motors: Motors whose gains are tested one by one: those of rows that feel several.
+        motors: Motors whose gains are tested one by one: those of rows with several motors.
         turns: What may be turned (`gravity`, `mounting`), with three columns each.
     """
 
@@ -132,7 +132,7 @@ class PoseColumns:
         )
 
     def _sensor_turns(self, columns: SensorColumns, start: int, stop: int) -> Float[Array, "k t n"]:
-        """Columns of gravity (where joints tell the attitude) and of the sensor's own attitude."""
+        """Columns of gravity (if joints give the orientation) and of the orientation of the sensor."""
         assert isinstance(self.source, SensorRows)  # noqa: S101 (made for it alone)
         moved = self.source.frames.along(start, self.source.motion.states(start, stop))
         wrench = columns.loaded(moved)

@@ -1,6 +1,6 @@
-"""Tests of residuals from the blocks of a fit: runs that stand out, bursts, memory.
+"""Tests of residuals from the blocks of a fit: outlying runs, bursts, correlation in time.
 
-Runs and bursts read the factors alone; the memory of the residuals is a sum over a second pass.
+Runs and bursts use the factors only; the autocorrelation of the residuals needs a second pass.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ _UNEVEN = 2e-3
 _DISTURBED = 3.0
 _MOST_DISTURBED = 0.25  # of the blocks of an effort
 _ROUNDS = 4
-CORRELATED = "correlated in time; the intervals allow for it"
-_CAUSES = (
-    "a payload mounted otherwise (turned on its flange), another tool, a collision, or a run of another robot"
-)
-_FREE_CAUSES = "a hand on the platform, a winch that gave way, a slack cable, or wrong points of a cable"
+CORRELATED = "correlated in time; the intervals account for it"
+_CAUSES = "a payload mounted differently (rotated on its flange), another tool, a collision, or another robot"
+_FREE_CAUSES = "a hand on the platform, a winch that slipped, a slack cable, or wrong end points of a cable"
 _MOST_SAMPLES = 65_536
 
 
@@ -58,17 +56,17 @@ def outlying_runs(
         noise: Of free motion on locked cables: the rows that noise of the positions makes. Its size is
             another one in every run, and residuals are compared in units of it.
     """
-    told = _outlying(_run_rms(system, chi))
+    outlying = _outlying(_run_rms(system, chi))
     free = noise is not None
-    if told and noise is not None:
+    if outlying and noise is not None:
         expected = _run_rms(noise(), chi)
-        told = _outlying(_run_rms(system, chi), expected)
-    if told:
-        shown = ", ".join(text for _, text in sorted(told, reverse=True)[:_MOST_SHOWN])
+        outlying = _outlying(_run_rms(system, chi), expected)
+    if outlying:
+        shown = ", ".join(text for _, text in sorted(outlying, reverse=True)[:_MOST_SHOWN])
         yield Notice(
             "outlying-run",
-            f"the residual of one run is far above that of the others: {shown}",
-            f"look for {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
+            f"the residual of one run is much larger than that of the others: {shown}",
+            f"possible causes: {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
         )
 
 
@@ -91,7 +89,7 @@ def _run_rms(system: System, chi: Float[Array, "p"]) -> _Runs:
 
 def _outlying(found: _Runs, expected: _Runs | None = None) -> list[tuple[float, str]]:
     """Runs far above the others, how many times and in words; in units of what is expected of each."""
-    told = []
+    outlying = []
     for name, runs in found.items():
         if len(runs) < _RUNS:
             continue
@@ -104,8 +102,8 @@ def _outlying(found: _Runs, expected: _Runs | None = None) -> list[tuple[float, 
             if values[k] > _OUTLYING * others and runs[log, run][1] >= 20:
                 several = sum(key[0] == log for key in keys) > 1
                 place = f"{log}, run {run + 1}" if several else log
-                told.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
-    return told
+                outlying.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
+    return outlying
 
 
 def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, float]:
@@ -158,19 +156,19 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
         yield Notice(
             "burst",
-            f"the residual bursts to over {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
+            f"the residual rises above {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
             + more,
-            "look for a contact or collision there, and cut it out with a `segment` column; estimator: robust"
-            " ignores such samples",
+            "check for a contact or collision there, and remove it with a `segment` column;"
+            " `estimator: robust` ignores such samples",
         )
 
 
 def undisturbed(
     system: System, S: Float[Array, "p v"], c: Float[Array, "p"], chi: Float[Array, "p"]
 ) -> Float[Array, "p"]:
-    """Standard parameters S y + c of the blocks that do not stand out, shape (p,), SI.
+    """Standard parameters S y + c of the blocks without outliers, shape (p,), SI.
 
-    A contact bends the parameters until the residual is large everywhere, and no burst is left to be seen.
+    A contact biases the parameters so that the residual is large everywhere, and the burst is hidden.
     Blocks far above the median of their effort are left out, again and again, from the worst fit to a good
     one. A log without such blocks keeps its parameters.
     """
@@ -196,7 +194,7 @@ def undisturbed(
         stacked = triangle(np.concatenate(rows))
         scale = np.linalg.norm(stacked[:, :-1], axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
-        # What the blocks that are kept do not tell stays as it is.
+        # Combinations that the kept blocks do not determine keep their values.
         move = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-8)[0]
         chi = chi + S @ (move / scale)
     return chi
@@ -225,7 +223,7 @@ def whiteness(
         sources: Rows of every log.
         filters: Their filters.
         chi: Standard parameters, shape (p,), SI.
-        method: Of the uncertainty: only the classical one believes in white residuals.
+        method: Of the uncertainty: only the classical one assumes white residuals.
     """
     names = sources[0].directions.names
     sums = np.zeros((len(names), _LAGS + 1))
@@ -254,9 +252,9 @@ def whiteness(
     shown = ", ".join(one.about for one in coloured)
     notice = Notice(
         "not-white",
-        f"the residuals of {shown} are correlated in time, but the classical uncertainty takes them as white:"
+        f"the residuals of {shown} are correlated in time, but the classical uncertainty assumes white noise:"
         " its intervals are too small",
-        "use uncertainty: cluster or bootstrap, which take them as they are",
+        "use uncertainty: cluster or bootstrap, which do not assume white noise",
     )
     return tests, [notice]
 

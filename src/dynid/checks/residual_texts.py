@@ -18,7 +18,7 @@ _NONSENSE = 0.5
 
 
 def verdict_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
-    """The warning about one guilty suspect, with what cannot be separated from it."""
+    """The warning about one flagged suspect, with those that cannot be separated from it."""
     said = _plain_notice(verdict, problem, shared)
     return replace(said, text=said.text + confounded(verdict))
 
@@ -42,7 +42,7 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
             "zero-offset",
             f"the zero of '{suspect.about}' seems off by {shown}: the residuals follow the derivative of the"
             " model with respect to it",
-            f"check the joint's calibration; an `offset: {size:.3g}` of its column adds this to its readings",
+            f"check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
         )
     if suspect.test in TURNED:
         return _turned(verdict)
@@ -50,20 +50,20 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
     if suspect.test == "load":
         return Notice(
             "friction-load",
-            f"the residual of '{suspect.about}' grows with the load, against the motion: a term |effort|"
-            f" sign(v) of {size:.2g} takes {percent:.0f} % off its rms",
+            f"the friction of '{suspect.about}' seems to grow with the load: a term {size:.2g} |effort|"
+            f" sign(v) reduces the rms of its residual by {percent:.0f} %",
             "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
         )
     return Notice(
         "friction-speed",
-        f"the residual of '{suspect.about}' still depends on its speed: better friction terms take"
-        f" {percent:.0f} % off its rms",
+        f"the residual of '{suspect.about}' still depends on its speed: better friction terms reduce its"
+        f" rms by {percent:.0f} %",
         "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
     )
 
 
 def _turned(verdict: Verdict) -> Notice:
-    """Of gravity where no better one was found, and of a force sensor."""
+    """Warning about gravity where no better one was found, and about a force sensor."""
     size = float(np.linalg.norm(verdict.size))
     if verdict.suspect.test == "gravity":
         return Notice(
@@ -73,22 +73,22 @@ def _turned(verdict: Verdict) -> Notice:
         )
     return Notice(
         "mounting-off",
-        f"the sensor seems to be turned by {np.rad2deg(size):.2g} degrees against the description: the"
-        " residuals follow the derivative of its readings with respect to its attitude",
-        "check its `rpy`, or let it be found: mounting: rpy",
+        f"the sensor seems to be rotated by {np.rad2deg(size):.2g} degrees relative to the description: the"
+        " residuals follow the derivative of its readings with respect to its orientation",
+        "check its `rpy`, or estimate it: mounting: rpy",
     )
 
 
 def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
-    who = "the efforts come" if suspect.about == ALL else f"the effort of '{suspect.about}' comes"
+    who = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
     late = "later" if size > 0 else "earlier"
-    than = "the others" if shared and suspect.about != ALL else "the positions say"
+    than = "the other efforts" if shared and suspect.about != ALL else "the positions"
     return Notice(
         "delay",
         f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than"
         f" {than}",
-        "align the columns in time (shift them by that much), or log both from one clock; inertias take up a"
-        " delay silently",
+        "align the columns in time (shift them by this delay), or log both with one clock; a delay biases"
+        " inertias without any other sign",
     )
 
 
@@ -96,13 +96,13 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
     """An effort that is too large or too small, with its 95 % interval."""
     shown, large = f"{100 * abs(size):.1f} +- {100 * half:.1f} %", size > 0
     if suspect.about == ALL:
-        text = f"a known mass says that all efforts are {shown} too {'large' if large else 'small'}"
+        text = f"compared with a known mass, all efforts are {shown} too {'large' if large else 'small'}"
     elif abs(size) > _NONSENSE:
-        text = f"the effort of '{suspect.about}' does not belong to this model: off by {100 * size:.0f} %"
+        text = f"the effort of '{suspect.about}' does not fit this model: off by {100 * size:.0f} %"
     else:
         text = (
-            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than known masses"
-            " and the parameters that it shares with other efforts allow"
+            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than expected"
+            " from known masses and from the parameters that it shares with other efforts"
         )
     return Notice(
         "gain",
@@ -110,11 +110,11 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
         "check its calibration, unit, sign and column, and where the sensor is"
         if suspect.about in COMPONENTS
         else "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry"
-        " of the description; or let gains be found from runs with a weighed payload: gains: all",
+        " of the description; or estimate gains from runs with a weighed payload: gains: all",
     )
 
 
 def confounded(verdict: Verdict) -> str:
-    """What these data do not separate from a suspect, to be put behind a text."""
+    """Suspects that these data do not separate from this one, as the end of a text."""
     alike = [one.words for one in verdict.alike]
     return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""

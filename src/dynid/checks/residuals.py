@@ -1,7 +1,7 @@
-"""Residual tests of a finished fit: delay, joint zeros, gravity, friction left over, gains, runs, bursts.
+"""Residual tests of a finished fit: delay, joint zeros, gravity, other friction, gains, runs, bursts.
 
-A good fit does not show these faults: parameters bend until R2 is high. Each test asks whether the
-residuals still hold what one fault would leave in them.
+A good fit can hide these faults: wrong parameters compensate them, and R2 is still high. Each test checks
+whether the residuals contain the effect of one fault.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
-# What matters: less is within what a careful recording leaves anyway.
+# Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2
 _ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
 _TURNED = {"gravity": 9.81 * _ZERO_RAD, "mounting": _ZERO_RAD}
 _EXPLAINED = 0.1
-# Beyond this the derivative at the pose logged says nothing.
+# Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
 _NOTICEABLE = 3e-3
 _PERFECT = 1e-6
@@ -59,7 +59,7 @@ _MOST_CLUSTERS = 64
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """Every test, and what must be said about it."""
+    """Results of all tests, and the warnings about them."""
 
     tests: tuple[ResidualTest, ...]
     notices: tuple[Notice, ...]
@@ -85,25 +85,25 @@ def check_residuals(
     """
     # Without an effort nothing could be late, scaled or of the wrong sign.
     free = not problem.case.has_motors
-    # A contact bends the parameters; the other tests are judged without it.
+    # A contact biases the parameters; the other tests are done without it.
     calm, burst = _bursts(data, chi)
     asked = _Asked() if free else _suspects(problem, data, calm if burst else chi, experiment, burst)
     white, coloured = whiteness(problem.sources, problem.filters, chi, experiment.uncertainty.method)
     if asked.corrected is not None:
-        # What a wrong gravity leaves is uneven in time: it is no burst.
+        # Residuals of a wrong gravity vary in time: they are not a burst.
         data, chi = asked.corrected.data, asked.corrected.chi
         burst = _bursts(data, chi)[1]
-    told = [
+    notices = [
         *outlying_runs(data.source, chi, partial(_noise_rows, problem, data) if free else None),
         *bursts(burst, _starts(problem)),
     ]
     found = (*asked.tests, *white)
-    return Tested(found, (*asked.notices, *told, *coloured), {**_words(found, asked), **_memory(white)})
+    return Tested(found, (*asked.notices, *notices, *coloured), {**_words(found, asked), **_memory(white)})
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What became of the suspects: lines, warnings, what could not be asked, verdicts, a corrected fit."""
+    """Results for the suspects: tests, warnings, untested suspects, verdicts, a corrected fit."""
 
     tests: tuple[ResidualTest, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -114,9 +114,9 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Guilty suspects in the order found, the first verdict on all, and what could not be asked."""
+    """Flagged suspects in the order found, the first verdict on each suspect, and what was not testable."""
 
-    guilty: tuple[Verdict, ...]
+    flagged: tuple[Verdict, ...]
     first: Mapping[Suspect, Verdict]
     hidden: tuple[str, ...]
     untested: tuple[str, ...]
@@ -124,7 +124,7 @@ class _Judged:
 
 
 def _noise_rows(problem: Problem, data: BaseSystem) -> System:
-    """What noise of the positions makes in the rows, over the standard parameters, with blocks."""
+    """Effect of position noise on the rows, over the standard parameters, with blocks."""
     return System(problem.parameters, row_groups(problem, LogPass(problem, data).noise_rows()))
 
 
@@ -136,28 +136,28 @@ def _suspects(
     burst: Collection[BlockPlace],
 ) -> _Asked:
     judged = _judged(problem, data, chi, experiment, burst)
-    guilty, turned = judged.guilty, _turned_gravity(problem, data, chi, experiment, judged)
+    flagged, turned = judged.flagged, _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
     if turned is not None:
-        tilt = next(one for one in guilty if one.suspect.test == "gravity")
+        tilt = next(one for one in flagged if one.suspect.test == "gravity")
         described, sensor = (
             np.asarray(problem.mechanism.gravity, float),
             problem.mechanism.force_sensor is not None,
         )
         notices.append(turned.notice(described, confounded(tilt), sensor))
-        guilty = (tilt, *turned.others)
-    final = {**judged.first, **{one.suspect: one for one in guilty}}
-    blamed = {one.suspect for one in guilty}
-    tests = tuple(_row(one, one.suspect in blamed) for one in final.values())
-    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in guilty)
+        flagged = (tilt, *turned.others)
+    final = {**judged.first, **{one.suspect: one for one in flagged}}
+    flagged_suspects = {one.suspect for one in flagged}
+    tests = tuple(_row(one, one.suspect in flagged_suspects) for one in final.values())
+    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in flagged)
     named = [
         verdict_notice(one, problem, shared)
-        for one in guilty
+        for one in flagged
         if turned is None or one.suspect.test != "gravity"
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
-    why = "the log is one short stretch" if short else "not testable with this motion: confounded or noise"
+    why = "the log is too short" if short else "not testable with this motion: confounded or noise"
     untested = [f"{listed(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit
     return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)
@@ -190,7 +190,7 @@ def _judged(
     ]
     S, c, seen, notices = _held(problem, data, experiment)
     system, solved = _tested_system(problem, S, c, seen, sources), data.source
-    # Of a very long log other windows are looked at: their blocks have other numbers.
+    # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [one.places for one in system.groups] == [one.places for one in solved.groups]:
         # The row filter smears a burst into its neighbours.
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
@@ -199,22 +199,22 @@ def _judged(
     suspects = sources[0].suspects()
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
-    guilty, first = accused(system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds)
+    flagged, first = accused(system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds)
     hidden = tuple(one.words for one in suspects if one not in first)
-    return _Judged(tuple(guilty), first, hidden, sources[0].untested(), notices)
+    return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
 
 
 def _turned_gravity(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
 ) -> TurnedGravity | None:
-    """The gravity found where that of the description is among the guilty."""
-    tilt = next((one for one in judged.guilty if one.suspect.test == "gravity"), None)
+    """The gravity estimated from the data, if the gravity of the description is flagged."""
+    tilt = next((one for one in judged.flagged if one.suspect.test == "gravity"), None)
     if tilt is None:
         return None
 
     def again(fit: LinearFit) -> tuple[list[Verdict], list[Verdict]]:
         found = _judged(fit.problem, fit.data, fit.chi, experiment)
-        return list(found.guilty), list(found.first.values())
+        return list(found.flagged), list(found.first.values())
 
     return find_gravity(problem, data, chi, experiment, tilt, again)
 
@@ -222,7 +222,7 @@ def _turned_gravity(
 def _held(
     problem: Problem, data: BaseSystem, experiment: Experiment
 ) -> tuple[Float[Array, "p v"], Float[Array, "p"], tuple[Parameter, ...], tuple[Notice, ...]]:
-    """Standard parameters are S y + c: y those seen, or one less where a weighed mass checks the efforts."""
+    """Standard parameters are S y + c: y those seen, one fewer if a weighed mass checks the efforts."""
     gains = experiment.gains
     if gains is None or gains.scale is None or not gains.checks_only:
         return data.S, data.base.c, data.system.parameters, ()
@@ -255,7 +255,7 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
     for group in solved.groups:
         own = chi[group.columns]
         sums = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
-        # Residuals of a perfect simulation are rounding: no reason to divide by them.
+        # Residuals of a perfect simulation are rounding errors: do not divide by them.
         floor = _PERFECT**2 * sum(float(np.sum(block.Y**2)) for block in group.blocks)
         squares[group.name] = squares.get(group.name, 0.0) + max(sums, floor, np.finfo(float).tiny)
         rows[group.name] = rows.get(group.name, 0) + group.n_rows
@@ -263,7 +263,7 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
 
 
 class _Relevance:
-    """Whether a verdict is about something that matters for this job."""
+    """Whether a verdict is large enough to matter for this problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.dt = min(source.dt for source in problem.sources)
@@ -302,7 +302,7 @@ def _row(verdict: Verdict, warned: bool) -> ResidualTest:
 
 
 def _gathered(notices: Sequence[Notice]) -> list[Notice]:
-    """One notice a code, so that a poor model does not bury the rest of the list."""
+    """One notice per code, so that a poor model does not hide the other notices."""
     found: dict[str, Notice] = {}
     for one in notices:
         before = found.get(one.code)
@@ -319,9 +319,9 @@ def _starts(problem: Problem) -> dict[str, list[float]]:
 
 
 def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
-    """The tests in words, which of them are one, and what they do not look at."""
+    """Summary of the tests: what is flagged, what is not separable and what is not tested."""
     warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
-    said = f"flagged: {', '.join(warned)}" if warned else "nothing found"
+    said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
     rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
     return {"residual tests": f"{len(tests)} tests, {said}{_pairs(asked.verdicts)}{rest}"}
 
@@ -334,13 +334,13 @@ def _pairs(verdicts: Iterable[Verdict]) -> str:
 
 
 def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:
-    """Residuals that are correlated in time, and whether that matters."""
+    """Residuals that are correlated in time, and the consequence."""
     coloured = [one for one in white if one.note == CORRELATED]
     if not coloured:
         return {}
     least = min(one.p_value for one in coloured)
     names = listed([one.about for one in coloured])
     return {
-        "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses something small, or"
-        " the noise is coloured; the intervals allow for it"
+        "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses a small effect, or"
+        " the noise is coloured; the intervals account for it"
     }

@@ -1,12 +1,12 @@
 """Are inertial parameters plausible? Against priors, and against the robot's size.
 
-Efforts in a wrong unit scale every parameter alike, and no residual shows it. Priors give the factor.
-Without them the geometry does, roughly: with R the longest way along the robot,
+Efforts in a wrong unit scale all parameters by the same factor, and the residual does not show it. Priors
+give the factor. Without them the geometry gives it roughly: with R the longest path along the robot,
 
 d = max( M / R^3, MX / R^4, XX / R^5 )
 
 is between 0.4 and 44 kg/m^3 for all built-in robots, serial and closed. The travel of a prismatic joint is
-no link: R lies between the way without travel and the way with it, and a warning must hold for both.
+not a link: R is between the path without travel and the path with it. A warning needs both to be implausible.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_SHOWN = 5
 _LIGHT, _HEAVY = 0.05, 300.0
 # Parts of a small mechanism are about as thick as they are long; solid steel is the end of it.
 _SMALL, _STEEL = 0.5, 8000.0  # [m], [kg/m^3]
-_SHORTEST = 0.05  # [m]: below it the geometry says nothing
+_SHORTEST = 0.05  # [m]: below this the geometry gives no information
 _POWERS = {"kg": 3, "kg m": 4, "kg m^2": 5}
 # Factor by which efforts are too large -> what may have been logged, where N m or N was read.
 _UNITS = (
@@ -89,10 +89,10 @@ def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         return
     yield Notice(
         "scale-differs",
-        f"inertial parameters are {middle:.3g} times their priors (median of {len(ratios)} well-known ones)"
+        f"inertial parameters are {middle:.3g} times their priors (median of {len(ratios)} accurate ones)"
         + _said(likely_unit(middle)),
         "check drive gains, gear ratios and units of the efforts (columns: {tau_1: {name: ..., unit: ...}}):"
-        " without a known mass data do not tell the scale. Runs with a weighed payload find it: gains: all",
+        " without a known mass the scale is not identifiable; use runs with a weighed payload: gains: all",
     )
 
 
@@ -128,9 +128,9 @@ def differing(parameters: Iterable[ParameterEstimate], shares: Mapping[str, floa
     more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
     yield Notice(
         "differs-from-description",
-        f"well-known parameters are far from the values of the description: {shown}{more}; the largest"
-        f" difference is {100 * found[0][0]:.0f} % of an effort",
-        "check the inertials of the description (a missing tool, a wrong frame of a centre of mass, a unit);"
+        f"well-determined parameters differ from the description: {shown}{more}; the largest difference is"
+        f" {100 * found[0][0]:.0f} % of an effort",
+        "check the inertial values of the description (missing tool, wrong frame of a centre of mass, unit);"
         " if they are right, check gravity, joint zeros and drive gains",
     )
 
@@ -149,10 +149,10 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
     d, R, factor = (lowest, long, 1e3) if heavy else (highest, short, 1e-3)
     yield Notice(
         "scale-implausible",
-        f"a robot {R:.2g} m long with these parameters would be {'heavier' if heavy else 'lighter'} than any"
-        f" ({d:.2g} kg/m^3 of its length cubed; robots have 0.4 to 50)" + _said(likely_unit(factor)),
+        f"these parameters are too {'large' if heavy else 'small'} for a robot {R:.2g} m long (mass over"
+        f" length cubed {d:.2g} kg/m^3; robots have 0.4 to 50)" + _said(likely_unit(factor)),
         "check the unit of the efforts (columns: {tau_1: {name: ..., unit: ...}}), gear ratios and gains:"
-        " the fit is as good with any scale",
+        " the fit does not depend on the scale",
     )
 
 
@@ -177,7 +177,7 @@ def likely_unit(ratio: float) -> str:
 
 
 def _said(unit: str) -> str:
-    return f"; as if the log held {unit}" if unit else ""
+    return f"; the log may be in {unit}" if unit else ""
 
 
 def reach(mechanism: Mechanism, travel: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""What a result tells of how it came about: every choice in words, and every warning, in order."""
+"""How a result was obtained: every choice in words, and every warning, in order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def choices_of(fit: Fit, ties: Mapping[str, str], gate: Mapping[str, str], teste
 
 
 def warnings_of(fit: Fit, ties: Sequence[Notice], tested: Tested) -> tuple[Notice, ...]:
-    """Everything noticed until the parameters stood; what they look like is asked later."""
+    """All notices until the parameters are final; their values are checked later."""
     problem, parts = fit.problem, fit.parts
     known = {one.code for one in fit.notices}  # a force sensor's attitude may be known to be wrong already
     return (
@@ -74,7 +74,7 @@ def tested_ties(fit: Fit) -> tuple[dict[str, str], tuple[Notice, ...]]:
     found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if found is None:
-        return {f"tie {names}": "restricts nothing"}, (idle_tie(names),)
+        return {f"tie {names}": "no effect"}, (idle_tie(names),)
     return {f"tie {names}": found.words}, found.notices(names)
 
 
@@ -95,12 +95,12 @@ def _flow(problem: Problem) -> dict[str, str]:
 
 
 def _on_the_way(problem: Problem, held_out: Sequence[Log], parts: EstimateParts) -> tuple[Notice, ...]:
-    """Notices of description, logs and fit; with several logs, each says which one it is about."""
+    """Notices of description, logs and fit; with several logs, each names its log."""
     logs = (*problem.logs, *held_out)
-    told = [*problem.mechanism.notices, *problem.notices, *check_logs(problem.logs, problem.mechanism)]
+    notices = [*problem.mechanism.notices, *problem.notices, *check_logs(problem.logs, problem.mechanism)]
     for log in logs:
         about = f"{log.name}: " if len(logs) > 1 else ""
-        told += [replace(notice, text=about + notice.text) for notice in log.notices]
+        notices += [replace(notice, text=about + notice.text) for notice in log.notices]
     for plan, source in zip(problem.plans, problem.sources, strict=True):
-        told += [*plan.notices, *source.notices]
-    return tuple(dict.fromkeys([*told, *parts.warnings]))
+        notices += [*plan.notices, *source.notices]
+    return tuple(dict.fromkeys([*notices, *parts.warnings]))

@@ -65,8 +65,8 @@ def idle_tie(name: str) -> Notice:
     """A tie that saves no base parameter: what its members share is grouped differently in each."""
     return Notice(
         "tie-idle",
-        f"tie {name} restricts nothing: no base parameter is saved by it",
-        "apply it after regrouping, e.g. ties: [{name: ..., apply: regrouped}], if that is what is meant",
+        f"tie {name} has no effect: it does not reduce the number of base parameters",
+        "apply it after regrouping if that is intended, e.g. ties: [{name: ..., apply: regrouped}]",
     )
 
 
@@ -93,7 +93,7 @@ def tie_test(
         found = wald_test(
             clusters, loose.chi - _known(data, free), _restrictions(data, free), loose.covariance
         )
-        how = "" if found.joint else "; too few blocks to test all equalities at once: the worst counts"
+        how = "" if found.joint else "; too few blocks to test all equalities together: worst one shown"
         return TieTest(found.F, found.q, found.dof, found.p, f"{len(clusters)} blocks{how}")
     inflation = max(group.inflation for group in free.system.groups)
     n_rows = sum(group.n_rows for group in free.system.groups)
@@ -101,7 +101,7 @@ def tie_test(
     white = f_test(*norms, saved, n_rows, len(loose.chi), inflation, loose.dof)
     if white is None:
         return None
-    return TieTest(white.F, saved, white.dof, white.p, "noise taken as white")
+    return TieTest(white.F, saved, white.dof, white.p, "noise assumed white")
 
 
 def _restrictions(tied: BaseSystem, free: BaseSystem) -> Float[Array, "q v"]:

@@ -1,15 +1,15 @@
-"""A weighed robot: what a scale reads, as a sum of the parameters that an identification finds.
+"""A weighed robot: the mass on the scale as a sum of identified parameters.
 
 m = e^T chi_standard,    e one at the masses of the bodies weighed
 
-With chi = G chi_standard the sum is told by a row a where e = G^T a. What is left, r = e - G^T a,
+With chi = G chi_standard the sum is determined by a row a if e = G^T a. The remainder, r = e - G^T a,
 must belong to parameters with a known or a prior value: then a^T chi = m - r^T prior. The row with
-the least weight on priors is taken (a small linear programme), so that as much as possible of the
-mass is told by the data. The equation fixes one parameter by the others,
+the least weight on priors is used (a small linear program), so that the data determine as much as
+possible of the mass. The equation gives one parameter as a function of the others,
 
 chi = chi_0 + Z y,
 
-and with it the scale that efforts of unknown gain leave open.
+and so fixes the scale, which is unknown if the gains of the efforts are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Weighed:
         a: Shape (v,), kg per unit of the parameter.
         mass: What the data have to make up, in [kg].
         total: What the scale read, in [kg].
-        priors: Parameter -> kg that its prior value stands for.
+        priors: Parameter -> kg given by its prior value.
     """
 
     a: Float[Array, "v"]
@@ -82,9 +82,10 @@ class Weighed:
         return (
             Notice(
                 "mass-prior",
-                f"no effort feels all of the weighed {self.total:.4g} kg: {self.total - self.mass:.3g} kg are"
-                f" taken from the priors of {shown}; 1 % of error in all of these moves the scale by"
-                f" {share / abs(self.mass):.2g} %, which the intervals do not hold",
+                f"only a part of the weighed {self.total:.4g} kg acts on the efforts:"
+                f" {self.total - self.mass:.3g} kg are taken from the priors of {shown};"
+                f" a 1 % error of these priors changes the scale by {share / abs(self.mass):.2g} %,"
+                " which is not included in the intervals",
                 "weigh only bodies that load the motors (total_mass: {kg: ..., bodies: [...]}), or use a"
                 " weighed payload",
             ),
@@ -95,12 +96,12 @@ def weigh(mechanism: Mechanism, data: BaseSystem, scale: TotalMass) -> Weighed:
     """The weighed mass as an equation over the parameters seen.
 
     Raises:
-        InputError: The sum is not told by these parameters and the priors; says which are missing.
+        InputError: These parameters and the priors do not determine the sum; names those missing.
     """
     if data.base.G.shape[0] and _regrouped(data):
         raise InputError(
-            "total_mass: with ties applied after regrouping the masses of single bodies are no sums of the"
-            " parameters found",
+            "total_mass: with ties applied after regrouping, the masses of bodies are not sums of the"
+            " estimated parameters",
             remedy="apply the ties on standard parameters, or leave them out",
         )
     bodies = _bodies(mechanism, scale)
@@ -132,15 +133,15 @@ def weigh(mechanism: Mechanism, data: BaseSystem, scale: TotalMass) -> Weighed:
     mass = scale.kg - given - sum(shares.values())
     if mass <= 0.0:
         raise InputError(
-            f"total_mass: known masses and priors ({scale.kg - mass:.4g} kg) are not less than the weighed"
+            f"total_mass: known masses and priors ({scale.kg - mass:.4g} kg) must be less than the weighed"
             f" {scale.kg:.4g} kg",
-            remedy="check the priors, and which bodies stood on the scale (bodies: [...])",
+            remedy="check the priors, and which bodies were weighed (bodies: [...])",
         )
     return Weighed(a, mass, scale.kg, shares)
 
 
 def _regrouped(data: BaseSystem) -> bool:
-    """Whether base parameters were tied after regrouping: one column then stands for several kept ones."""
+    """Whether base parameters were tied after regrouping: one column then contains several kept ones."""
     tied = {name for members in data.base.tied.values() for name in members}
     return len(data.base.indices) < data.base.rank.rank and bool(tied)
 
@@ -185,22 +186,22 @@ def _cannot(missing: Sequence[str], bodies: Sequence[str], partly: bool) -> Inpu
 
     Args:
         missing: Parameters that would have to be known.
-        partly: Whether the rest would then be told by the data.
+        partly: Whether the data would then determine the rest.
     """
     order = {symbol: k for k, symbol in enumerate(reversed(SYMBOLS))}
     names = sorted(missing, key=lambda name: order.get(name.split("_")[0], len(order)))
     if not missing:
-        why = f"no effort feels the mass of {listed(bodies)}"
+        why = f"the mass of {listed(bodies)} has no effect on the efforts"
     elif partly:
         why = (
-            f"of it the efforts do not tell {listed(names, 8)}: what the base carries, and what acts only"
-            " within other parameters"
+            f"not identifiable from the efforts: {listed(names, 8)} (carried by the base, or regrouped into"
+            " other parameters)"
         )
     else:
-        why = f"the masses of {listed(bodies)} act on the motors only within sums with other parameters"
+        why = f"the masses of {listed(bodies)} act only in sums with other parameters"
     return InputError(
-        f"total_mass: the mass of these bodies is no sum of parameters that can be identified, so it cannot"
-        f" set the scale; {why}",
-        remedy="give what is missing as `known:` or `prior:` of the bodies (CAD), weigh other bodies"
+        f"total_mass: the mass of these bodies is not a sum of identifiable parameters, so it cannot set the"
+        f" scale; {why}",
+        remedy="give the missing values as `known:` or `prior:` of the bodies (CAD), weigh other bodies"
         " (total_mass: {kg: ..., bodies: [...]}), or use a weighed payload",
     )

@@ -1,10 +1,10 @@
-"""Gravity that the description has wrong: its true direction, found around the linear fit.
+"""Wrong gravity in the description: its true direction, estimated around the linear fit.
 
     g <- g + s,    s the sizes of the test `gravity` at g, from the linear step and from gravity upside down
 
-A base that is inclined or hangs from the ceiling bends first moments, joint zeros and gains until the fit is
-good again. The other tests are judged once more with the gravity found, so that they do not report its
-traces.
+If the base is inclined or mounted on the ceiling, first moments, joint zeros and gains become biased and
+compensate it. The other tests are repeated with the estimated gravity, so that they do not report its
+effects.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class TurnedGravity:
     Attributes:
         g: Gravity in the base frame, shape (3,), in [m/s^2].
         fit: The linear fit with it.
-        left: Rms of the residuals, in parts of that with the gravity of the description.
-        others: Suspects that are guilty with this gravity too.
+        left: Rms of the residuals, relative to that with the gravity of the description.
+        others: Suspects that are flagged with this gravity too.
     """
 
     g: Float[Array, "3"]
@@ -54,25 +54,25 @@ class TurnedGravity:
         Args:
             described: Gravity of the description, shape (3,), in [m/s^2].
             alike: What cannot be separated from it.
-            sensor: Whether a force sensor shows it, which may find gravity by itself.
+            sensor: Whether a force sensor measured it, which can also estimate gravity.
         """
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
         if before == 0.0:
-            text = f"the efforts hold gravity that the description does not have: ({vector}) m/s^2"
+            text = f"the efforts contain gravity, but the description has none: with ({vector}) m/s^2"
         else:
             cosine = float(np.clip(self.g @ described / (size * before), -1.0, 1.0))
             degrees = np.rad2deg(np.arccos(cosine))
-            turned = f"turned by {degrees:.3g} degrees"
+            turned = f"rotated by {degrees:.3g} degrees"
             turned += ", upside down" if degrees > _UPSIDE_DOWN else ""
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
             turned += scaled if abs(size / before - 1.0) > _LARGER else ""
-            text = f"gravity seems to be {turned}: ({vector}) m/s^2 in the base frame"
+            text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
         return Notice(
             "gravity-off",
-            f"{text} leaves {100 * self.left:.0f} % of the residual{alike}",
+            f"{text} {100 * self.left:.0f} % of the residual remains{alike}",
             "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)"
-            + ("; or let it be found: force_sensor: {gravity: estimate}" if sensor else ""),
+            + ("; or estimate it: force_sensor: {gravity: estimate}" if sensor else ""),
         )
 
 
@@ -84,15 +84,15 @@ def find_gravity(
     verdict: Verdict,
     judge: Callable[[LinearFit], tuple[list[Verdict], list[Verdict]]],
 ) -> TurnedGravity | None:
-    """The gravity with which the residuals are least; None where none is better than the description's.
+    """The gravity with the smallest residuals; None if none is better than that of the description.
 
     Args:
-        job: Mechanism and logs.
+        problem: Mechanism and logs.
         data: What was solved.
         chi: Standard parameters of the estimate, shape (p,), SI.
-        experiment: What was asked.
+        experiment: The settings.
         verdict: On `gravity`, with the description's.
-        judge: Guilty suspects of a fit, and first verdicts on all.
+        judge: Flagged suspects of a fit, and first verdicts on all.
     """
     before = _squares(data, chi)
     g = np.asarray(problem.mechanism.gravity, float)
@@ -100,7 +100,7 @@ def find_gravity(
     fits = [(one, _fit_under(problem, one, experiment)) for one in starts]
     g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
     left = _left(fit.data, fit.chi, before)
-    guilty, every = judge(fit)
+    flagged, every = judge(fit)
     for _ in range(_ROUNDS):
         step = next((one for one in every if one.suspect.test == "gravity"), None)
         if step is None or float(np.linalg.norm(step.size)) < _STEP:
@@ -110,13 +110,13 @@ def find_gravity(
         if _left(again.data, again.chi, before) >= left:
             break
         g, fit, left = further, again, _left(again.data, again.chi, before)
-        guilty, every = judge(fit)
-    others = tuple(one for one in guilty if one.suspect.test != "gravity")
+        flagged, every = judge(fit)
+    others = tuple(one for one in flagged if one.suspect.test != "gravity")
     return TurnedGravity(g, fit, left, others) if left < 1.0 else None
 
 
 def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
-    """Gravity after a step; where only its direction can be told, of the same size."""
+    """Gravity after a step; of unchanged size where only its direction is identifiable."""
     axes = np.array(gravity_axes(g))
     moved = g + verdict.size @ axes[list(verdict.places)]
     size = float(np.linalg.norm(g))

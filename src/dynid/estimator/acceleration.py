@@ -2,9 +2,9 @@
 
 f_k = g(x_k) - x_k,      x_(k+1) = g(x_k) - sum_i gamma_i (g(x_(i+1)) - g(x_i))
 
-with the gamma that make the same combination of the f smallest: a secant method. Where plain steps
-shrink by a few percent each (columns of which few samples speak, and those badly), it needs a tenth
-of them. What grows is forgotten, and plain steps begin anew.
+with the gamma that minimise the same combination of the f: a secant method. If plain steps shrink by
+only a few percent each (poorly excited columns), it needs a tenth of them. If the step grows, the
+history is cleared and plain steps start again.
 """
 
 from __future__ import annotations

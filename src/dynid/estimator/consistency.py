@@ -1,4 +1,4 @@
-"""What physical consistency asks beside the data, as a user states it."""
+"""Settings of physical consistency: priors, bounds and margins."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Consistency:
         if not self.spread > 0:
             raise InputError(f"spread {self.spread:g} is not positive", remedy="3 is the default")
         if not 0 <= self.margin < 1:
-            raise InputError(f"margin {self.margin:g} is not between 0 and 1", remedy="0.01 is a wide one")
+            raise InputError(f"margin {self.margin:g} is not between 0 and 1", remedy="0.01 is large")
         for name, value in self.mass.items():
             if not value > 0:
                 raise InputError(f"mass {value:g} kg of '{name}' is not positive", remedy="give kg")
@@ -110,7 +110,7 @@ def _known(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:
 
 def _number(what: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{what}: {value!r} is no number", remedy="give a number")
+        raise InputError(f"{what}: {value!r} is not a number", remedy="give a number")
     return float(value)
 
 

@@ -1,11 +1,12 @@
-"""The physically consistent estimate: real bodies, friction that brakes, rotors with inertia.
+"""The physically consistent estimate: consistent bodies, dissipative friction, positive rotor inertia.
 
 minimise over chi   1/2 |U (G chi - chi_hat)|^2  +  sum_b D(P_b, P0_b) / spread^2
 so that             P_b >= margin,   Ia, Fv, Fs, Fr, Fl, Fs + Fk >= 0,   masses and centres of mass in bounds
 
 chi_hat is the linear estimate of the base parameters, U^T U the inverse of its covariance (the
-triangle of the weighted rows, in units of their deviation), G the grouping. The rows themselves
-take no part. Entropic distance [Lee, Wensing, Park 2020]: D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4.
+triangle of the weighted rows, in units of their standard deviation), G the grouping. The rows
+themselves are not needed. Entropic distance [Lee, Wensing, Park 2020]:
+D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Vari
 
 # Keeps rounding from leaving the cone: a ten-millionth of the body's mass and size.
 _SMALLEST_EIGENVALUE = 1e-7
-# Bounds bodies of which no prior tells the size, in units of the mass and length assumed.
+# Bounds bodies without a prior of their size, in units of the assumed mass and length.
 _LARGEST_UNTOLD = 1e4
-_UNTOLD = 1e-12  # of the largest singular value: below, the data say nothing
+_UNTOLD = 1e-12  # of the largest singular value: below this the data give no information
 _FAINT = 1e-2  # of the pull of one deviation, at the size of the parameter
-_HARDLY = 100.0  # a spread at which a prior has no say
+_HARDLY = 100.0  # a spread so large that the prior has almost no effect
 _TRULY_UNBOUNDED = 1e-6  # growth per unit size that is no rounding
 
 
@@ -42,7 +43,7 @@ class Consistent:
         reason: In words, where it is not solved.
         at_bound: Parameters at zero, their smallest value, where the data put them: not those that only
             act in sums with others, of which the prior chose.
-        at_edge: Bodies at the edge of what a body can be (flat or without mass, beside the prior).
+        at_edge: Bodies at the limit of physical consistency (flat or without mass, relative to the prior).
         distance: Deviations between the set's base parameters and the linear estimate.
         share: Part of each parameter's certainty that the data brought, shape (p,).
     """
@@ -64,17 +65,17 @@ def nearest_consistent(space: StandardSpace, data: DataTerm, options: Consistenc
     sized = options.mass or any(body.prior is not None for body in space.bodies)
     growing = [] if sized else unbounded_bodies(variables)
     if growing:
-        text = "bodies can grow without limit and change no effort: " + ", ".join(growing)
+        text = "bodies can grow without limit and without effect on the efforts: " + ", ".join(growing)
         return _outcome(variables, options, None, UNBOUNDED, text)
     found = consistent_program(variables, options).solve()
     return _outcome(variables, options, found, found.status, _why(found))
 
 
 def physical_distance(space: StandardSpace, data: DataTerm) -> float | None:
-    """Deviations between the linear estimate and the nearest real bodies, their prior hardly counted.
+    """Distance in sigma from the linear estimate to the closest consistent set, almost without prior.
 
-    A pull this weak only keeps what no row tells from running away. None where the solver finds
-    no answer.
+    The weak prior only bounds parameters that the data do not determine. None if the solver finds no
+    solution.
     """
     bodies = tuple(replace(body, prior=body.ball) if body.prior is None else body for body in space.bodies)
     variables = Variables(replace(space, bodies=bodies), data)
@@ -157,8 +158,8 @@ def _why(found: Found) -> str:
     if found.status == SOLVED:
         return ""
     if found.status == INFEASIBLE:
-        return "no real bodies have the known values, ties and bounds that are given"
-    return f"the solver ended with {found.reason} after {found.iterations} iterations"
+        return "no physically consistent bodies have the given known values, ties and bounds"
+    return f"the solver stopped with {found.reason} after {found.iterations} iterations"
 
 
 def _check_names(space: StandardSpace, options: Consistency) -> None:
@@ -175,12 +176,12 @@ def _check_names(space: StandardSpace, options: Consistency) -> None:
 def _data(program: Program, variables: Variables) -> None:
     """1/2 |A x - b|^2 = 1/2 |d|^2 with V^T x - d / s = Q^T b / s, where A = Q s V^T.
 
-    Rows of V^T are orthonormal: exact data (large s) and weak ones stand side by side. Friction,
-    offsets and terms have no prior: what no row tells of them is zero, by the faintest pull.
+    Rows of V^T are orthonormal, so accurate data (large s) and weak data do not disturb each other.
+    Friction, offsets and terms have no prior: a very weak pull sets them to zero if no row determines them.
     """
     Q, s, Vt = np.linalg.svd(variables.A, full_matrices=False)
-    told = s > _UNTOLD * s.max(initial=0.0)
-    Q, s, Vt = Q[:, told], s[told], Vt[told]
+    seen = s > _UNTOLD * s.max(initial=0.0)
+    Q, s, Vt = Q[:, seen], s[seen], Vt[seen]
     d = program.variables(len(s))
     columns = np.concatenate([np.arange(variables.n_x), d])
     program.require("zero", columns, np.hstack([Vt, -np.diag(1.0 / s)]), -(Q.T @ variables.b) / s)
@@ -195,7 +196,7 @@ def _signs(program: Program, variables: Variables) -> None:
 
 
 def _equalities(program: Program, variables: Variables, *, homogeneous: bool = False) -> None:
-    """Ties after regrouping; and beside a row of P that is zero nothing else can stand."""
+    """Ties after regrouping; where a diagonal entry of P is zero, its row and column are zero too."""
     space = variables.space
     if space.E is not None and len(space.E):
         rows = space.E @ space.T * variables.scale

@@ -1,11 +1,11 @@
-"""When an iteration around a fit has arrived: its parameters move by far less than the data know them.
+"""Convergence of an iteration around a fit: the parameters change by much less than their sigma.
 
-    step = max_j |chi_j - chi_j of the round before| / sigma_j
+    step = max_j |chi_j - chi_j of the previous iteration| / sigma_j
 
-A round is the last one once its step is below a small `rtol`, so that a result does not depend on where the
-iteration stopped. Where the rounds run out, a step below `ENOUGH` counts as arrived too: slow or swinging
-iterations (residuals near rounding, medians that move by single samples) then change nothing that the data
-could tell. A larger step is no result.
+The iteration stops when its step is below a small `rtol`, so that the result does not depend on where it
+stopped. At the maximum number of iterations a step below `ENOUGH` also counts as converged: slow or
+oscillating iterations (residuals near rounding, medians that change by single samples) then have no
+significant effect. With a larger step there is no result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynid.estimator.solution import CONVERGED, NOT_CONVERGED
 
 # Steps in sigma: at which a cheap iteration ends, one that reads the log again in each round, and any.
 RTOL, RTOL_OF_PASSES, ENOUGH = 1e-6, 1e-4, 1e-3
-_ROUNDING = 1e-13  # of a parameter: smaller changes are no steps, however small its sigma is
+_ROUNDING = 1e-13  # of a parameter: smaller changes do not count, even if its sigma is smaller
 
 
 def step_in_sigma(

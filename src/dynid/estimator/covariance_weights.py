@@ -1,9 +1,9 @@
-"""Weights by the full covariance between joints: errors of one instant are told apart.
+"""Weights by the full covariance between joints: errors of one instant are decorrelated.
 
 Sigma = mean rho_i rho_i^T over instants i,        rows of an instant times chol(Sigma)^-1
 
-Friction of one joint, a wrong payload or a shared supply disturb several efforts at once; rows
-that say the same thing twice then count once. Iterated: Sigma needs residuals, these a fit.
+Friction of one joint, a wrong payload or a shared power supply disturb several efforts at once. Rows
+with the same information then count once. Iterated: Sigma needs residuals, residuals need a fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynid.estimator.solution import CONVERGED
 from dynid.estimator.wls import Solver, Weighting, Weights, fitted, smallest_sigmas, unit_weights
 from dynid.projection.projection import System
 
-_SMALLEST_CORRELATION = 1e-6  # eigenvalue of the correlations: what lies below is rounding
+_SMALLEST_CORRELATION = 1e-6  # eigenvalue of the correlations: smaller ones are rounding
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Whitened:
     def __call__(
         self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
     ) -> Reworked:
-        """Iterate covariance and fit until the parameters stand still."""
+        """Iterate covariance and fit until the parameters converge."""
         rows = needed(again, "wls", "with weights: covariance needs the rows of each instant together")
         state = fitted(system, weighting, solver)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
@@ -89,6 +89,6 @@ def _positive(correlation: Float[Array, "k k"]) -> Float[Array, "k k"]:
 def _not_converged(passes: int) -> Notice:
     return Notice(
         "weights-not-converged",
-        f"the covariance between joints still moves the parameters after {passes} passes",
+        f"the covariance between joints has not converged after {passes} iterations",
         "use weights: joint",
     )

@@ -1,8 +1,8 @@
 """The contract of estimators and their registry.
 
-An estimator joins weights, a solver and, where rows must be looked at again, a rework: it
-rewrites the equations so that the estimate is their weighted least-squares solution. Adding one
-is a file and a line in `MAKERS`.
+An estimator combines weights, a solver and, if it needs the rows again, a rework. The rework rewrites
+the equations so that the estimate is their weighted least-squares solution. To add an estimator, add
+a file and a line in `MAKERS`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Estimator:
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
         scale_free: Whether the units of the columns do not matter.
-        constraint: Asks for real bodies; None leaves the parameters free.
+        constraint: Requires physically consistent bodies; None leaves the parameters free.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Estimator:
     scale_free: bool = True
 
     def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
-        """The linear solution, moved to real bodies where the estimator asks for them.
+        """The linear solution, made physically consistent if the estimator requires it.
 
         A system on its own knows no priors: see `dynid.realise` for a robot's.
         """
@@ -106,7 +106,7 @@ def solve_weighted(
         system: Equations of full column rank.
         weights: Of its groups.
         solver: Of the weighted rows.
-        spent: Degrees of freedom paid beside one for each parameter.
+        spent: Degrees of freedom used in addition to one for each parameter.
     """
     factors = group_factors(system)
     factor = weighted(factors, weights.values)
@@ -160,7 +160,7 @@ def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Esti
     """The registered estimator, with options of its own, or an error that names what there is."""
     if name not in ESTIMATORS:
         raise InputError(
-            f"estimator '{name}' is not in this version" + nearest(name, ESTIMATORS),
+            f"estimator '{name}' is not known" + nearest(name, ESTIMATORS),
             remedy=f"use one of {', '.join(ESTIMATORS)}",
         )
     if not options:
@@ -210,7 +210,7 @@ def _wls(weights: str = "joint") -> Estimator:
 def _robust(function: str = "tukey", tuning: float | None = None) -> Estimator:
     check_option("robust function", function, tuple(EFFICIENT))
     limit = EFFICIENT[function] if tuning is None else check_positive("robust tuning", tuning)
-    title = "least squares in which samples that do not fit lose their say"
+    title = "robust least squares: outliers get low weight"
     return Estimator("robust", title, GroupWeights(), rework=Winsorised(function, limit))
 
 
@@ -218,14 +218,14 @@ def _consistent(
     prior: Any = "entropic", spread: Any = 3.0, margin: Any = 0.0, mass: Any = None, com: Any = None
 ) -> Estimator:
     options = {"prior": prior, "spread": spread, "margin": margin, "mass": mass, "com": com}
-    title = "weighted least squares over real bodies, near their prior"
+    title = "weighted least squares over physically consistent bodies, near their prior"
     return Estimator("consistent", title, GroupWeights(), constraint=consistency_from(options))
 
 
 def _tls(columns: str = "as_they_are") -> Estimator:
     check_option("tls columns", columns, ("as_they_are", "unit"))
     unit = columns == "unit"
-    title = "plain total least squares"
+    title = "total least squares"
     return Estimator("tls", title, unit_weights, rework=PlainTotal(unit), scale_free=unit)
 
 
@@ -258,9 +258,9 @@ def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
     check_option("iv instruments", instruments, ("smoothed", "reference"))
     if check_positive("iv cutoff", cutoff) > 1.0:
         raise InputError(
-            f"iv cutoff {cutoff} is no heavier low-pass", remedy="give a part of the cutoff, below 1"
+            f"iv cutoff {cutoff} is not between 0 and 1", remedy="give a fraction of the filter cutoff"
         )
-    title = "instrumental variables: noise of the positions does not bias"
+    title = "instrumental variables: no bias from position noise"
     return Estimator("iv", title, GroupWeights(), rework=Instruments(instruments, cutoff))
 
 

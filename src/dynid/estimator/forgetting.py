@@ -108,8 +108,8 @@ def _changed(changes: Sequence[ChangeFound]) -> tuple[Notice, ...]:
     return (
         Notice(
             "parameters-changed",
-            f"the parameters change {first.seconds:.1f} s after the start (in {first.log}){more}: later rows"
-            " are not those that the rows before predict" + (f"; most of all {most}" if most else ""),
-            "look for a payload picked up, a contact, or friction that has warmed up",
+            f"the parameters change {first.seconds:.1f} s after the start (in {first.log}){more}: earlier"
+            " data do not predict later data" + (f"; largest change: {most}" if most else ""),
+            "check for a payload picked up, a contact, or friction that changes with temperature",
         ),
     )

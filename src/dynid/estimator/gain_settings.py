@@ -1,4 +1,4 @@
-"""GainSettings: which drive gains an experiment leaves open."""
+"""GainSettings: which drive gains are unknown in an experiment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TotalMass:
             or not isinstance(self.kg, int | float)
             or not 0 < self.kg < float("inf")
         ):
-            raise InputError(f"gains: a total mass of {self.kg!r} is no mass", remedy="give kilograms")
+            raise InputError(f"gains: total mass {self.kg!r} is not valid", remedy="give kilograms")
         if self.bodies is not None:
             object.__setattr__(self, "bodies", tuple(self.bodies))
             if not self.bodies:
@@ -47,7 +47,7 @@ class GainSettings:
         unknown: Motors whose gains are open; None is all of them. None at all (an empty tuple): the
             total mass then only checks the efforts.
         common: One factor on all open gains (one amplifier type, one wrong constant).
-        nominal: Motor -> gain believed so far, in [N m/A] or [N/A]: the log then holds currents. One
+        nominal: Motor -> nominal gain, in [N m/A] or [N/A]: the log then contains currents. One
             number serves all motors.
         logged: What the effort columns hold: `torque` (gains were applied already, and what is found
             are corrections near one) or `current`; None: current where nominal gains are given.
@@ -71,7 +71,7 @@ class GainSettings:
         values = self.nominal.values() if isinstance(self.nominal, Mapping) else [self.nominal]
         for value in values:
             if not value or abs(value) == float("inf") or value != value:
-                raise InputError(f"gains: a nominal gain of {value} is no gain", remedy="give N m/A or N/A")
+                raise InputError(f"gains: nominal gain {value} is not valid", remedy="give N m/A or N/A")
         if self.logged is not None and self.logged not in LOGGED:
             raise InputError(
                 f"gains: logged '{self.logged}' is not known" + nearest(self.logged, LOGGED),
@@ -79,7 +79,7 @@ class GainSettings:
             )
         if self.logged == "torque" and self.nominal:
             raise InputError(
-                "gains: nominal gains belong to logged currents, but the log is said to hold torques",
+                "gains: nominal gains are for logged currents, but `logged:` says torques",
                 remedy="leave `nominal:` out, or write logged: current",
             )
 
@@ -109,7 +109,7 @@ class GainSettings:
         return motors if self.unknown is None else tuple(one for one in motors if one in self.unknown)
 
     def nominal_of(self, motors: tuple[str, ...]) -> tuple[float, ...]:
-        """The gain that each motor is believed to have; one where nothing is said."""
+        """The nominal gain of each motor; one by default."""
         if not isinstance(self.nominal, Mapping):
             return tuple(float(self.nominal) for _ in motors)
         for name in self.nominal:

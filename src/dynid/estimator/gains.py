@@ -1,17 +1,17 @@
 """Drive gains by maximum likelihood: the noise is in the currents, not in the model.
 
-W chi - C g = -w            C: what each motor's current does in the rows, w: what is known
+W chi - C g = -w            C: contribution of each motor's current to the rows, w: the known part
 
-For a motor's own row i = (W chi + w) / g + noise, so that the residual counts in amperes. In
+For the row of one motor i = (W chi + w) / g + noise, so the residual is in amperes. In
 general the columns C carry noise with the Gram matrix n D (per row of a group), and what is
 minimised over chi, g and the deviations s_k of the groups is
 
 sum_k  n_k log s_k^2  +  |r_k|^2 / (s_k^2 d_k),    r = -w - W chi + C g,    d_k = g^T D_k g + f_k
 
-Least squares with w on the right takes C for exact and shrinks every gain. The minimum is where
+Least squares with w on the right assumes exact C and underestimates every gain. The minimum is where
 r is orthogonal to W and to C_hat = C - r (D g)^T / d, the currents with their noise taken out: so
-the estimate is the least-squares solution of rows [W, -C_hat], and whatever is computed from rows
-(jackknives over blocks) reads these. Everything is a function of triangular factors.
+the estimate is the least-squares solution of rows [W, -C_hat], and everything computed from rows
+(jackknives over blocks) uses these. Only triangular factors are needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dynid.projection.projection import System
 _DEPENDENT = 1e-7
 _ITERATIONS = 200
 _LARGEST_FACTOR = 3.0  # of a gain in one step
-# Gains beyond this (and its inverse) times the nominal ones are no start: nothing tells them.
+# Gains above this (or below its inverse) times the nominal ones are not used as start: not determined.
 _SMALLEST = 1e-6
 
 
@@ -49,7 +49,7 @@ class GroupNoise:
     Attributes:
         D: Variance that each gain's column brings to a row, shape (u,), dimensionless.
         f: Variance that does not depend on the gains: of motors whose gain is known, and of rows
-            that feel no motor.
+            without motors.
     """
 
     D: Float[Array, "u"]
@@ -81,7 +81,7 @@ def solve_gains(system: System, noise: Sequence[GroupNoise]) -> GainSolution:
         noise: Of each group, with u entries each.
 
     Raises:
-        NoResultError: A gain, or the scale of all, cannot be told from these rows.
+        NoResultError: A gain, or the common scale, is not identifiable from these rows.
     """
     check_system(system)
     u = len(noise[0].D)
@@ -167,7 +167,7 @@ class _Problem:
         return least_squares(weighted(parts, 1.0 / sigma)).chi
 
     def _total(self, sigma: Float[Array, "g"]) -> Float[Array, "p"] | None:
-        """Min |W x + w m - C y|^2 / (y^T D y): closed form, whatever the gains; scaled by 1 / m."""
+        """Min |W x + w m - C y|^2 / (y^T D y): closed form for any gains; scaled by 1 / m."""
         whole = weighted(self.factors, 1.0 / sigma)
         rows = np.array([one.n_rows for one in self.factors])
         D = np.sum([n * one.D for n, one in zip(rows, self.noise, strict=True)], axis=0)
@@ -243,7 +243,7 @@ def _torques(factor: Factor, u: int) -> Float[Array, "k"]:
 
 
 def _own_sigmas(factors: list[Factor], u: int, shared: Int[Array, "g"]) -> Float[Array, "g"]:
-    """What each group's own parameters leave of its currents: its noise, whatever the gains."""
+    """Residual of each group's currents after its own parameters: the noise, for any gains."""
     squares = []
     for one in factors:
         side = _torques(one, u)
@@ -258,16 +258,16 @@ def _own_sigmas(factors: list[Factor], u: int, shared: Int[Array, "g"]) -> Float
 
 
 def _check_told(problem: _Problem) -> None:
-    """Refuse gains that these rows cannot tell: w must act where no parameter and no gain can."""
+    """Refuse gains that are not identifiable: w must not be a combination of columns of W and C."""
     whole = weighted(problem.factors, 1.0 / _own_sigmas(problem.factors, problem.u, problem.shared))
     p = len(problem.system.parameters)
     W, w = whole.W[:, : p - problem.u], whole.Y
     left = w - W @ np.linalg.lstsq(W, w, rcond=None)[0]
     if np.linalg.norm(left) <= 1e-6 * max(np.linalg.norm(w), np.finfo(float).tiny):
         raise NoResultError(
-            "the scale of the drive gains is not identifiable: what is known acts in no way that the unknown"
-            " parameters could not imitate. Give a known mass that is mounted in some logs and not in others"
-            " (payloads: {ballast: {body: ..., known: {M: ...}}}), and whose place on the body is known"
+            "the scale of the drive gains is not identifiable: the unknown parameters can compensate the"
+            " known ones. Give a known mass that is mounted in some logs and not in others"
+            " (payloads: {ballast: {body: ..., known: {M: ...}}}), with a known position on the body"
         )
 
 
@@ -279,7 +279,7 @@ def _check_separate(problem: _Problem, theta: Float[Array, "p"]) -> None:
     lost = [problem.system.parameters[k].owner for k in (*rank.dependent, *rank.zero) if k >= p - problem.u]
     if lost:
         raise NoResultError(
-            f"the drive gain of {', '.join(lost)} is not identifiable from these logs: its current is"
-            " explained by parameters that no other motor feels. Move the joints that carry the known mass,"
+            f"the drive gain of {', '.join(lost)} is not identifiable from these logs: its current depends"
+            " only on parameters that act on no other motor. Move the joints that carry the known mass,"
             " or leave these motors out of `gains: {unknown: [...]}`"
         )

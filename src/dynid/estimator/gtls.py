@@ -1,13 +1,13 @@
-"""Generalised total least squares: the noise of W is what the noise of the positions makes of it.
+"""Generalised total least squares: the noise of W is propagated from the noise of the positions.
 
 minimise  sum_g w_g^2 |A_g v|^2  /  sum_g w_g^2 |D_g v|^2,    D_g^T D_g = n_g cov([dW dY])
 
-D_g is found by sending the log through the same rows once more with noise added to its positions;
-what the residual holds beyond it is the noise of the efforts, found per group by iteration. In rows
-without effort, 0 = W_g chi, it is an error of the equations (of the geometry, for instance) that grows with
-chi: noise of the size of chi, as the efforts see it, so that no factor of chi is preferred. D_g is a sample,
-and so is the residual: an excess that chance explains (`excess`) scales D_g to the residual instead. Without
-that, each excess by chance would pull the solution towards least squares.
+D_g is computed by processing the log again with noise added to its positions. The rest of the residual is
+the noise of the efforts, estimated per group by iteration. In rows without effort, 0 = W_g chi, the rest is
+an error of the equations (of the geometry, for instance) proportional to chi, scaled to fit the efforts, so
+that no factor of chi is preferred. D_g is a random sample, and so is the residual: an excess that is not
+significant (`excess`) scales D_g to the residual instead. Otherwise each random excess would bias the
+solution towards least squares.
 Its covariance is that of errors in variables [Fuller 1987, (2.2.25)],
 
 C_chi = sigma_rho^2 M^-1 G M^-1,     M = W^T W - C_WW,   G = W_hat^T W_hat
@@ -45,7 +45,7 @@ _EXACT = 1e-5  # of the measured norm: a residual below is that of a simulation 
 _SECONDS = 1.0  # of blocks whose residuals count as independent
 _HARDLY_LESS, _LEAST_SHARE = 0.8, 0.3
 _MOST_SCALED = 2.0  # of |D v|^2: a residual beyond is not that of the positions' noise
-_TOO_MUCH = 1.5  # of the residual variance: beyond chance even for the few slow rows of a short log
+_TOO_MUCH = 1.5  # of the residual variance: significant even for the few slow rows of a short log
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class GeneralisedTotal:
     def __call__(
         self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
     ) -> Reworked:
-        """Iterate effort noise, weights and solution until the parameters stand still."""
+        """Iterate effort noise, weights and solution until the parameters converge."""
         rows = system if again is None else again.blocked()
         if self.centred:
             rows = needed(again, "gtls", "centres rows by their noise").centred(self._position)
@@ -117,7 +117,7 @@ class GeneralisedTotal:
         return list(needed(again, "gtls", "needs the noise of its columns").noise(self._position, self.draws))
 
     def _chances(self, rows: System, chi: Float[Array, "p"]) -> Float[Array, "g"]:
-        """How far |A v|^2 - |D v|^2 of each group may be from zero by chance, of |A v|^2.
+        """Random scatter of |A v|^2 - |D v|^2 of each group, relative to |A v|^2.
 
         From the scatter of the group's blocks; those of less than a second share noise through the row
         filter, so that sums over a second are taken.
@@ -209,7 +209,7 @@ def _divided(left: float, noise: float, limit: float) -> tuple[float, float]:
     Args:
         left: |A v|^2 of a group.
         noise: |D v|^2 of the same group.
-        limit: Of their difference by chance.
+        limit: Of their random difference.
     """
     if noise <= 0.0 or left <= 0.0:
         return 1.0, left
@@ -296,7 +296,7 @@ def _excess(
         Notice(
             "position-noise-too-large",
             f"the noise assumed in the positions exceeds the residual of {', '.join(wrong[:6])}",
-            "give the deviation of the encoders: estimator: {name: gtls, position: ...}",
+            "give the standard deviation of the encoders: estimator: {name: gtls, position: ...}",
         ),
     )
 
@@ -309,6 +309,6 @@ def _largest(A: Factor, chi: Float[Array, "p"]) -> float:
 def _unsettled() -> Notice:
     return Notice(
         "weights-not-converged",
-        "noise of the efforts and solution do not settle",
-        "give the deviation of the efforts: estimator: {name: gtls, effort: ...}",
+        "effort noise and solution do not converge",
+        "give the standard deviation of the efforts: estimator: {name: gtls, effort: ...}",
     )

@@ -3,7 +3,7 @@
 A change splits the log: the rows before it (since the change before) and after it (until the
 next) are fitted apart, and a parameter has jumped by
 
-z = (chi_after - chi_before) / sqrt(sigma_before^2 + sigma_after^2)      deviations
+z = (chi_after - chi_before) / sqrt(sigma_before^2 + sigma_after^2)      standard deviations
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 
-# Jumps of fewer deviations are not told from chance where some tens of parameters are looked at.
+# Smaller jumps, in standard deviations, are not significant among some tens of parameters.
 SIGNIFICANT = 5.0
 
 

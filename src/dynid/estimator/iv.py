@@ -1,9 +1,9 @@
-"""Instrumental variables: noise of W that is not in Z does not bias.
+"""Instrumental variables: noise of W that is not in Z causes no bias.
 
 Z^T (Y - W chi) = 0        [Z W Y] = Q R:   chi = R_ZW^-1 R_ZY      (R_ZZ cancels; no products Z^T W)
 
-Z is the regressor of another trajectory: the one that was asked for, or the measured one through a
-heavier low-pass. Least squares in W_hat = Z R_ZZ^-1 R_ZW, the part of W that Z explains, and
+Z is the regressor of another trajectory: the reference trajectory, or the measured one through a
+low-pass with lower cutoff. Least squares in W_hat = Z R_ZZ^-1 R_ZW, the part of W that Z explains, and
 Y* = Y - W chi + W_hat chi have the same solution and the residuals Y - W chi.
 """
 
@@ -26,7 +26,7 @@ from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
 _SIGNIFICANT = 1e-3
-_WEAKEST = 1e-6  # of a direction of W: less of it in Z tells nothing about it
+_WEAKEST = 1e-6  # of a direction of W: with less of it in Z it is not determined
 _TOLD_APART = 1e-3  # of a variance: directions in which both estimates are the same
 
 
@@ -48,12 +48,12 @@ class Instruments:
     def __call__(
         self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
     ) -> Reworked:
-        """Iterate weights and solution; say where it differs from weighted least squares."""
+        """Iterate weights and solution; warn if it differs from weighted least squares."""
         rows = needed(again, "iv", "needs the rows of its instruments")
         joined = rows.instruments(self.kind, self.cutoff)
         if len(joined.groups) != len(system.groups):
             raise InputError(
-                "some efforts have no row where the instruments are known",
+                "some efforts have no samples at which the instruments are known",
                 remedy="use longer runs, or a larger cutoff of the instruments",
             )
         plain = fitted(system, weighting, solver)
@@ -74,7 +74,7 @@ def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "
     """Solution from the factor of [Z W Y], and the map of its columns to [W_hat Y*].
 
     Raises:
-        NoResultError: Instruments that say nothing about some combination of parameters.
+        NoResultError: The instruments do not determine some combination of parameters.
     """
     import scipy.linalg
 
@@ -82,7 +82,7 @@ def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "
     scale = column_scale(joined.R)
     R = triangle(joined.R / scale)
     if R.shape[0] < 2 * p or np.abs(np.diag(R)[:p]).min() <= 1e-14 * np.abs(np.diag(R)[:p]).max():
-        raise NoResultError("the instruments depend on each other: their trajectory excites too little")
+        raise NoResultError("the instruments are linearly dependent: their trajectory excites too little")
     R_ZZ, R_ZW, R_ZY = R[:p, :p], R[:p, p : 2 * p], R[:p, -1]
     least_squares(Factor(joined.W[:, p:], joined.n_rows))  # refuses dependent columns of W
     _check_strength(R_ZW, triangle(R[:, p : 2 * p]))
@@ -103,7 +103,7 @@ def _check_strength(R_ZW: Float[Array, "p p"], R_W: Float[Array, "p p"]) -> None
 
     part = scipy.linalg.solve_triangular(R_W, R_ZW.T, trans="T", check_finite=False)
     if scipy.linalg.svdvals(part, check_finite=False)[-1] < _WEAKEST:
-        raise NoResultError("the instruments say nothing about some combination of the parameters")
+        raise NoResultError("the instruments do not determine some combination of the parameters")
 
 
 def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"]) -> tuple[Notice, ...]:
@@ -130,8 +130,8 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     return (
         Notice(
             "iv-differs",
-            f"instruments move {name} by {far.max():.1f} sigma of weighted least squares: noise of the"
-            " positions reaches W, or the low-pass on them cuts motion",
-            "compare with other filter.cutoff, and prefer the one at which both agree",
+            f"{name} differs by {far.max():.1f} sigma from weighted least squares: position noise affects W,"
+            " or the low-pass filter removes motion",
+            "compare other values of filter.cutoff, and use one at which both estimators agree",
         ),
     )

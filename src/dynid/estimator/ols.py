@@ -1,4 +1,4 @@
-"""Ordinary least squares by column-scaled, pivoted QR; every row counts alike.
+"""Ordinary least squares by column-scaled, pivoted QR; all rows have equal weight.
 
 W D^-1 P = Q R_s:   chi = D^-1 P R_s^-1 Q^T Y        never through W^T W
 """

@@ -1,4 +1,4 @@
-"""From a linear solution to a physically consistent one: what the data say, and what changes.
+"""From a linear solution to a physically consistent one: the data term, and what changes.
 
 Y = W chi + rho is condensed to |U (chi_base - chi_hat)|^2 by the triangle U of the weighted rows.
 """
@@ -23,16 +23,16 @@ from dynid.mechanism.inertia import is_physical
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
 
-# Exact data have no deviation; a billionth of the measured size stands for it.
+# Exact data have no standard deviation; a billionth of the measured size is used.
 _SMALLEST_PART = 1e-9
 _UNMOVED = 1e-6  # deviations: the solver's own accuracy
 _COSTLY_PERCENT = 8.0
 COSTLY = "consistency-costs"
-NO_SET_REMEDY = "give priors or `mass` (a cap in kg), and check known values, ties and bounds"
+NO_SET_REMEDY = "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds"
 
 
 def data_term(system: System, solution: Solution, G: Float[Array, "v p"]) -> DataTerm:
-    """What the rows say of the base parameters, in deviations.
+    """The rows as a quadratic term in the base parameters, in standard deviations.
 
     Args:
         system: Over the base parameters.
@@ -52,7 +52,7 @@ def consistent_solution(
     """The solution with consistent base parameters `chi` in place of the linear ones.
 
     The covariance is that of the linear estimate: bounds and prior are not counted. Without a
-    consistent set the linear parameters stay, and the status says so.
+    consistent set the linear parameters stay, and the status shows it.
 
     Args:
         system: Over the base parameters, with its blocks.
@@ -71,7 +71,7 @@ def with_parameters(system: System, linear: Solution, chi: Float[Array, "v"]) ->
     """The same solution with other parameters.
 
     Its equations are shifted, Y + W (chi - chi_linear), so that chi solves them with the
-    residuals of the linear fit: whatever is computed from rows keeps the linear uncertainty.
+    residuals of the linear fit: everything computed from rows keeps the linear uncertainty.
     """
     p = len(chi)
     factor = system.factor(linear.weights)
@@ -93,10 +93,10 @@ def with_parameters(system: System, linear: Solution, chi: Float[Array, "v"]) ->
 
 
 def constrain(system: System, linear: Solution, options: Consistency) -> Solution:
-    """Consistent parameters of a system on its own: bodies and signs as its parameters' names tell.
+    """Consistent parameters of a system alone: bodies and signs follow from the parameter names.
 
-    Grouped parameters (`_R`) are no entries of one body and stay free. Without a prior the linear
-    solution stands wherever it is consistent itself.
+    Grouped parameters (`_R`) are not entries of one body and stay free. Without a prior the linear
+    solution is kept if it is consistent.
     """
     parameters = system.parameters
     bodies = plain_bodies(parameters, linear.chi)
@@ -121,8 +121,8 @@ def _costly(linear: Solution, moved: Solution) -> tuple[Notice, ...]:
     return (
         Notice(
             COSTLY,
-            f"real bodies explain the data {growth:.1f} % worse than free numbers do: something other than"
-            " rigid bodies and these drive terms is in them",
+            f"physically consistent parameters fit the data {growth:.1f} % worse than unconstrained ones:"
+            " rigid bodies and these drive terms do not explain all of the data",
             "compare friction models, check delay and effort scale, or give a larger `spread`",
         ),
     )

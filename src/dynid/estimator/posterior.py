@@ -1,4 +1,4 @@
-"""How much of each standard parameter the data told, and what stands at a bound."""
+"""How much of each standard parameter comes from the data, and which parameters are at a bound."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dynid.estimator.semidefinite import packed
 from dynid.estimator.standard_space import Pencil, Variables
 from dynid.projection.factor import triangle
 
-# A generic body says little: its pull is that of a prior believed to within a factor of ten.
+# A generic body has low weight: that of a prior uncertain by a factor of ten.
 _GENERIC_SPREAD = 10.0
-_VAGUE = 1e-6  # one over the deviation of what has no prior, in scaled variables
-_ZERO = 1e-3  # deviations within which a parameter stands at zero
+_VAGUE = 1e-6  # one over the standard deviation of variables without prior, in scaled variables
+_ZERO = 1e-3  # standard deviations within which a parameter counts as zero
 _FLAT, _FLAT_WITHOUT_PRIOR = 0.01, 1e-5
 _UNTOLD, _ROUNDING = 1e-9, 1e-6  # of the largest singular value of unit columns; of a unit vector's square
 
@@ -26,11 +26,11 @@ def pull(pencil: Pencil, options: Consistency) -> float:
 
 
 def data_share(variables: Variables, options: Consistency) -> Float[Array, "p"]:
-    """1 - v / v0 of each standard parameter, shape (p,): zero for what is known beforehand.
+    """1 - v / v0 of each standard parameter, shape (p,): zero for known values.
 
-    v0 is its variance by the prior alone (the distance to second order, at the prior), v by the
-    data and such a belief in each entry on its own: what an entry owes to others through the shape
-    of the prior is the prior's. Without a prior, a variance so large that any row beats it.
+    v0 is its variance from the prior alone (the distance to second order, at the prior). v is its variance
+    from the data and an independent prior of variance v0 for each entry: information from other entries
+    through the shape of the prior counts as prior. Without a prior v0 is very large.
     """
     n, n_x = variables.n, variables.n_x
     prior = triangle(np.vstack([*_prior_roots(variables, options), _VAGUE * np.eye(n)]))
@@ -42,28 +42,28 @@ def data_share(variables: Variables, options: Consistency) -> Float[Array, "p"]:
 
 
 def at_bound(variables: Variables, x: Float[Array, "n"]) -> Int[Array, "z"]:
-    """Variables at zero, of those that cannot be negative and that some row feels."""
+    """Variables at zero, of those that cannot be negative and that act in some row."""
     felt = np.linalg.norm(variables.A, axis=0) > 0
     small = variables.scale * x[: variables.n_x] < _ZERO * variables.deviation
     return np.asarray(variables.signed[(felt & small)[variables.signed]])
 
 
 def told_alone(variables: Variables) -> Bool[Array, "m"]:
-    """Variables that the rows tell on their own, not only in sums with others, shape (n_x,).
+    """Variables that the rows determine individually, not only in sums with others, shape (n_x,).
 
-    x_k is one where no direction with A x = 0 moves it: e_k lies in the space of A's rows.
+    x_k is such a variable if no x with A x = 0 changes it: e_k is in the row space of A.
     """
     size = np.linalg.norm(variables.A, axis=0)
     scaled = variables.A / np.where(size > 0, size, 1.0)
     _, s, Vt = np.linalg.svd(scaled, full_matrices=False)
-    told = Vt[s > _UNTOLD * s.max(initial=0.0)]
-    return np.asarray(np.sum(told**2, axis=0) > 1.0 - _ROUNDING)
+    seen = Vt[s > _UNTOLD * s.max(initial=0.0)]
+    return np.asarray(np.sum(seen**2, axis=0) > 1.0 - _ROUNDING)
 
 
 def at_edge(variables: Variables, x: Float[Array, "n"]) -> tuple[str, ...]:
     """Bodies with a direction that holds less than a hundredth of the mass the prior puts there.
 
-    Generic priors say nothing of that: there a body counts as flat beside its own size.
+    A generic prior gives no such limit: then a body counts as flat relative to its own size.
     """
     return tuple(name for name, pencil in variables.every.items() if _is_flat(pencil, x))
 

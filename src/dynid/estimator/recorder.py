@@ -16,7 +16,7 @@ from dynid.estimator.recursive import RecursiveEstimator
 from dynid.projection.factor import Factor, merge, triangle
 
 _LEFT = 1e-6  # of what was known before a change: new rows then decide
-_TELLS = 1e-3  # a column with less of itself beside the others has no jump of its own
+_TELLS = 1e-3  # a column with a smaller part orthogonal to the others has no separate jump
 _ENOUGH = 1.5  # rows per parameter from which on a fit leaves residuals worth comparing
 
 
@@ -30,7 +30,7 @@ class Recorder:
 
     def __init__(self, names: Sequence[str], filter: RecursiveEstimator) -> None:
         self.names, self.filter = tuple(names), filter
-        # A filter of its own looks for changes: it starts anew after each, so that one is found once.
+        # A separate filter detects changes: it restarts after each, so that a change is found once.
         self._watch = RecursiveEstimator(len(names), half_life=filter.half_life, inflation=filter.inflation)
         self._logs: list[str] = []
         self._seconds: list[float] = []
@@ -75,7 +75,7 @@ class Recorder:
         )
 
     def _moments(self) -> list[int]:
-        """First update after each change: an alarm comes late, and looking back tells how late."""
+        """First update after each change: an alarm is delayed, and the delay is found from earlier data."""
         found, before = [], 0
         for k, alarm in enumerate(self._starts):
             end = self._starts[k + 1] if k + 1 < len(self._starts) else len(self._rows)
@@ -127,7 +127,7 @@ def _jumps(
 ) -> tuple[Jump, ...]:
     """What changed between two stretches: rows [W, 0] before and [W, W] after, over (chi, jump).
 
-    Jumps that the rows cannot tell from others (a joint that moved one way only) are taken as none.
+    Jumps that are not separable from others (a joint that moved in one direction only) count as zero.
     """
     first, second = merge(before), merge(after)
     p = len(names)

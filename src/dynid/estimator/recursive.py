@@ -2,7 +2,7 @@
 
 R_t = triangle of [ sqrt(f) R_(t-1) ; [W Y]_t ],      f = 2^(-seconds / half_life)
 
-Without forgetting R_t is the triangle of all rows: the batch answer, whatever the order. The
+Without forgetting R_t is the triangle of all rows: the batch solution, in any order of rows. The
 squared last diagonal entry is the residual sum of squares; what an update adds to it is
 e^T (I + W P W^T)^-1 e, the whitened innovation, so that the test for a change costs nothing.
 """
@@ -49,7 +49,7 @@ class RecursiveEstimator:
     Args:
         n_parameters: Columns of W.
         half_life: Seconds after which a row counts half; None: never forgets.
-        alarm: Probability below which an innovation is not chance.
+        alarm: Probability below which an innovation is significant.
         consecutive: So many such updates in a row are a change.
         inflation: How many correlated rows are worth one (see `Group.inflation`).
     """
@@ -90,7 +90,7 @@ class RecursiveEstimator:
         """The estimate now; refused while the rows do not determine it."""
         p = len(self._state.R) - 1
         if self.n_rows < p:
-            raise NoResultError(f"{self.n_rows:.0f} rows do not determine {p} parameters yet")
+            raise NoResultError(f"{self.n_rows:.0f} rows are not enough to determine {p} parameters")
         return least_squares(self.factor)
 
     @property
@@ -133,7 +133,7 @@ class RecursiveEstimator:
     def forget(self, part: float = 1.0) -> None:
         """Let `part` of all information go, as after a change: new rows then decide quickly."""
         if not 0.0 <= part <= 1.0:
-            raise InputError(f"{part} of the information cannot be forgotten", remedy="give 0 to 1")
+            raise InputError(f"a share {part} of the information cannot be forgotten", remedy="give 0 to 1")
         self._state = _State(np.sqrt(1.0 - part) * self._state.R, (1.0 - part) * self._state.rows)
         self._held, self._strange = None, 0
 

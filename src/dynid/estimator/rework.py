@@ -1,7 +1,7 @@
 """Rework: equations rewritten so that an estimate is their weighted least-squares solution.
 
-Whatever is computed from rows later (classical and cluster covariances, bootstraps, essential
-parameters) then serves every estimator alike: it reads the rewritten equations.
+Everything computed from rows later (classical and cluster covariances, bootstraps, essential
+parameters) then works for every estimator: it uses the rewritten equations.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Reworked:
 
     Attributes:
         system: Same parameters and groups as the system given, with blocks.
-        chi: The estimate, where it is known better than solving `system` would tell.
+        chi: The estimate, if it is more accurate than the solution of `system`.
         history: How it came about, of recursive estimators.
-        spent: Degrees of freedom that the rows pay beside one for each parameter.
+        spent: Degrees of freedom used in addition to one for each parameter.
     """
 
     system: System

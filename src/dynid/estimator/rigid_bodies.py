@@ -22,7 +22,7 @@ from dynid.mechanism.parameters import Parameter
 
 _FIRST = ("MX", "MY", "MZ")
 # A body as thick as a tenth of its size in each direction is the thinnest that an entropic
-# distance should believe: rods, plates and point masses of a description are idealised.
+# distance should accept: rods, plates and point masses of a description are idealised.
 _THINNEST = 0.1
 _GENERIC_THICKNESS = 0.25  # deviation of the mass about its centre, in sizes; a rod has 0.29
 _PRIOR_RTOL = 1e-6  # descriptions carry few digits
@@ -36,7 +36,7 @@ class RigidBody:
     Attributes:
         columns: Standard index of each of the ten; -1 where the body does not have it.
         mass, length: m0 [kg] and L [m] of the scaling.
-        prior: Ten parameters of a real body, shape (10,), SI; None when no mass is known at all.
+        prior: Ten parameters of a consistent body, shape (10,), SI; None if no mass is known.
         given: Whether the description gives the prior (else it is a generic body).
     """
 
@@ -69,14 +69,14 @@ def rigid_bodies(
 ) -> tuple[RigidBody, ...]:
     """Bodies and payloads with parameters, each with its prior or a generic one.
 
-    A generic body sits amid the joints of its link, is about as large as they are apart, and
-    weighs what the data say; where they are silent, as much as the priors (or the mass caps, or the
-    masses told) of the others on average.
+    A generic body is centred between the joints of its link and about as large as their distance. Its
+    mass comes from the data; without data it is the mean of the priors (or the mass limits, or the
+    masses from the data) of the other bodies.
 
     Args:
         caps: Largest masses [kg] by name, `total` for all bodies.
-        fallback_mass: Scale [kg] where neither prior nor cap tells a mass.
-        told: Masses [kg] that the data tell of single bodies.
+        fallback_mass: Scale [kg] if neither prior nor limit gives a mass.
+        told: Masses [kg] of single bodies from the data.
     """
     told = told or {}
     table = _columns(parameters)
@@ -90,7 +90,7 @@ def rigid_bodies(
     for owner, length in zip(owners, lengths, strict=True):
         size = length if length > 0 else usual
         centre = sizes[owner.name].mean(axis=0)
-        if owner.name in told:  # without first moments its centre of mass is taken for the origin
+        if owner.name in told:  # without first moments its centre of mass is assumed at the origin
             centre = np.where(np.array(table[owner.name][6:9]) < 0, 0.0, centre)
         prior, given = _prior(owner, told.get(owner.name, typical), centre, size)
         made.append(_scaled(owner, table[owner.name], prior, given, fallback_mass, size))
@@ -109,7 +109,7 @@ def plain_bodies(parameters: Sequence[Parameter], chi: Float[Array, "p"]) -> tup
 
 
 def _columns(parameters: Sequence[Parameter]) -> dict[str, tuple[int, ...]]:
-    """Owner -> index of each of the ten, of parameters that stand for themselves."""
+    """Owner -> index of each of the ten, of parameters that are not regrouped."""
     index = {
         (p.owner, p.symbol): i
         for i, p in enumerate(parameters)
@@ -124,17 +124,17 @@ def _believed(owner: Body | Payload) -> dict[str, float]:
 
 
 def _typical_mass(owners: Sequence[Body | Payload], caps: Mapping[str, float]) -> float | None:
-    """Mean mass of the priors; without any, that of the caps; None when nothing tells a mass."""
-    told = [m for one in owners if (m := _believed(one).get("M", 0.0)) > 0]
-    if told:
-        return float(np.mean(told))
+    """Mean mass of the priors; without any, that of the limits; None if no mass is given."""
+    masses = [m for one in owners if (m := _believed(one).get("M", 0.0)) > 0]
+    if masses:
+        return float(np.mean(masses))
     if TOTAL in caps:
         return caps[TOTAL] / max(1, sum(isinstance(one, Body) for one in owners))
     return float(np.mean(list(caps.values()))) if caps else None
 
 
 def _points(mechanism: Mechanism, owner: Body | Payload) -> Float[Array, "n 3"]:
-    """Joints of a body in its own frame: where it is held, and where others hang on it."""
+    """Joints of a body in its own frame: to its parent and to its children."""
     if isinstance(owner, Payload):
         return np.zeros((1, 3))
     inner = mechanism.joint_of_body[owner.name].body.inverse().p
@@ -151,7 +151,7 @@ def _points(mechanism: Mechanism, owner: Body | Payload) -> Float[Array, "n 3"]:
 def _prior(
     owner: Body | Payload, typical: float | None, centre: Float[Array, "3"], size: float
 ) -> tuple[Float[Array, "10"] | None, bool]:
-    """Ten parameters of a real, nowhere flat body from what is believed; and whether that is a prior."""
+    """Ten parameters of a consistent body that is not flat, and whether they come from a prior."""
     believed = _believed(owner)
     mass = believed.get("M", 0.0)
     given = mass > 0 and bool(owner.prior)

@@ -1,4 +1,4 @@
-"""Robust M-estimation: samples that do not fit lose their say [Huber 1981, ch. 7].
+"""Robust M-estimation: outliers get low weight [Huber 1981, ch. 7].
 
 sum_g w_g^2 W_g^T s_g psi(rho_g / s_g) = 0,     s_g = 1.4826 median |rho_g|
 
@@ -28,8 +28,8 @@ from dynid.projection.projection import System
 
 _NORMAL_MAD = 1.4826022185056018  # deviation over median |x| of the normal distribution
 EFFICIENT = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency for normal errors
-# Bins of |rho|, so many to a factor of two, and interpolation inside: the median is told to a few
-# thousandths, whatever the log's length. They reach from 1e-10 to 1e2 of the measured rms.
+# Bins of |rho| per factor of two, with interpolation inside: the median is accurate to a few
+# thousandths for any length of log. They reach from 1e-10 to 1e2 of the measured rms.
 _PER_OCTAVE = 128
 _OCTAVES = 40
 _BELOW = 12.0  # octaves below the smallest deviation
@@ -80,7 +80,7 @@ class Winsorised:
     def __call__(
         self, system: System, weighting: Weighting, solver: Solver, again: SecondPass | None
     ) -> Reworked:
-        """Iterate fit and pseudo-values until the parameters stand still."""
+        """Iterate fit and pseudo-values until the parameters converge."""
         rows = needed(again, "robust", "weighs single samples")
         state = fitted(system, weighting, solver)
         stages = [("huber", EFFICIENT["huber"]), ("tukey", self.tuning)]
@@ -155,8 +155,8 @@ class _Limits:
         return (
             Notice(
                 "outliers",
-                f"samples more than five deviations off, which hardly count in the fit: {shown}",
-                "look at the residuals: spikes, lost samples, contact or saturation",
+                f"outliers above five standard deviations, with low weight in the fit: {shown}",
+                "check the residuals for spikes, lost samples, contact or saturation",
             ),
         )
 
@@ -226,6 +226,6 @@ def _medians(
 def _not_converged(passes: int) -> Notice:
     return Notice(
         "robust-not-converged",
-        f"the robust weights still move the parameters after {passes} passes over the rows",
-        "use function: huber, or look for a part of the log that does not belong to the rest",
+        f"the robust weights have not converged after {passes} iterations",
+        "use function: huber, or check the log for a part with a different load, contact or fault",
     )

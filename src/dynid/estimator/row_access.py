@@ -1,6 +1,6 @@
-"""The contract of a second pass: what estimators may ask of the rows themselves.
+"""The contract of a second pass: access of estimators to the rows themselves.
 
-A triangle holds every inner product of its rows but not the rows. Weights of single samples,
+A triangle contains every inner product of its rows but not the rows. Weights of single samples,
 covariances between joints, instruments and the noise of W come from streaming the log again, in
 pieces that are reduced as soon as they exist.
 """
@@ -72,10 +72,10 @@ class SecondPass(Protocol):
 
 
 def needed(again: SecondPass | None, who: str, why: str) -> SecondPass:
-    """The second pass, or an error that says why a triangle is not enough."""
+    """The second pass, or an error that explains why a triangle is not enough."""
     if again is None:
         raise InputError(
-            f"'{who}' {why}, and triangular factors do not hold them",
-            remedy="give it a second pass over the rows, as `identify` does, or use 'wls'",
+            f"'{who}' {why}, which triangular factors do not contain",
+            remedy="give access to the rows, as `identify` does, or use 'wls'",
         )
     return again

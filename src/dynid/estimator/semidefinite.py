@@ -1,6 +1,6 @@
 """Small convex programs over cones, solved by Clarabel; the only file that knows the solver.
 
-minimise  1/2 x^T H x + q^T x      so that  F x + g lies in a cone, for each block of rows
+minimise  1/2 x^T H x + q^T x      so that  F x + g is in a cone, for each block of rows
 
 A body adds a 4 x 4 matrix that must be positive semidefinite, its log-determinant one of 8 x 8:
 
@@ -112,7 +112,7 @@ class Program:
     def solve(self) -> Found:
         """The minimum, or why there is none."""
         # Long steps without the solver's own scaling are best on problems scaled as here. Where they
-        # end near the edge of a cone, shorter ones, and then that scaling, get a chance.
+        # end near the edge of a cone, shorter steps, and then that scaling, are tried.
         attempts = ((0.99, False), (0.9, False), (0.9, True))
         found = [self._attempt(*attempts[0])]
         for attempt in attempts[1:]:

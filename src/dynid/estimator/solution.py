@@ -1,4 +1,4 @@
-"""Solution: what an estimator hands over, with the means to judge it."""
+"""Solution: what an estimator returns, with the values needed to assess it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_system(system: System) -> None:
     for group in system.groups:
         columns = np.asarray(group.columns)
         if columns.ndim != 1 or np.any(columns < 0) or np.any(columns >= p):
-            raise InputError(f"group '{group.name}' names columns outside the {p} parameters")
+            raise InputError(f"group '{group.name}' has columns outside the {p} parameters")
         if not group.blocks:
             raise InputError(f"group '{group.name}' of {group.log} has no rows")
         for block in group.blocks:
@@ -85,7 +85,7 @@ def check_factor(factor: Factor, p: int, place: str) -> None:
     """Refuse a factor that is not a finite matrix of p columns and a measured side."""
     R = np.asarray(factor.R)
     if R.ndim != 2 or R.shape[1] != p + 1:
-        raise InputError(f"a factor of shape {R.shape} where {p + 1} columns (W and Y) belong", place=place)
+        raise InputError(f"a factor has shape {R.shape}, but needs {p + 1} columns (W and Y)", place=place)
     if R.shape[0] == 0 or factor.n_rows <= 0:
         raise InputError("a factor without rows", place=place)
     bad = np.flatnonzero(~np.isfinite(R).all(axis=0))

@@ -1,7 +1,7 @@
 """Standard parameters as scaled variables: chi = T (scale x) + c, and the bodies they make.
 
-Inertial variables are scaled by the mass and size of their body, the others by their linear estimate; so
-data, bodies and bounds all speak in numbers of order one.
+Inertial variables are scaled by the mass and size of their body, the others by their linear estimate, so
+data, bodies and bounds all have numbers of order one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BASIS = np.array([pseudo_inertia(one) for one in np.eye(10)])  # P' = sum u_k _
 
 @dataclass(frozen=True, eq=False)
 class DataTerm:
-    """What the data say of the base parameters.
+    """The data as a quadratic term in the base parameters.
 
     Attributes:
         U: Triangle with U^T U = C^-1, shape (v, v), one over the parameters' units.
@@ -120,11 +120,11 @@ class Pencil:
 
 
 class Variables:
-    """The scaled variables of a problem: first the x of chi = T x + c, then entries bodies lack.
+    """The scaled variables of a problem: first the x of chi = T x + c, then missing entries of bodies.
 
     Attributes:
         scale: Size of each x, shape (t,), SI.
-        deviation: Of each x if the others were known, shape (t,), SI; one where no row feels it.
+        deviation: Standard deviation of each x if the others were known, shape (t,), SI; one if in no row.
         A, b: The data term |A x - b| in deviations, shapes (v, t) and (v,).
         every: Pencil of each body by name; `pencils` has tied bodies once.
     """
@@ -184,7 +184,7 @@ class Variables:
 
     @cached_property
     def unfelt(self) -> Int[Array, "k"]:
-        """Those of them that no row feels at all."""
+        """Those of them that act in no row."""
         return np.asarray(self.bodiless[~np.any(self.A[:, self.bodiless] != 0, axis=0)])
 
     def name(self, k: int) -> str:
@@ -210,7 +210,7 @@ class Variables:
     def _pencil(self, body: RigidBody, start: int) -> Pencil:
         u, u0 = np.zeros((10, self.n)), np.zeros(10)
         for k, i in enumerate(body.columns):
-            if i < 0:  # an entry that the body does not have may be whatever makes it a body
+            if i < 0:  # an entry that the body does not have is free
                 u[k, start] = 1.0
                 start += 1
             else:

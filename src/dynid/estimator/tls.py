@@ -1,8 +1,8 @@
-"""Plain total least squares: noise of one deviation in every column and in Y [paper 003, (25)-(34)].
+"""Total least squares: noise of the same standard deviation in all columns and Y [paper 003, (25)-(34)].
 
 W_hat = W - s U V^T,  chi = V / V_Y,   C_chi = s^2 / (n - p - 1) (1 + |chi|^2) (W_hat^T W_hat)^-1
 
-The answer depends on the units of the columns, as the assumption does. A homogeneous system
+The solution depends on the units of the columns, as the assumption does. A homogeneous system
 W chi = 0 is the same problem with the column of the parameter set to one as -Y (`normalised`).
 """
 

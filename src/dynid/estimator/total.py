@@ -1,4 +1,4 @@
-"""The generalised total least-squares problem on triangles, and what its solution is worth.
+"""The generalised total least-squares problem on triangles, and the covariance of its solution.
 
 minimise  |A v|^2 / |D v|^2,     A = [W Y],  v = (chi, -1),     D^T D = noise covariance of the columns
 
@@ -58,8 +58,8 @@ def total_least_squares(A: Float[Array, "k p1"], D: Float[Array, "d p1"]) -> Tot
         v = _smallest(A_s, size * D_s) / scale
         if abs(v[-1]) * scale[-1] <= _NO_MEASURED_SIDE * np.linalg.norm(v * scale):
             raise NoResultError(
-                "total least squares has no solution: the combination of columns with the least"
-                " noise-free part does not contain the measured side"
+                "total least squares has no solution: the smallest singular direction of [W Y] does not"
+                " contain Y"
             )
         chi = -v[:-1] / v[-1]
         whole = np.append(chi, -1.0)

@@ -1,16 +1,16 @@
-"""Weighted least squares: each group of rows is weighted by 1 over its own deviation.
+"""Weighted least squares: each group of rows is weighted by 1 over its standard deviation.
 
 sigma_g^2 = |Y_g - W_g chi|^2 / (n_g - h_g),   h_g = tr(W_g C W_g^T) / sigma_g^2
 
-h_g is the share of the parameters that group g pays for (the h_g add up to p), so groups with
-few rows are not taken for more exact than they are. Iterated until the parameters stand still.
+h_g is the number of parameters determined by group g (the h_g add up to p), so the accuracy of groups
+with few rows is not overestimated. Iterated until the parameters converge.
 
-Rows without effort, 0 = W_g chi, would reward chi -> 0: their residual shrinks with chi, and their weight
-grows. Their deviation is therefore taken at the size that the efforts ask for,
+Rows without effort, 0 = W_g chi, would favour chi -> 0: their residual decreases with chi, and their weight
+increases. Their standard deviation is therefore computed with chi scaled to fit the efforts,
 
 sigma_g^2 = |Y_g - s W_g chi|^2 / (n_g - h_g),   s = argmin_s sum_e |Y_e - s W_e chi|^2 / sigma_e^2
 
-over the groups e with efforts. A common factor of chi leaves it as it is.
+over the groups e with efforts. A common factor of chi does not change it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
 
 # Residuals smaller than this part of the measured norm are rounding or a perfect simulation;
-# larger weights would only spoil the conditioning of the other groups.
+# larger weights would only worsen the conditioning of the other groups.
 _SMALLEST_PART = 1e-6
 # Tables are exact but for the figures they are printed with, and those are the noise to be weighed.
 _SMALLEST_OF_TABLES = 1e-10
@@ -60,7 +60,7 @@ class GroupWeights:
     Attributes:
         per_log: A weight for each group; otherwise groups of one name share it in all logs.
         rtol: Largest change of a parameter at the end, in its sigma.
-        max_iterations: After so many it ends, and says so where the parameters still move.
+        max_iterations: Limit; a warning is given if the parameters have not converged.
     """
 
     per_log: bool = False
@@ -91,15 +91,15 @@ class GroupWeights:
     def _not_converged(self, step: float) -> Notice:
         return Notice(
             NOT_CONVERGED_CODE,
-            f"the group weights still move the parameters by {step:.1e} sigma after {self.max_iterations}"
-            " iterations",
+            f"the group weights have not converged after {self.max_iterations} iterations: the parameters"
+            f" still change by {step:.1e} sigma",
             "use more data, or the estimator 'ols'",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A system solved with the weights it asks for.
+    """A system solved with its own weights.
 
     Attributes:
         factors: One a group, over all parameters.
@@ -117,7 +117,7 @@ class Fitted:
         return self.fit.chi
 
     def shares(self) -> Float[Array, "g"]:
-        """h_g, the part of the parameters that each group pays for, shape (g,)."""
+        """h_g, the number of parameters determined by each group, shape (g,)."""
         return _paid(self.factors, self.weights.values, self.fit)
 
 
@@ -149,7 +149,7 @@ def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
 def judged_residuals(
     system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
 ) -> Float[Array, "g"]:
-    """|Y - W chi| of each group; of rows without effort at the size of chi that the efforts ask for."""
+    """|Y - W chi| of each group; for rows without effort with chi scaled to fit the efforts."""
     size = _effort_size(system, factors, weights, chi) if any(g.homogeneous for g in system.groups) else 1.0
     return np.array(
         [

@@ -1,1 +1,1 @@
-"""What is asked: the experiment, its file, and how a result records both."""
+"""The settings: the experiment, its file, and how a result records both."""

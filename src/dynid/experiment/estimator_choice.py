@@ -1,7 +1,7 @@
-"""The estimator where the experiment names none.
+"""The estimator if the experiment names none.
 
-Rows without effort beside rows with efforts (`inverse` with fewer motors than freedoms) have their noise in
-the columns. Least squares draws such an estimate towards zero, so that `gtls` is the default there.
+If some rows have no effort (`inverse` with fewer motors than degrees of freedom), their noise is in the
+columns. Least squares is then biased towards zero, so `gtls` is the default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanis
 
 
 def rows_without_effort(experiment: Experiment, model: Model, mechanism: Mechanism) -> tuple[str, ...]:
-    """Names of the rows in use in which no effort acts, beside others in which efforts do."""
+    """Names of the rows in use in which no effort acts, if efforts act in others."""
     directions = model.directions(mechanism)
     asked = experiment.efforts
     return tuple(
@@ -38,5 +38,5 @@ def estimator_words(experiment: Experiment, model: Model, mechanism: Mechanism) 
     if not isinstance(experiment.estimator, LeftOpen) or experiment.estimator == DEFAULT_ESTIMATOR:
         return {}
     rows = ", ".join(rows_without_effort(experiment, model, mechanism))
-    why = f"no effort acts in {rows}, so that noise of the positions would draw least squares towards zero"
+    why = f"no effort acts in {rows}, so position noise would bias least squares towards zero"
     return {"estimator": f"{experiment.estimator}, chosen: {why}"}

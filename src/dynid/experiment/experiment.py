@@ -70,7 +70,7 @@ class UnloadedModel:
 
     Attributes:
         result: Its file or folder.
-        free: Names or globs of parameters that are found afresh beside the payload.
+        free: Names or globs of parameters that are identified again with the payload.
     """
 
     result: str
@@ -79,7 +79,7 @@ class UnloadedModel:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything an identification needs beside the data themselves.
+    """Everything that an identification needs in addition to the data.
 
     Attributes:
         robot: Built-in name, path of a description, or a mechanism.
@@ -92,10 +92,10 @@ class Experiment:
         uncertainty: How sigma and intervals are found.
         essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
-        payloads: Bodies mounted in some logs, beside those of the robot.
+        payloads: Bodies mounted in some logs, in addition to those of the robot.
         drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
         stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.
-        cross_validate: Folds of a cross-validation beside the fit; None: none.
+        cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
@@ -104,11 +104,11 @@ class Experiment:
         refine: Refine the linear estimate by output error; may be True or a mapping of options.
         energy, internal, wrench: Options of these models.
         unloaded: The robot itself is known from this result, and only payloads are found.
-        force_sensor: What hangs on this sensor is identified (model `wrench`); None: the robot is.
+        force_sensor: The load on this sensor is identified (model `wrench`); None: the robot is.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
-        places: Where names stand in the file, e.g. `tie legs` -> `line 12, ties[0]`.
+        places: Where names are in the file, e.g. `tie legs` -> `line 12, ties[0]`.
     """
 
     robot: str | Mechanism
@@ -151,11 +151,11 @@ class Experiment:
 
     def __post_init__(self) -> None:
         if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
-            # What hangs on a sensor, or is left over of a loaded log, is one body: it must be possible.
+            # A load on a sensor, or a payload from a loaded log, is one body: it must be consistent.
             object.__setattr__(self, "estimator", "consistent")
         object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
         object.__setattr__(self, "refine", _refine(self))
-        # Bare paths are welcome where a script or a command line has nothing more to say.
+        # Plain paths are accepted from scripts and the command line.
         object.__setattr__(self, "columns", columns_from(self.columns))
         object.__setattr__(self, "logs", _entries(self.logs))
         object.__setattr__(self, "validate", _entries(self.validate))
@@ -182,7 +182,7 @@ class Experiment:
         for effort in self.efforts or ():
             if isinstance(effort, int) and effort < 1:
                 raise InputError(
-                    f"effort {effort} does not exist", file=self.file, remedy="efforts count from 1"
+                    f"effort {effort} does not exist", file=self.file, remedy="efforts are numbered from 1"
                 )
 
 
@@ -192,7 +192,7 @@ def _check_sensor(experiment: Experiment) -> None:
         for name in ("force_sensor", "drive", "gains", "ties", "refine"):
             if getattr(experiment, name):
                 raise InputError(
-                    f"'{name}' cannot be combined with 'unloaded', which knows the robot already",
+                    f"'{name}' cannot be combined with 'unloaded', which gives the parameters of the robot",
                     file=experiment.file,
                     place=name,
                     remedy="leave one of them out",
@@ -201,7 +201,7 @@ def _check_sensor(experiment: Experiment) -> None:
         return
     if experiment.model not in (None, "wrench"):
         raise InputError(
-            f"a force sensor has the equations of model 'wrench', not of '{experiment.model}'",
+            f"a force sensor needs model 'wrench', not '{experiment.model}'",
             file=experiment.file,
             place="model",
             remedy="leave out `model:`",
@@ -210,7 +210,7 @@ def _check_sensor(experiment: Experiment) -> None:
     for name in others:
         if getattr(experiment, name):
             raise InputError(
-                f"'{name}' has no meaning for what hangs on a force sensor",
+                f"'{name}' has no meaning for a load on a force sensor",
                 file=experiment.file,
                 place=name,
                 remedy="leave it out",
@@ -218,13 +218,13 @@ def _check_sensor(experiment: Experiment) -> None:
 
 
 def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: str) -> Consistency | None:
-    """Options of the standard set; None when nobody asks for it."""
+    """Options of the standard set; None if it is not requested."""
     if given is None or given is False or (given is True and estimator == "consistent"):
         return None
     if estimator == "consistent":
         raise InputError(
-            "the estimator 'consistent' gives the standard set with its own options",
-            remedy="write them there: estimator: {name: consistent, ...}",
+            "the estimator 'consistent' already gives the standard set, with its own options",
+            remedy="set them there: estimator: {name: consistent, ...}",
         )
     if given is True:
         return Consistency()
@@ -232,7 +232,7 @@ def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: s
 
 
 def _refine(experiment: Experiment) -> RefineSettings | None:
-    """Options of the refinement; None when nobody asks for it."""
+    """Options of the refinement; None if it is not requested."""
     given = experiment.refine
     if given is None or given is False:
         return None
@@ -245,9 +245,7 @@ def _refine(experiment: Experiment) -> RefineSettings | None:
     found = [f"'{name}'" for name, other in others.items() if other is not None]
     found += ["estimator 'consistent'"] if experiment.estimator == "consistent" else []
     if found:
-        raise InputError(
-            f"refine cannot be combined with {found[0]}", remedy="refine all parameters of a linear fit"
-        )
+        raise InputError(f"refine cannot be combined with {found[0]}", remedy="leave one of them out")
     if given is True:
         return RefineSettings()
     if isinstance(given, RefineSettings):

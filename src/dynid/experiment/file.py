@@ -71,7 +71,7 @@ _KEYS = (
 
 
 def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
-    """Read an experiment file; paths in it are relative to it, whatever is unknown is refused.
+    """Read an experiment file; paths in it are relative to it, unknown keys are refused.
 
     Args:
         file: `dynid.experiment/1`.
@@ -144,7 +144,7 @@ class _Reader:
         return str(self.folder / entry.text())
 
     def unloaded(self, entry: Entry) -> UnloadedModel:
-        """A result of the robot without load, and what is found afresh."""
+        """A result of the robot without load, and the parameters that are identified again."""
         if not entry.is_mapping:
             return UnloadedModel(self.path(entry))
         fields = entry.fields(("result", "free"), required=("result",))
@@ -190,7 +190,7 @@ class _Reader:
         own = entry.path.rsplit(".", 1)[-1]
         scale = self.scope.number(fields["scale"]) if "scale" in fields else 1.0
         if scale == 0.0:
-            raise fields["scale"].error("a scale of zero erases the column", "give another scale")
+            raise fields["scale"].error("a scale of zero makes the column zero", "give another scale")
         return ColumnMap(
             fields["name"].text() if "name" in fields else own,
             fields["unit"].text() if "unit" in fields else None,
@@ -206,7 +206,7 @@ class _Reader:
                 raise item.error(f"effort {effort} is listed twice", "list it once")
             efforts.append(effort)
         if not efforts:
-            raise entry.error("no effort is used", "leave the line out to use all")
+            raise entry.error("no effort is listed", "leave the line out to use all")
         return tuple(efforts)
 
     def filter(self, entry: Entry) -> FilterSettings:

@@ -26,7 +26,7 @@ class InternalSettings:
             `refine`d together with the parameters; None: given where the log has them.
         pose: `measured`: all coordinates as measured. `free`: the free ones alone, the others solved from
             the lengths (eq. 44). `projected`: the nearest pose that the lengths allow. None: measured where
-            the log tells the whole pose, else free.
+            the log gives the full pose, else free.
     """
 
     free: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class InternalSettings:
             check_choice("internal pose", self.pose, POSES)
         if self.lengths == REFINE and self.pose == MEASURED:
             raise InputError(
-                "lengths: refine has nothing to refine where the pose is used as measured",
+                "lengths: refine has no effect if the pose is used as measured",
                 place="internal",
                 remedy="pose: free, or pose: projected",
             )

@@ -1,4 +1,4 @@
-"""Where names stand in an experiment file, for refusals that come later."""
+"""Where names are in an experiment file, for errors found later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynid.common.entry import Entry
 
 
 def places(fields: Mapping[str, Entry]) -> dict[str, str]:
-    """Where names stand that only the robot or the data can refuse: `tie legs` -> `line 12, ties[0]`."""
+    """Where names are that only robot or data can show to be wrong: `tie legs` -> `line 12, ties[0]`."""
     found: dict[str, str] = {}
     for item in fields["ties"].items() if "ties" in fields else ():
         name = item.mapping()["name"] if item.is_mapping else item

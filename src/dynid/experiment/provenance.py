@@ -94,7 +94,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
 
 
 def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
-    """The robot's own files, what it is described over included; a built-in one is told by the version."""
+    """The files of the robot, including those it refers to; a built-in robot is given by the version."""
     file = reference(mechanism)
     if file in builtin_robots() or not Path(file).is_file():
         return []
@@ -113,9 +113,9 @@ def _unloaded_input(experiment: Experiment) -> list[dict[str, Any]]:
     file = _unloaded_file(experiment.unloaded)
     if not file.is_file():
         raise InputError(
-            "the result without load, of which a payload is the difference, is not there",
+            "the result without load, from which the payload was computed, is not found",
             file=file,
-            remedy="bring it back to this place, or identify the payload again",
+            remedy="restore it at this path, or identify the payload again",
         )
     return [{"file": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "use": UNLOADED}]
 
@@ -140,9 +140,9 @@ def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
     now = {one["sha256"] for one in _robot_input(mechanism)}
     if before - now:
         raise InputError(
-            "the robot file (or the URDF or MJCF below it) is not the one that the result was made with",
+            "the robot file (or its URDF or MJCF) has changed since the result was made",
             file=mechanism.file,
-            remedy="identify again, or name the file with --robot to use it all the same",
+            remedy="identify again, or give the file with --robot to use it anyway",
         )
 
 
@@ -152,14 +152,14 @@ def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
     for now in _unloaded_input(experiment):
         if before and now["sha256"] not in before:
             raise InputError(
-                "the result without load is not the one that the payload was found with",
+                "the result without load has changed since the payload was identified",
                 file=now["file"],
                 remedy="identify the payload again",
             )
 
 
 def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Payloads mounted in each log that a result was identified from; none where it does not say."""
+    """Payloads mounted in each log that a result was identified from; none if not recorded."""
     inputs = recorded.get("inputs", ())
     return [tuple(one["payloads"]) for one in inputs if one.get("use") == IDENTIFIED and "payloads" in one]
 

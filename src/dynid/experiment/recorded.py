@@ -26,7 +26,7 @@ from dynid.mechanism.robot_file.force_sensor import sensor_from
 T = TypeVar("T")
 _PLACE = "provenance.options"
 _NAMES = dict[str, Any]
-# What is left as it was written, and its kind; None or absent stands for the default.
+# Options kept as written, and their type; None or absent means the default.
 _PLAIN: dict[str, Any] = {
     "robot": str,
     "model": str,
@@ -62,12 +62,12 @@ def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment
         f"options that cannot be read: {what}",
         file=file,
         place=_PLACE,
-        remedy="identify again to write the result anew",
+        remedy="identify again to write a new result",
     )
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the experiment that the options speak of."""
+    """Fields of the experiment that the options contain."""
     found = {name: _shaped(options[name], kind) for name, kind in _PLAIN.items() if _has(options, name)}
     for name, kind in (
         ("filter", FilterSettings),

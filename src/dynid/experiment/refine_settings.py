@@ -14,12 +14,12 @@ _WINDOW, _FREE_WINDOW = 0.2, 2.5
 
 @dataclass(frozen=True)
 class RefineSettings:
-    """How windows are cut, and what is unknown beside the parameters.
+    """How windows are cut, and what is unknown in addition to the parameters.
 
     Attributes:
-        window: Length in [s]: long enough to feel the parameters, short enough that a small error of
-            the efforts does not carry the simulation away. None: 0.2 s; 2.5 s for free motion, where no
-            effort errs.
+        window: Length in [s]: long enough to show the effect of the parameters, short enough that a small
+            error of the efforts does not make the simulation diverge. None: 0.2 s; 2.5 s for free motion,
+            which has no effort errors.
         windows: At most so many, spread over the logs.
         damping: Of free motion: viscous, one coefficient for all coordinates that turn, one for those
             that slide, both, or none.
@@ -37,7 +37,7 @@ class RefineSettings:
             raise InputError(f"refine window {self.window} is not positive", remedy="e.g. window: 0.2")
         if not self.windows >= 2 * HELD_OUT:
             raise InputError(
-                f"refine windows {self.windows} are too few to hold any out",
+                f"refine windows: {self.windows} is too few for held-out windows",
                 remedy=f"give {2 * HELD_OUT} or more",
             )
         check_choice("refine damping", self.damping, DAMPINGS)

@@ -1,4 +1,4 @@
-"""Sections of an experiment file that belong to one model or one job: windows, free motion, tables, gains."""
+"""Sections of an experiment file for one model or kind of problem: windows, free motion, tables, gains."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_refine(entry: Entry, scope: Scope) -> RefineSettings | bool:
 
 
 def read_gains(entry: Entry, scope: Scope) -> GainSettings:
-    """`all`, or which gains are open and what is believed of them."""
+    """`all`, or which gains are unknown and their nominal values."""
     if not entry.is_mapping:
         entry.choice(("all",))
         return GainSettings()

@@ -112,7 +112,7 @@ def _chain(
             continue
         label = f"{body}_{name}"
         if any(label in (one.name, one.child) for one in mechanism.joints):
-            raise InputError(f"the robot has a joint or body '{label}' already", file=mechanism.file)
+            raise InputError(f"the robot already has a joint or body '{label}'", file=mechanism.file)
         kind = JointKind.PRISMATIC if slides else JointKind.REVOLUTE
         joints.append(Joint(label, kind, parent, label, fixed, (axis,)))
         fixed, parent = identity_frame(), label
@@ -128,8 +128,8 @@ def _check_freedoms(mechanism: Mechanism, robot: Mechanism, body: str, given: Se
     left = assembly_of(robot).dof
     if left < freedoms:
         raise InputError(
-            f"{', '.join(given)} of '{body}' do not describe its motion: the robot has {freedoms} degrees of"
-            f" freedom, and {left} are left when the other coordinates of the pose stay where they are",
+            f"{', '.join(given)} of '{body}' do not determine the motion: the robot has {freedoms} degrees of"
+            f" freedom, and {left} with the other coordinates of the pose held constant",
             file=mechanism.file,
             remedy=f"give more of {', '.join(POSE)}",
         )

@@ -40,14 +40,14 @@ class EffortPrediction:
     """Efforts that a robot will need along a desired trajectory.
 
     sigma is that of the prediction's mean: what the covariance of the estimate makes of it. Noise of the
-    efforts and what the model lacks come on top.
+    efforts and model errors are not included.
 
     Attributes:
         names, units: Of the actuators.
         t: Shape (n,), in [s].
         tau, sigma: Shape (n, a), in `units`; redundant actuation: least efforts plus `c` along Z.
         power, sigma_power: Mechanical power of all actuators, shape (n,), in [W].
-        c: Internal tension asked for, shape (n, z), in the unit of the motors.
+        c: Requested internal tension, shape (n, z), in the unit of the motors.
         notices: What to know before trusting the numbers.
     """
 
@@ -88,8 +88,8 @@ def predict_efforts(
     estimate, experiment, mechanism = saved(result, robot)
     if mechanism.force_sensor is not None:
         raise InputError(
-            "a result of a force sensor knows what hangs on it, not the efforts of the robot",
-            remedy="use its compensation.py to foretell readings of the sensor",
+            "a result of a force sensor contains the load on the sensor, not the efforts of the robot",
+            remedy="use its compensation.py to predict the readings of the sensor",
         )
     _refuse_per_mass(estimate)
     mounted = variant(mechanism, payloads=tuple(payloads))
@@ -152,7 +152,7 @@ def _tension(
     z = redundancy(robot)
     if z == 0:
         raise InputError(
-            f"robot '{robot.name}' has no more actuators than freedoms, so nothing can be strained",
+            f"robot '{robot.name}' has no redundant actuators: no internal tension is possible",
             file=robot.file,
             remedy="leave the tension out",
         )
@@ -162,33 +162,33 @@ def _tension(
 
 
 def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts) -> list[Notice]:
-    """What the data did not tell, but this trajectory asks for; and what was set to zero."""
+    """Parameters that act in this trajectory but were not determined by the data, or were set to zero."""
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
-    told = []
+    notices = []
     asked = [(one.name, index.get(one.name.removesuffix("_R"))) for one in estimate.not_identifiable]
     felt = [(name, i) for name, i in asked if i is not None and found.felt[i] > 0.0]
     if felt:
         shown = ", ".join(
             f"{name} (up to {found.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]
         ) + (f" and {len(felt) - 4} more" if len(felt) > 4 else "")
-        told.append(
+        notices.append(
             Notice(
                 "not-identified",
-                f"the data behind the result do not determine {shown}: taken as zero, but this trajectory"
-                " calls for them, and sigma does not count them",
-                "identify from motion like this trajectory, or stay within the motion of the logs",
+                f"the data of the result do not determine {shown}: they are set to zero, but act in this"
+                " trajectory, and sigma does not include them",
+                "identify from motion like this trajectory, or predict motion like that of the logs",
             )
         )
     removed = [one.name for one in estimate.parameters if not one.essential]
     if removed:
         shown = ", ".join(removed[:4]) + (f" and {len(removed) - 4} more" if len(removed) > 4 else "")
-        text = f"the result has set to zero {shown}; sigma does not cover the bias of that"
-        told.append(Notice("essential-bias", text, "compare with a result of all parameters"))
-    return told
+        text = f"the result has set {shown} to zero; sigma does not include the resulting bias"
+        notices.append(Notice("essential-bias", text, "compare with a result of all parameters"))
+    return notices
 
 
 def _standing(found: Efforts) -> list[Notice]:
-    """Joints with dry friction that stand still for a while."""
+    """Joints with dry friction that are at rest for some time."""
     names = [
         f"{owner} ({100 * share:.0f} % of the time)"
         for owner, share in found.standing.items()
@@ -196,8 +196,8 @@ def _standing(found: Efforts) -> list[Notice]:
     ]
     if not names:
         return []
-    text = f"{', '.join(names)} stand still: dry friction may be anything up to Fs there, 0 is predicted"
-    return [Notice("friction-at-rest", text, "let the controller hold what stands still")]
+    text = f"{', '.join(names)} at rest: dry friction can be anything between -Fs and Fs, 0 is predicted"
+    return [Notice("friction-at-rest", text, "do not compare predicted efforts of joints at rest")]
 
 
 def _refuse_per_mass(estimate: Estimate) -> None:
@@ -210,7 +210,7 @@ def _refuse_per_mass(estimate: Estimate) -> None:
         return
     body = shown.partition("/M_")[2].removesuffix("_R")
     mass = next((one for one in estimate.parameters if one.name == f"M_{body}"), None)
-    text = f"the result gives parameters per unit mass of '{body}' ({shown}), and efforts need kilograms"
+    text = f"the result gives parameters per unit mass of '{body}' ({shown}), but efforts need kilograms"
     known = "..." if mass is None else f"{mass.value:.6g}"
     remedy = f"identify again with bodies: {{{body}: {{known: {{M: {known}}}}}}} in the robot file"
     raise InputError(text, remedy=remedy)

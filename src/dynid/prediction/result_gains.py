@@ -1,4 +1,4 @@
-"""Drive gains applied to efforts as logged: those believed, or those of a result."""
+"""Drive gains applied to efforts as logged: nominal gains, or those of a result."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """From a result back to the equations: standard parameters that give the efforts of its base parameters.
 
-    chi_st = c + M x          W chi_st = W_base x,  whatever the motion
+    chi_st = c + M x          W chi_st = W_base x,  for any motion
 
-x are the result's values in their order. Each base value stands at the parameter it is named after;
-the parameters grouped into it are zero, for they act through it.
+x are the result's values in their order. Each base value is assigned to the parameter it is named after;
+the parameters grouped into it are zero, because they are contained in it.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ def standard_values(
     directions: Directions | None,
     payloads: Mapping[str, Payload],
 ) -> StandardValues:
-    """Where the values of a result stand among the standard parameters.
+    """Positions of the values of a result among the standard parameters.
 
     Tied parameters were saved under the first member's name and belong to all members; values of a
-    payload that is not mounted have no say.
+    payload that is not mounted are ignored.
 
     Args:
         robot: With the payloads that are mounted, and no others.
@@ -115,7 +115,7 @@ def standard_values(
             M[members[index[name]], k] = 1.0
         elif name.partition("_")[2] not in payloads and name.partition("_")[0] != GAIN:
             raise InputError(
-                f"the result's parameter '{one.name}' is not one of robot '{estimate.robot}' as it is now",
+                f"parameter '{one.name}' of the result is not a parameter of robot '{estimate.robot}' now",
                 remedy="use the robot file that the result was made with",
             )
     x = np.array([one.value for one in estimate.parameters], float)
@@ -128,13 +128,13 @@ def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p
 
 
 def fitted_places(estimate: Estimate) -> list[int]:
-    """Where the parameters of its covariance stand in a result."""
+    """Positions of the parameters of its covariance in a result."""
     fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
     if estimate.covariance.shape != (len(fitted), len(fitted)):
         raise InputError(
             f"the result has {len(fitted)} parameters with a sigma, but a covariance of shape"
             f" {estimate.covariance.shape}",
-            remedy="identify again to write it anew",
+            remedy="identify again to write a new result",
         )
     return fitted
 
@@ -146,10 +146,10 @@ def _constant(
     M: Float[Array, "p x"],
     x: Float[Array, "x"],
 ) -> Float[Array, "p"]:
-    """Known values; for real bodies what makes c + M x their own parameters.
+    """Known values; for a consistent result, the c for which c + M x are the parameters of its bodies.
 
-    The same efforts, but for directions that the result's logs did not move in: there the bodies
-    follow their prior instead of being nothing.
+    The efforts are the same, except for motions that were not in the logs of the result: there the bodies
+    follow their prior instead of zero.
     """
     if estimate.estimator != "consistent" or not estimate.standard:
         return c.copy()
@@ -176,8 +176,8 @@ def refuse_unloaded(
         if name in payloads and len(payloads[name].known) == len(SYMBOLS):
             continue
         raise InputError(
-            f"payload '{name}' was mounted in every log of the fit: its mass is inside the parameters of its"
-            " carrier, and efforts without it are not known",
+            f"payload '{name}' was mounted in every log of the fit: its mass is part of the parameters of its"
+            " carrier, so efforts without it cannot be predicted",
             place=place,
             remedy=f"mount it here too (payload: {name}), or identify from a log without it as well",
         )
@@ -190,7 +190,7 @@ def _check_payloads(estimate: Estimate, robot: Mechanism, loads: Sequence[Sequen
         found = found or any(name in load for load in loads)  # inside its carrier's, if always mounted
         if not found and len(payload.known) < len(SYMBOLS):
             raise InputError(
-                f"payload '{name}' is mounted, but the result does not know it",
+                f"payload '{name}' is mounted, but it is not in the result",
                 remedy="identify from a log with this payload first",
             )
 

@@ -107,7 +107,7 @@ def _read(
     if any(key.startswith("q_") for key in chosen) or not pose:
         if body is not None and not pose:
             raise InputError(
-                f"gives joints, not the pose of '{body}'",
+                f"the trajectory gives joints, not the pose of '{body}'",
                 file=path,
                 remedy="leave --body out, or give columns x y z roll pitch yaw",
             )
@@ -132,7 +132,7 @@ def _refuse_spoiled(log: Log) -> None:
     for notice in log.notices:
         if notice.code in _SPOILED:
             raise InputError(
-                f"the trajectory has holes: {notice.text}", file=log.file, remedy="give every sample"
+                f"the trajectory has gaps: {notice.text}", file=log.file, remedy="give every sample"
             )
 
 
@@ -185,8 +185,8 @@ def _fitting(
     if len(wrong):
         i = int(wrong[0])
         raise InputError(
-            f"{name} of '{log.position_names[i]}' is {100 * off[i] / max(size[i], 1e-300):.0f} % off the"
-            " derivative of its positions",
+            f"{name} of '{log.position_names[i]}' differs by {100 * off[i] / max(size[i], 1e-300):.0f} % from"
+            " the derivative of its positions",
             file=log.file,
             remedy="check its unit and sign, or leave the column out",
         )

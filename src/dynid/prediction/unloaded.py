@@ -1,11 +1,11 @@
-"""Payload from joint efforts alone: the loaded log less what a saved result of the robot foretells.
+"""Payload from joint efforts alone: the loaded log minus the efforts predicted by a saved result.
 
     W_l chi_l = Y - W_0 chi_0            C_l = C(rows) + K C_0 K^T,    K = W_l^+ W_0
 
 chi_0 are the standard values of the result without load, C_0 their covariance. They are known columns of
-the same equations, on any robot; what they are not sure of makes the payload less sure, through K. Robot and
-payload then err together, Cov(chi_l, chi_0) = -K C_0, and a prediction of both must know that: where the
-loaded log moved, the payload makes up for what the robot's values miss.
+the same equations, on any robot. Their uncertainty adds to that of the payload, through K. Errors of robot
+and payload are then correlated, Cov(chi_l, chi_0) = -K C_0, and a prediction of both must account for it: in
+the motion of the loaded log, the payload compensates errors of the robot's values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Unloaded:
     """The robot without load, as a result knows it.
 
     Attributes:
-        robot: Its standard parameters known, but those to be found afresh; with all payloads.
+        robot: Its standard parameters known, except those to be identified again; with all payloads.
         names: Known parameters.
         M: Ones where they take a value of the result that has a sigma, shape (p, u), dimensionless.
         dof: Degrees of freedom of their deviations.
@@ -89,15 +89,15 @@ class Unloaded:
 
         Args:
             estimate: The payload.
-            values: Where its values stand among the parameters.
+            values: Index of its values among the parameters.
             parameters: Of the robot with what is mounted.
         """
         own, other, shared = estimate.covariance, self.estimate.covariance, estimate.shared
         if shared is None or shared.shape != (len(own), len(other)):
             raise InputError(
-                "the result does not tell how errors of the payload and of the result without load belong"
-                " together",
-                remedy="identify the payload again to write it anew",
+                "the result does not contain the correlation between errors of the payload and of the result"
+                " without load",
+                remedy="identify the payload again to write a new result",
             )
         place = {parameter.name: i for i, parameter in enumerate(parameters)}
         known = np.zeros((len(parameters), len(other)))
@@ -119,7 +119,7 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     estimate, before, robot = saved(settings.result)
     if estimate.model in _NO_EFFORTS:
         raise InputError(
-            f"the result without load is of model '{estimate.model}', which tells no efforts of motors",
+            f"the result without load is of model '{estimate.model}', which gives no motor efforts",
             file=settings.result,
             place="unloaded",
             remedy="give a result of model inverse, power or energy",
@@ -153,7 +153,7 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
         M=values.M[np.ix_(kept, fitted_places(estimate))],
         dof=float(np.median(dofs)) if dofs else MANY,
         words=f"{len(names)} parameters of the robot from {settings.result}"
-        + (f"; found afresh: {', '.join(free)}" if free else ""),
+        + (f"; identified again: {', '.join(free)}" if free else ""),
         estimate=estimate,
         experiment=before,
         notices=_unknown(estimate),
@@ -165,8 +165,8 @@ def check_loaded(logs: Sequence[Log], experiment: Experiment) -> None:
     for log in logs:
         if not log.payloads:
             raise InputError(
-                f"log '{log.name}' carries no payload, but the robot itself is known from the result without"
-                " load",
+                f"log '{log.name}' has no payload, but the parameters of the robot come from the result"
+                " without load",
                 file=experiment.file or log.file,
                 place="unloaded",
                 remedy="name it: logs: [{file: ..., payload: box}], payloads: {box: {body: ...}}",
@@ -174,11 +174,11 @@ def check_loaded(logs: Sequence[Log], experiment: Experiment) -> None:
 
 
 def _free(names: Sequence[str], settings: UnloadedModel) -> list[str]:
-    """Parameters that are found afresh."""
+    """Parameters that are identified again."""
     for glob in settings.free:
         if not any(fnmatchcase(name, glob) for name in names):
             raise InputError(
-                f"'{glob}' fits no parameter of the result without load",
+                f"'{glob}' matches no parameter of the result without load",
                 place="unloaded.free",
                 remedy='e.g. free: ["Off_*"]',
             )
@@ -191,5 +191,5 @@ def _unknown(estimate: Estimate) -> tuple[Notice, ...]:
         return ()
     text = f"the result without load does not determine {', '.join(names[:6])}"
     text += f" and {len(names) - 6} more" if len(names) > 6 else ""
-    text += ": taken as zero, and where the loaded log calls for them the payload takes them up"
-    return (Notice("unloaded-incomplete", text, "move the loaded robot as in the logs without load"),)
+    text += ": set to zero, which biases the payload if they act in the loaded log"
+    return (Notice("unloaded-incomplete", text, "use the same motion as in the logs without load"),)

@@ -1,7 +1,7 @@
-"""Output-error refinement of a linear estimate: simulate, compare positions, refine, and judge.
+"""Output-error refinement of a linear estimate: simulate, compare positions, refine, and validate.
 
-A quarter of the windows is held out. The refined parameters replace the linear ones only where they
-foretell the held-out windows better than chance; otherwise the result says that nothing was gained.
+A quarter of the windows is held out. The refined parameters replace the linear ones only if they
+predict the held-out windows significantly better; otherwise a warning reports it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Refinement:
         covariance: Of the refined parameters by windows, shape (b, b), SI; None where not accepted.
         windows: How many were fitted.
         before, after: Root mean square of held-out positions missed, in deviations of the fit.
-        accepted: Whether the refined parameters foretell held-out windows better.
+        accepted: Whether the refined parameters predict held-out windows better.
         words: The same in one line.
     """
 
@@ -73,7 +73,7 @@ def refine(
     """Refine base parameters so that simulated windows of the logs meet the measured positions.
 
     Args:
-        job: A robot with its logs.
+        problem: A robot with its logs.
         S, c: Standard parameters are S chi + c.
         chi: The linear estimate to start from, shape (b,), SI.
         covariance: Of the linear estimate, shape (b, b), SI.
@@ -182,8 +182,8 @@ def places_of(problem: Problem, length: int, most: int, seconds: float) -> list[
     ]
     if len(places) < 2 * HELD_OUT:
         raise InputError(
-            f"the logs hold {len(places)} windows of {seconds:g} s: too few to refine and to judge",
-            remedy=f"ask for shorter ones, e.g. refine: {{window: {0.5 * seconds:g}}}, or give longer logs",
+            f"the logs have {len(places)} windows of {seconds:g} s: too few to refine and to validate",
+            remedy=f"use shorter windows, e.g. refine: {{window: {0.5 * seconds:g}}}, or longer logs",
         )
     return [places[k] for k in np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
 
@@ -234,9 +234,9 @@ def _foretold(
 
 def _words(rms: list[float], held: int, accepted: bool, minimum: Minimum) -> str:
     steps = len(minimum.costs) - 1
-    verdict = "taken" if accepted else "not taken: no better than chance"
+    verdict = "accepted" if accepted else "rejected: no significant improvement"
     return (
-        f"output error over windows: held-out positions missed by {rms[0]:.4g} -> {rms[1]:.4g} deviations"
+        f"output error over windows: held-out position error {rms[0]:.4g} -> {rms[1]:.4g} standard deviations"
         f" ({held} windows, {steps} steps); {verdict}"
     )
 
@@ -244,7 +244,7 @@ def _words(rms: list[float], held: int, accepted: bool, minimum: Minimum) -> str
 def _nothing_gained(rms: list[float]) -> Notice:
     return Notice(
         "refinement-adds-nothing",
-        f"simulating the motion adds nothing: held-out windows are missed by {rms[0]:.4g} deviations with the"
-        f" linear estimate and by {rms[1]:.4g} after refinement",
-        "keep the linear estimate; refinement pays where slow sampling or noise spoils accelerations",
+        f"refinement does not improve the fit: the error of held-out windows is {rms[0]:.4g} standard"
+        f" deviations with the linear estimate and {rms[1]:.4g} after refinement",
+        "keep the linear estimate; refinement helps if slow sampling or noise affects accelerations",
     )

@@ -1,4 +1,4 @@
-"""Output error: parameters whose simulated motion meets the measured one.
+"""Output error: parameters whose simulated motion fits the measured one.
 
 Short windows of a log are simulated from their own starting states under the measured efforts. The
 starting states are unknowns of each window, eliminated by QR; the parameters are refined by
@@ -79,8 +79,8 @@ class OutputError:
         S, c: Standard parameters are S chi + c.
         sigma: Deviation of each measured coordinate, shape (m,), in [rad] or [m].
         linear: The linear estimate, shape (b,), SI.
-        hold: One over the distance at which parameters are held to it, shape (b,): what windows hardly
-            feel must not wander.
+        hold: One over the standard deviation of a prior at the linear estimate, shape (b,): it keeps
+            parameters that the windows hardly determine near it.
     """
 
     mechanism: Mechanism
@@ -202,7 +202,7 @@ def started(
 def settled(
     problem: Simulated[Stretch], chi: Float[Array, "b"], windows: Stretch, passes: int
 ) -> tuple[Float[Array, "b"], Stretch]:
-    """Gauss-Newton without a safety net, for few unknowns that the windows tell well; the best met."""
+    """Gauss-Newton without damping, for few well-determined unknowns; returns the best iterate."""
     best, least = (chi, windows), np.inf
     for _ in range(passes):
         found = _eliminated(*problem.slopes(chi, windows))
@@ -286,8 +286,8 @@ def window_covariance(
 ) -> Float[Array, "b b"]:
     """Jackknife-type sandwich (CR3) with a window as cluster: errors within a window are not independent.
 
-    With H the part of a window's fit that is its own doing, its residual counts as (I - H)^-1 r. What
-    the windows do not feel keeps the covariance of the linear estimate to which it is held.
+    With H the leverage of a window on its own fit, its residual counts as (I - H)^-1 r. Parameters that
+    the windows do not determine keep the covariance of the linear estimate.
     """
     J, b = minimum.rows[:, :, :-1], minimum.rows.shape[2] - 1
     R = triangle(np.concatenate([J.reshape(-1, b), np.diag(problem.hold)]))

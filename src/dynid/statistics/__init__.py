@@ -1,4 +1,4 @@
-"""What an estimate is worth: sigma, intervals, essential parameters, prediction of other logs.
+"""Accuracy of an estimate: sigma, intervals, essential parameters, prediction of other logs.
 
 C_chi = sigma_rho^2 (W^T W)^-1
 """

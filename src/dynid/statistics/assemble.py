@@ -25,7 +25,7 @@ from dynid.statistics.uncertainty import uncertainty
 
 @dataclass(frozen=True, eq=False)
 class EstimateParts:
-    """What the triangular factors tell an Estimate.
+    """What an Estimate takes from the triangular factors.
 
     Attributes:
         invisible: Standard parameters that act only within sums, by structure.

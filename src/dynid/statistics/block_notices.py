@@ -1,4 +1,4 @@
-"""Warnings about deviations that rest on few blocks of time."""
+"""Warnings about standard deviations estimated from few blocks of time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.estimator.solution import Solution
 
-# Below so many degrees of freedom the 95 % quantile is more than twice that of many.
+# Below this number of degrees of freedom the 95 % quantile is more than twice the normal one.
 _FEW_FREEDOMS = 2.0
-# Relative sigmas between which it matters how well they are known, in percent.
+# The warning is given for relative sigmas between these limits, in percent.
 _SURE_PERCENT, _WEAK_PERCENT = 3.0, 100.0
 
 
@@ -31,8 +31,8 @@ def told_once(
     return (
         Notice(
             "told-once",
-            f"one {part} alone tells {_named(names, alone)}: nothing in these data can say how"
-            " far its errors reach, and the intervals of these parameters are a lower bound",
+            f"only one {part} determines {_named(names, alone)}: their errors cannot be estimated from"
+            " these data, and the intervals of these parameters are a lower bound",
             "repeat the motion that excites them, or use a longer log",
         ),
     )
@@ -41,16 +41,16 @@ def told_once(
 def few_blocks(
     solution: Solution, covariance: Float[Array, "p p"], dof: Float[Array, "p"], parts: str
 ) -> tuple[Notice, ...]:
-    """Deviations that are hardly known themselves, where that matters.
+    """Standard deviations that are themselves uncertain, where that matters.
 
-    Not of parameters that stay well known, or are told apart from zero by nothing (`weak-parameters`
-    names those), whatever their sigma is wrong by.
+    Well-determined parameters are left out, and so are those indistinguishable from zero (see
+    `weak-parameters`): an error of their sigma does not matter.
 
     Args:
-        solution: Whose parameters they are.
+        solution: The estimate.
         covariance: C_chi, shape (p, p), SI.
-        dof: Degrees of freedom of each deviation, shape (p,).
-        parts: What they rest on, in words.
+        dof: Degrees of freedom of each standard deviation, shape (p,).
+        parts: The blocks or runs used, in words.
     """
     sigma = np.sqrt(np.diag(covariance))
     size = np.abs(solution.chi)
@@ -61,8 +61,8 @@ def few_blocks(
     return (
         Notice(
             "few-blocks",
-            f"sigma of {_named(solution.names, few)} rests on fewer than two of the {parts}: the"
-            " intervals are wide and yet not sure",
+            f"sigma of {_named(solution.names, few)} depends on fewer than two of the {parts}: the"
+            " intervals are wide, and still uncertain",
             "use longer logs, or more of them",
         ),
     )

@@ -2,8 +2,8 @@
 
 (sum_c n_c M_c) z = sum_c n_c s_c        chi* - chi = R^-1 z        n_c: how often cluster c was drawn
 
-Blocks are windows of neighbouring clusters (Kunsch 1989), so that noise with a memory shorter than
-a block is drawn as it came.
+Blocks are windows of neighbouring clusters (Kunsch 1989), so that noise with a correlation time shorter
+than a block keeps its correlation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOST = 1e-8
 def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tuple[Float[Array, "p p"], int]:
     """Covariance of the resampled estimates in SI, and how many draws could be fitted.
 
-    A draw that leaves out all clusters that tell a direction has no fit; it is not counted.
+    A draw without any cluster that determines some direction has no fit; it is not counted.
 
     Args:
         clusters: Short ones, in time order.

@@ -1,20 +1,20 @@
-"""The jackknife without what few blocks make it overstate.
+"""Correction of the small-sample bias of the jackknife.
 
-Leaving out a block whose leverages are M_c answers for its noise and for what the fit then loses: under
-white noise the variance of parameter j comes out larger than it is, on average by
+Leaving out a block with leverages M_c shows its noise and also the information that the fit loses: under
+white noise the variance of parameter j is overestimated, on average by the factor
 
 b_j = (n - 1)/n  sum_c  e_j^T R^-1 M_c (I - M_c)^-1 R^-T e_j  /  (e_j^T R^-1 R^-T e_j)
 
-which is known beforehand: about one where blocks are many, 2 where 60 parameters rest on 20 blocks, and 30
-where 190 rows tell 110 parameters. Noise with a memory makes it come out smaller: neighbouring blocks err
-together, and the fit takes up what lasts. By how much, blocks joined to pairs tell. With F(L) the squared
-scores of blocks of length L, each over what white noise would make them, F(L) = F (1 - T/L) for a memory T
-well below L, so that
+which is known in advance: about 1 for many blocks, 2 for 60 parameters from 20 blocks, and 30 for 110
+parameters from 190 rows. With noise correlated in time the jackknife variance is smaller: errors of
+neighbouring blocks are similar, and the fit absorbs slow errors. Blocks joined to pairs show by how much.
+With F(L) the squared scores of blocks of length L, each relative to its expectation for white noise,
+F(L) = F (1 - T/L) for a correlation time T well below L, so that
 
 g = F / F(L) = 2 F(2 L) / F(L) - 1
 
-The variances are divided by b_j / g where that is more than one: at most to what is right for white noise,
-and never to more than the jackknife itself. After Bell and McCaffrey (2002), whose correction stops at b_j.
+The variances are divided by b_j / g if that is above one. They are never below the right ones for white
+noise, and never above those of the jackknife. After Bell and McCaffrey (2002), who correct by b_j only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dynid.common.arrays import Array
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.sandwich import Sandwich, jackknife
 
-# Pairs of blocks with which a memory can be told from none.
+# Pairs of blocks needed to detect a correlation time.
 _PAIRS = 3
 
 
@@ -41,7 +41,7 @@ def calibrated(clusters: Clusters) -> tuple[Sandwich, Float[Array, "k"]]:
 
 
 def remembered(clusters: Clusters) -> float:
-    """g: how much larger variances are than blocks of this length show; infinite where nobody can say.
+    """g: how much larger variances are than blocks of this length show; infinite if not known.
 
     Runs, and instants of a table, are taken as independent of each other.
     """

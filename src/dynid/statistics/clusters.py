@@ -1,14 +1,14 @@
-"""Clusters: all rows of one stretch of time, in the coordinates where the fit is orthonormal.
+"""Clusters: all rows of one interval of time, in the coordinates where the fit is orthonormal.
 
-With the weighted rows A = Q R and Z_c = A_c R^-1 the rows of cluster c, two small sums hold all
+With the weighted rows A = Q R and Z_c = A_c R^-1 the rows of cluster c, two small sums contain all
 that sandwiches, jackknives and bootstraps need,
 
 M_c = Z_c^T Z_c  (p x p, the M_c add up to I)        s_c = Z_c^T rho_c  (p)
 
-and both add over clusters: longer blocks and whole runs are sums of shorter ones. A cluster holds
-all groups (joints) of its stretch, because their errors are correlated too. M_c is no normal
-matrix of the data: its eigenvalues are the leverages of the cluster, whatever the condition of W.
-Stretches that repeat a motion have the same errors of the model: `distinct` joins them.
+and both add over clusters: longer blocks and whole runs are sums of shorter ones. A cluster contains
+all groups (joints) of its interval, because their errors are correlated too. M_c is not a normal matrix
+of the data: its eigenvalues are the leverages of the cluster, for any condition number of W.
+Intervals that repeat a motion have the same model errors: `distinct` joins them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dynid.estimator.ols import least_squares
 from dynid.motion.repeats import Stretch, first_alike
 from dynid.projection.projection import System
 
-# More clusters tell nothing new, and each holds a p x p matrix.
+# More clusters do not improve the result, and each has a p x p matrix.
 MOST_CLUSTERS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Stretches of time and what the fit owes to each.
+    """Intervals of time and the contribution of each to the fit.
 
     Attributes:
         root: R^-1, so that chi moves by root @ z; shape (p, p), SI; or of combinations L chi: L R^-1.
@@ -78,7 +78,7 @@ class Clusters:
         return self.joined(self.runs)
 
     def distinct(self) -> Clusters:
-        """One cluster for each stretch of motion, however often it came; its run is the first one's."""
+        """One cluster for each different motion, all repeats joined; its run is that of the first."""
         if self.first is None:
             return self
         origins, labels = np.unique(self.first, return_inverse=True)

@@ -1,10 +1,10 @@
-"""Comparison: ways to fit side by side, and which of them to take.
+"""Comparison of several fits, and which of them to use.
 
     F   = (|rho_small|^2 - |rho_large|^2) / (p_large - p_small)  /  (c |rho_large|^2 / (n - p_large))
     BIC = sum over groups of (n_g / c) ln(|rho_g|^2 / n_g)  +  p ln(n / c)
 
-c is how many rows are worth one: neighbours are correlated by the row filter and by the residuals'
-own memory. Without it every term, however small, would be significant in a long log.
+c is the number of rows per independent row: neighbours are correlated by the row filter and by the
+autocorrelation of the residuals. Without c every small term would be significant in a long log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Line:
     """One way to fit.
 
     Attributes:
-        label: What tells it from the others.
+        label: Its name within the comparison.
         drive: Its drive terms.
         n_parameters: Base parameters fitted.
         fit_percent: Residual on the rows of the fit, in % of their size.
@@ -89,7 +89,7 @@ class Comparison:
     Attributes:
         title: What was compared.
         held_out: How data were held out, in words.
-        recommended: Label of the line to take; empty where figures do not tell.
+        recommended: Label of the line to use; empty if the errors do not show it.
         words: The recommendation.
         parameters: Of results, side by side.
     """
@@ -120,7 +120,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class FTest:
-    """Whether the data ask for the parameters that one model has more than another.
+    """Whether the additional parameters of the larger model are significant.
 
     Attributes:
         F: Ratio of variances; about one where they are not needed.
@@ -176,15 +176,15 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     """The line to take and why: the simplest whose held-out error is hardly above the least."""
     known = [line for line in lines if line.error is not None]
     if len(known) < 2:
-        return "", "nothing to choose from: ask for --friction, --drive, --estimators or --models"
+        return "", "only one variant: use --friction, --drive, --estimators or --models"
     best = min(known, key=lambda line: line.error or 0.0)
     good = [line for line in known if (line.error or 0.0) <= (best.error or 0.0) * (1.0 + WORTH)]
-    chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the one that stands first
+    chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the first one
     first = known[0]
-    text = f"take {chosen.label}: held-out error {chosen.error:.3g} %"
+    text = f"use {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
         few = f", and nothing else is more than {100 * WORTH:.0f} % better"
-        text += ", the least of all" if chosen is best else few
+        text += ", the smallest of all" if chosen is best else few
     else:
         change = 100.0 * (1.0 - (chosen.error or 0.0) / max(first.error or 0.0, np.finfo(float).tiny))
         more = (chosen.n_parameters or 0) - (first.n_parameters or 0)
@@ -193,8 +193,8 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     more = (best.n_parameters or 0) - (chosen.n_parameters or 0)
     if more > 0:
         gain = 100.0 * (1.0 - (best.error or 0.0) / max(chosen.error or 0.0, np.finfo(float).tiny))
-        text += f"; {best.label} is {gain:.1f} % better still, for {more:+d} parameters: not worth it"
+        text += f"; {best.label} is {gain:.1f} % better, with {more:+d} parameters: not worth it"
     if chosen.p is not None:
-        verdict = "asked for by the data" if chosen.p < SIGNIFICANT else "not significant"
+        verdict = "significant" if chosen.p < SIGNIFICANT else "not significant"
         text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
     return chosen.label, text

@@ -1,7 +1,7 @@
-"""Pairs of parameters that these data can hardly tell apart, and the combination they do tell.
+"""Pairs of parameters that these data hardly separate, and the combination that they determine.
 
-For deviations sigma_a, sigma_b and correlation r the sum a - r (sigma_a / sigma_b) b has the
-deviation sigma_a sqrt(1 - r^2): where |r| is near one, it is known far better than a or b.
+For standard deviations sigma_a, sigma_b and correlation r the sum a - r (sigma_a / sigma_b) b has the
+standard deviation sigma_a sqrt(1 - r^2): if |r| is near one, it is known far better than a or b.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def strongest(names: Sequence[str], covariance: Float[Array, "p p"]) -> tuple[Co
 
     Args:
         names: Of the parameters.
-        covariance: The classical one, shape (p, p), SI: it tells how the motion couples the
-            parameters, while that of few blocks would be full of chance.
+        covariance: The classical one, shape (p, p), SI: it shows how the motion couples the
+            parameters; a covariance from few blocks has random correlations.
     """
     sigma = np.sqrt(np.diag(covariance))
     known = sigma > 0
@@ -65,7 +65,7 @@ def _pair(names: Sequence[str], sigma: Float[Array, "p"], r: float, i: int, k: i
 
 
 def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
-    """A warning for the pairs that these data can hardly tell apart."""
+    """A warning about the pairs that these data hardly separate."""
     close = [pair for pair in pairs if abs(pair.value) > _HARDLY_APART]
     if not close:
         return ()
@@ -74,7 +74,7 @@ def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
     return (
         Notice(
             "correlated",
-            f"these data hardly tell apart {shown}{more}",
+            f"hardly separable with these data: {shown}{more}",
             "excite the two differently, tie or fix one of them, or use only their combination",
         ),
     )
@@ -83,6 +83,6 @@ def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
 def _words(pair: Correlation) -> str:
     both = pair.a + signed_term(pair.factor, pair.b)
     return (
-        f"{pair.a} and {pair.b} (correlation {pair.value:.4f}): {both} acts,"
-        f" and is known {pair.gain:.0f} times better than either"
+        f"{pair.a} and {pair.b} (correlation {pair.value:.4f}); their combination {both}"
+        f" is known {pair.gain:.0f} times better than either"
     )

@@ -1,7 +1,7 @@
-"""The covariance of an estimate by the method asked for, and what it rests on.
+"""The covariance of an estimate by the chosen method, and a description of the method.
 
-`Solution.covariance` stays the classical one: right where the errors of the rows are white. The
-others take the residuals as they are, in clusters of time that hold all groups.
+`Solution.covariance` stays the classical one: valid if the errors of the rows are white. The other
+methods do not assume white errors; they use clusters of time that contain all groups.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _full_rank(spread: Spread, solution: Solution, blocks: int) -> Spread:
     covariance, weight = with_full_rank(spread.covariance, solution.covariance, blocks - 1.0)
     if weight == 0.0:
         return spread
-    words = f"; correlations {100 * weight:.0f} % classical, as blocks are fewer than parameters"
+    words = f"; correlations {100 * weight:.0f} % classical (fewer blocks than parameters)"
     facts = {**spread.facts, "classical_correlations": weight}
     return replace(spread, covariance=covariance, words=spread.words + words, facts=facts)
 
@@ -135,7 +135,7 @@ def block_seconds(total: float) -> float:
 def _classical(system: System, solution: Solution) -> Spread:
     inflation = max(group.inflation for group in system.groups)
     correlated = f"the row filter correlates neighbouring rows: variances times {inflation:.3g}"
-    counted = correlated if inflation > 1.0 else "rows taken as independent"
+    counted = correlated if inflation > 1.0 else "rows assumed independent"
     p = len(solution.chi)
     return Spread(
         solution.covariance,
@@ -147,13 +147,13 @@ def _classical(system: System, solution: Solution) -> Spread:
 
 
 def _one_block(system: System, solution: Solution, settings: UncertaintySettings) -> Spread:
-    told = Notice(
+    notice = Notice(
         "one-block",
-        f"the rows are one block of time: '{settings.method}' has nothing to compare, and the classical"
-        " uncertainty stands in, which takes the noise as white",
+        f"the data form one block of time, but '{settings.method}' needs several: the classical uncertainty"
+        " is used instead, which assumes white noise",
         "use a longer log, or shorter blocks: uncertainty: {method: cluster, block: ...}",
     )
-    return replace(_classical(system, solution), notices=(told,))
+    return replace(_classical(system, solution), notices=(notice,))
 
 
 def _cluster(
@@ -170,7 +170,7 @@ def _cluster(
     if ENOUGH_RUNS <= len(distinct) < len(clusters):
         own = _with_classical(_instead(blocks, calibrated(distinct)[0]), solution)
         longer.append((motions, own, "motions", "motions"))
-        words += f"; repeats of a motion as one: {len(distinct)} different blocks"
+        words += f"; repeats of a motion joined: {len(distinct)} different blocks"
         facts["different_blocks"] = len(distinct)
     found, by_run = own, np.zeros(len(solution.chi), dtype=bool)
     for some, inside, what, key in longer:
@@ -207,7 +207,7 @@ def _bootstrap(
     if fitted < settings.draws / 2:
         raise InputError(
             f"uncertainty: only {fitted} of {settings.draws} bootstrap draws determine all parameters:"
-            " some are told by a few blocks of the log only",
+            " some are determined by a few blocks of the log only",
             remedy="use uncertainty: cluster, shorter blocks, or a longer log",
         )
     sandwich = jackknife(clusters)
@@ -230,7 +230,7 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     n = len(clusters)
     if n < 2:
         raise InputError(
-            "uncertainty: leave-one-out compares runs, and there is one",
+            "uncertainty: leave-one-out needs several runs, and there is one",
             remedy="give several logs, or a `segment` column; or use uncertainty: cluster",
         )
     less, overstated = calibrated(clusters)
@@ -245,7 +245,7 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
 
 
 def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
-    """At least the classical deviation where one cluster alone tells a parameter."""
+    """At least the classical standard deviation if only one cluster determines a parameter."""
     if not np.any(found.alone):
         return found
     own = np.diag(found.covariance)
@@ -254,7 +254,7 @@ def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
 
 
 def _instead(blocks: Sandwich, distinct: Sandwich) -> Sandwich:
-    """The deviations of different blocks; at least those of all blocks where one of them alone tells."""
+    """Standard deviations from different blocks; at least those of all blocks if only one determines it."""
     own, other = np.diag(blocks.covariance), np.diag(distinct.covariance)
     wanted = np.where(distinct.alone, np.maximum(own, other), other)
     return replace(distinct, covariance=_scaled(distinct.covariance, other, wanted), alone=blocks.alone)
@@ -305,7 +305,7 @@ def _blocks(clusters: Clusters) -> str:
 def _overstated_words(overstated: Float[Array, "p"]) -> str:
     """By what the variances were divided, where that is worth a word."""
     middle = float(np.median(overstated))
-    return f"; variances over {middle:.2g}, which so few make it overstate (median)" if middle > 1.05 else ""
+    return f"; variances divided by {middle:.2g} (median) for small-sample bias" if middle > 1.05 else ""
 
 
 def _freedom_words(dof: Float[Array, "p"]) -> str:

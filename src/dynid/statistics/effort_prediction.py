@@ -1,4 +1,4 @@
-"""Efforts that a motion will need, with what the covariance of the parameters makes of them.
+"""Efforts needed for a motion, with their sigma from the covariance of the parameters.
 
     tau = (J^T)^+ N^T W (c + M x) + Z c_t,      power = dq^T W (c + M x)
 
@@ -30,7 +30,7 @@ from dynid.regressor.moving import MovingRegressor
 from dynid.statistics.reachable import reachable_states
 
 _TILE = 512
-_STANDSTILL = 1e-6  # rad/s or m/s: slower is rounding of a derivative, and its sign says nothing
+_STANDSTILL = 1e-6  # rad/s or m/s: slower is rounding of a derivative, and its sign has no meaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Efforts:
         tau, sigma: Efforts and their deviations, shape (n, a), in [N m] or [N].
         power, sigma_power: Of all motors together, shape (n,), in [W].
         c: Tension added, shape (n, z), unit of the motors; z is 0 unless actuation is redundant.
-        standing: Joint or motor with dry friction -> share of the samples at which it stands still.
+        standing: Joint or motor with dry friction -> share of the samples at which it is at rest.
         felt: Largest effort per unit of each standard parameter, shape (p,).
     """
 
@@ -76,9 +76,9 @@ def efforts_along(
     if driven < freedoms:
         raise InputError(
             f"the {len(mechanism.actuators)} actuators of robot '{mechanism.name}' drive {driven} of its"
-            f" {freedoms} freedoms: it cannot follow a prescribed motion",
+            f" {freedoms} degrees of freedom: it cannot follow a prescribed motion",
             file=mechanism.file,
-            remedy="efforts can be predicted for fully driven robots only",
+            remedy="efforts can be predicted for fully actuated robots only",
         )
     n, a, z = len(motion.log.t), len(mechanism.actuators), len(mechanism.actuators) - driven
     found, felt = np.full((n, 2 * a + 2), np.nan), np.zeros(len(parameters))
@@ -119,7 +119,7 @@ class _EffortRows:
         mechanism: The robot.
         parameters: Its table.
         mounted: Payloads on it.
-        chi: Standard parameters, which foretell the loads of load-dependent friction, shape (p,), SI.
+        chi: Standard parameters, which predict the loads of load-dependent friction, shape (p,), SI.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class _EffortRows:
         self._loading = loading(mechanism, parameters)
 
     def still(self, states: States) -> Bool[Array, "n o"]:
-        """Where the owner of each dry friction stands: friction is unknown there, its sign rounding."""
+        """Where the owner of each dry friction is at rest: friction is unknown there, its sign rounding."""
         return np.asarray(np.abs(states.dq @ self._speed.T) < _STANDSTILL)
 
     def tiles(
@@ -148,7 +148,7 @@ class _EffortRows:
     ) -> Iterator[tuple[slice, Float[Array, "t k p"], Float[Array, "t k p"]]]:
         """Some samples at a time, their rows, and the derivatives of what the rows predict.
 
-        Dry friction counts as 0 where its owner stands.
+        Dry friction counts as 0 where its owner is at rest.
         """
         J = motor_jacobian(self._mechanism, states.N)
         N = np.concatenate([states.N @ pinv(J), states.dq[:, :, None]], axis=2)

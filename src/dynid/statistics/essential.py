@@ -1,7 +1,7 @@
-"""Essential parameters: those the data tell well enough to be worth keeping.
+"""Essential parameters: those that the data determine well enough to keep.
 
 The parameter of largest relative sigma is removed and the rest fitted again, as long as the
-rule asks for it and the residual of the full model grows by less than one percent.
+rule requires it and the residual of the full model grows by less than one percent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynid.statistics.clusters import Clusters
 from dynid.statistics.uncertainty import uncertainty
 
 Where = Callable[[str], dict[str, str | None]]
-# Residuals below this part of the measured norm are rounding: their growth says nothing.
+# Residuals below this part of the measured norm are rounding: their growth has no meaning.
 _EXACT_PART = 1e-9
 
 
@@ -89,9 +89,9 @@ class Reduced:
 def essential_parameters(
     system: System, solution: Solution, rule: EssentialRule, clusters: Clusters | None = None
 ) -> Reduced:
-    """Remove what the data tell badly, one parameter at a time, from the weighted factor.
+    """Remove poorly determined parameters, one at a time, from the weighted factor.
 
-    The weights stay those of the full model: with weights fitted anew the residual would be
+    The weights stay those of the full model: with new weights the residual would be
     one by definition, and the guard blind.
 
     Args:
@@ -215,6 +215,6 @@ def _bias_notice(names: Sequence[str], growth: float) -> Notice:
     return Notice(
         "essential-bias",
         f"set to zero: {shown}; the residual norm changed by {growth:+.2g} %."
-        " The sigma of the others does not cover the bias that this brings",
-        "compare with the full set before trusting single parameters",
+        " The sigma of the other parameters does not include the resulting bias",
+        "compare with the full set before using single parameters",
     )

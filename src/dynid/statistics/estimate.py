@@ -1,4 +1,4 @@
-"""Estimate: what an identification found, in the terms of `result.json`."""
+"""Estimate: the result of an identification, with the names of `result.json`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RunFit:
         n_samples: Samples behind the row filter.
         position_rms, angle_rms: How far a simulation from the run's beginning stays from what was
             measured, in [m] and [rad]; None where nothing was simulated or measured.
-        prior_position_rms, prior_angle_rms: The same with the parameters believed beforehand.
+        prior_position_rms, prior_angle_rms: The same with the prior parameters.
         motion_position_rms, motion_angle_rms: How far the run itself moves about its mean, in [m] and [rad].
     """
 
@@ -161,10 +161,10 @@ class ResidualTest:
             gain [1], load term [1]; speed: explained part of the squares;
             white: correlation of neighbours that the row filter does not explain; mass: that of a body by
             the forces along one direction [kg].
-        p_value: Probability of such a figure if nothing is wrong.
+        p_value: Probability of such a value without a fault.
         warned: Whether it is among the warnings.
-        note: What a reader must know beside the figures: tests that cannot be separated from it with this
-            motion, residuals that are correlated in time.
+        note: Remark for the reader: tests that cannot be separated from it with this motion, residuals
+            that are correlated in time.
     """
 
     test: str

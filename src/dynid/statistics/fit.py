@@ -1,10 +1,10 @@
-"""How well the rows are explained, in all and by group.
+"""How well the rows are explained, in total and by group.
 
 residual_percent = 100 |Y - W chi| / |Y| with Y as measured (before known values moved to the
 right side). r2 = 1 - |Y - W chi|^2 / |Y - mean(Y)|^2 where the group has a constant column (an
 offset), which is how a triangle can know the mean (of each log its own); elsewhere about zero,
-so that it says the same as residual_percent. Rows without a measured side (0 = W chi) have neither
-figure, only their rms.
+so that it agrees with residual_percent. Rows without a measured side (0 = W chi) have neither
+value, only their rms.
 """
 
 from __future__ import annotations

@@ -48,6 +48,4 @@ class UncertaintySettings:
                     remedy=f"{name} belongs to {' and '.join(users)}",
                 )
         if self.draws < 100:
-            raise InputError(
-                f"uncertainty: {self.draws} draws cannot tell a deviation", remedy="give 100 or more"
-            )
+            raise InputError(f"uncertainty: {self.draws} draws are too few", remedy="give 100 or more")

@@ -1,4 +1,4 @@
-"""Could real bodies have these base parameters? Asked of each result, whatever its estimator."""
+"""Are these base parameters physically consistent? Tested for each result and every estimator."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dynid.estimator.standard_space import DataTerm, StandardSpace
 from dynid.projection.projection import System
 from dynid.statistics.uncertainty import uncertainty
 
-_UNLIKELY = 1e-3  # probability at which chance is no explanation
+_UNLIKELY = 1e-3  # significance level
 _MOST_PARAMETERS = 1000  # beyond, the test would outlast the identification
 _FEWEST_ROTORS = 2
 
 
 def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
-    """A warning where no real bodies have these base parameters, and chance does not explain it.
+    """A warning if these base parameters are significantly inconsistent physically.
 
     The distance |U (chi_physical - chi_hat)| squared to the nearest physical set is at most
     chi-squared with as many degrees of freedom as parameters, if the truth is physical.
@@ -33,9 +33,9 @@ def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
     return (
         Notice(
             "not-physical",
-            "no real bodies with friction that brakes have these base parameters: the nearest set is"
+            "these base parameters are not physically consistent: the closest consistent set is"
             f" {rms:.2g} sigma away (rms over {len(data.chi)} parameters)",
-            "use `estimator: consistent`, and look for what the model lacks before using single parameters",
+            "use `estimator: consistent`, and check for missing model terms before using single parameters",
         ),
     )
 
@@ -56,8 +56,8 @@ def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
     return (
         Notice(
             "rotor-not-felt",
-            f"rotor inertia comes out negative at {', '.join(below)} and above zero nowhere:"
-            " efforts sensed on the link side do not feel the rotor",
-            "take Ia out of `drive:` if a torque sensor gives the effort; else check drive gain and delay",
+            f"rotor inertia is negative at {', '.join(below)} and positive at no joint:"
+            " a torque sensor on the link side does not measure the rotor",
+            "remove Ia from `drive:` if a torque sensor gives the effort; else check drive gain and delay",
         ),
     )

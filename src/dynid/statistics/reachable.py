@@ -1,4 +1,4 @@
-"""Whether a robot can follow a desired motion: every pose closes, and no singular one is on the way."""
+"""Whether a robot can follow a desired motion: all loops close in every pose, and no pose is singular."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.motion.motion import Motion
 from dynid.projection.kinematics import MISFIT, OPEN, ClosedKinematics, States, kinematics_along
 
 _BLOCK = 4096
-_SINGULAR = 1e6  # condition number of J beyond which efforts are not to be believed
+_SINGULAR = 1e6  # condition number of J above which efforts are not reliable
 
 
 def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int, States]]:
@@ -25,7 +25,7 @@ def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int
         kinematics = kinematics_along(mechanism, motion)
     except InputError as error:
         raise InputError(
-            f"the trajectory leaves what the robot can reach: {error.text}",
+            f"the trajectory leaves the workspace of the robot: {error.text}",
             file=motion.log.file,
             remedy="move less there, or check units, signs and zeros of the columns, and `start:`",
         ) from error
@@ -59,12 +59,12 @@ def _refuse_unreachable(kinematics: ClosedKinematics, motion: Motion, start: int
     gaps, names = kinematics.gaps(motion.log.q[i : i + 1])
     if gaps[0] > OPEN and names[0] in motion.log.position_names:
         unit = kinematics.unit(names[0])
-        text = f"'{names[0]}' is {gaps[0]:.3g} {unit} away from where the other coordinates put it"
+        text = f"'{names[0]}' differs by {gaps[0]:.3g} {unit} from the value given by the other coordinates"
     elif gaps[0] > OPEN:
-        text = f"'{names[0]}' stays open by {gaps[0]:.3g} m or rad"
+        text = f"'{names[0]}' does not close: gap {gaps[0]:.3g} m or rad"
     else:
         text = "the pose is singular: the given coordinates do not determine it"
-    raise _refusal(motion, i, f"the trajectory leaves what the robot can reach: {text}")
+    raise _refusal(motion, i, f"the trajectory leaves the workspace of the robot: {text}")
 
 
 def _refuse_singular(

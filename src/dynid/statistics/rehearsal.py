@@ -1,4 +1,4 @@
-"""Rehearsals: what many simulated identifications found, against what their statistics promised.
+"""Rehearsals: errors of many simulated identifications, compared with their reported sigma.
 
     rms^2 = mean (chi_hat - chi)^2,    ratio = rms / sqrt(mean sigma^2),    coverage = share of chi in ci95
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.common.notices import Notice
 
-_SURE = 4.0  # deviations: with a hundred parameters, chance alone reaches 3
+_SURE = 4.0  # standard deviations: with a hundred parameters, random errors reach 3
 _WRONG_RATIO = 1.3
 _BIASED = 0.5  # of sigma: less is lost in the noise of a single run
 _FEWEST = 20  # runs from which a scatter of errors is worth judging
@@ -57,8 +57,8 @@ class RehearsedParameter:
         rms: Of the errors, SI.
         sigma: Promised, root of the mean square, SI; sigma_rel_percent: of the true value,
             None where that is zero.
-        ratio: rms / sigma; 1: the promise holds.
-        coverage: Share of 95 % intervals that hold the truth.
+        ratio: rms / sigma; 1: sigma is right.
+        coverage: Share of 95 % intervals that contain the true value.
         runs: In which it was identified.
     """
 
@@ -105,9 +105,9 @@ class Rehearsal:
     def words(self) -> str:
         """The verdict in a sentence."""
         return (
-            f"errors are {self.median_ratio:.2f} times what sigma promises (median of"
-            f" {len(self.parameters)} parameters, {self.runs} runs), and 95 % intervals hold the truth in"
-            f" {100.0 * self.coverage:.1f} % of cases"
+            f"errors are {self.median_ratio:.2f} times the reported sigma (median of"
+            f" {len(self.parameters)} parameters, {self.runs} runs), and 95 % intervals contain the true"
+            f" value in {100.0 * self.coverage:.1f} % of cases"
         )
 
 
@@ -116,7 +116,7 @@ def summarise(draws: Sequence[Draw], **about: Any) -> Rehearsal:
 
     Args:
         draws: One a run.
-        about: Fields of `Rehearsal` that the draws do not tell.
+        about: Fields of `Rehearsal` that do not come from the draws.
     """
     done = [draw for draw in draws if not draw.failed]
     rows: dict[str, list[tuple[float, ...]]] = {}
@@ -148,7 +148,7 @@ def summarise(draws: Sequence[Draw], **about: Any) -> Rehearsal:
 
 
 def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
-    """What the promises are worth, where chance does not explain the difference."""
+    """Warnings where errors differ significantly from the reported sigma."""
     found = []
     many = [one for one in parameters if one.runs >= _FEWEST]
     loose = [
@@ -159,9 +159,9 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     if loose:
         worst = max(loose, key=lambda one: one.ratio)
         text = (
-            f"sigma is too small for {_listed(loose)}; worst {worst.name}, by a factor of {worst.ratio:.2g}"
+            f"sigma is too small for {_listed(loose)}; worst: {worst.name}, by a factor of {worst.ratio:.2g}"
         )
-        remedy = "coloured noise, encoder steps or delays that the estimator does not see: try another filter"
+        remedy = "try another filter: coloured noise, encoder steps or delays may not be modelled"
         found.append(Notice("sigma-too-small", text, remedy))
     off = [
         one
@@ -170,16 +170,16 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     ]
     if off:
         text = f"estimates are biased for {_listed(off)}, by more than {_BIASED:g} sigma"
-        found.append(Notice("bias", text, "look for what the model lacks: friction, delays, filter settings"))
+        found.append(Notice("bias", text, "check for missing model terms: friction, delays, filter settings"))
     middle = float(np.median([one.ratio for one in many])) if many else 1.0
     if middle < 1.0 / _WRONG_RATIO:
-        text = f"printed sigma is on the safe side: errors are {middle:.2f} of it in the middle"
-        remedy = "longer logs, or more runs, tell sigma better; `uncertainty: classical` where noise is white"
+        text = f"the reported sigma is too large: the median error is {middle:.2f} times sigma"
+        remedy = "use longer logs or more runs; use `uncertainty: classical` where noise is white"
         found.append(Notice("sigma-too-large", text, remedy))
     weak = [one for one in parameters if one.sigma_rel_percent is not None and one.sigma_rel_percent > 100.0]
     if weak:
         text = f"sigma exceeds the value itself for {_listed(weak)}"
-        remedy = "a motion that excites them more (dynid excite), more periods, or less noise"
+        remedy = "use a motion that excites them more (dynid excite), more periods, or less noise"
         found.append(Notice("weak-parameters", text, remedy))
     return tuple(found)
 

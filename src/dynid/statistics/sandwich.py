@@ -1,4 +1,4 @@
-"""Covariances that let the residuals speak: what leaving out a cluster does to the estimate.
+"""Covariances from the residuals: the effect of leaving out a cluster on the estimate.
 
 chi - chi_(c) = R^-1 (I - M_c)^-1 s_c              exact: the fit without cluster c
 C_chi = (n - 1)/n  sum_c  (chi - chi_(c)) (chi - chi_(c))^T          the jackknife, CR3
@@ -23,7 +23,7 @@ from dynid.statistics.clusters import Clusters
 
 # 1 - leverage below this: without the cluster the direction is lost, and rounding is all that is left.
 _LOST = 1e-8
-# A parameter that owes more of its variance than this to such directions is known by one cluster alone.
+# A parameter with more than this part of its variance in such directions depends on one cluster alone.
 _ALONE = 1e-3
 
 
@@ -34,7 +34,7 @@ class Sandwich:
     Attributes:
         covariance: C_chi, shape (p, p), SI; its rank is at most the number of clusters less one.
         dof: Degrees of freedom of each deviation, shape (p,), at least one.
-        alone: Parameters that one cluster alone determines, shape (p,): leaving it out tells nothing.
+        alone: Parameters that one cluster alone determines, shape (p,): it cannot be left out.
         white: What the variances are on average under white noise, over what they should be, shape (p,).
     """
 
@@ -70,7 +70,7 @@ def autocorrelated(clusters: Clusters, lags: float) -> Sandwich:
         product = moves[:-k][together].T @ moves[k:][together]
         covariance += weight * (product + product.T)
         squares += 2.0 * weight**2
-    # A weighted sum of n^2 products has as many freedoms fewer as its squared weights say.
+    # A weighted sum of n^2 products has fewer degrees of freedom, given by its squared weights.
     dof, white = _moments(clusters, inverse)
     dof = np.maximum(dof / squares, 1.0)
     return Sandwich((n - 1) / n * covariance, dof, alone, (n - 1) / n * white)
@@ -91,7 +91,7 @@ def chosen_lags(clusters: Clusters) -> float:
 
 
 def _left_out(clusters: Clusters) -> tuple[Float[Array, "n p p"], Bool[Array, "k"]]:
-    """(I - M_c)^-1, and the parameters for which that does not exist (a pseudo-inverse stands in)."""
+    """(I - M_c)^-1, and the parameters for which that does not exist (a pseudo-inverse is used)."""
     p = len(clusters.root)
     identity = np.eye(clusters.M.shape[1])
     if not np.isfinite(cholesky((1.0 - _LOST) * identity - clusters.M)).all():

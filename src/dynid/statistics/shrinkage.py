@@ -1,13 +1,13 @@
-"""Correlations from few blocks, drawn towards those of white noise.
+"""Correlations from few blocks, shrunk towards those of white noise.
 
 n blocks give a covariance of rank n - 1 at most. With fewer blocks than parameters some
 combinations would seem to be known exactly, and predictions along them to have no error. The
-deviations of single parameters do not suffer; their correlations do. Those are taken as
+standard deviations of single parameters are not affected, but their correlations are. The latter are
 
 r = (1 - w) r_blocks + w r_white        w = sum Var(r_blocks) / sum (r_blocks - r_white)^2
 
 over all pairs (Schaefer and Strimmer 2005, with the classical correlations as the target), where
-Var(r) = (1 - r^2)^2 / (n - 1). The deviations stay as they are.
+Var(r) = (1 - r^2)^2 / (n - 1). The standard deviations do not change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Base to standard: a full set of real bodies behind the base parameters, entry by entry.
+"""Base to standard: a full set of physically consistent bodies with these base parameters.
 
-What the data do not tell follows the prior. An entry comes `from: data` when the data took away
-more than half of the variance that the prior left it, else `from: prior`.
+What the data do not determine follows the prior. An entry is `from: data` if the data reduce its
+prior variance by more than half, else `from: prior`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def standard_set(
     """The table of a consistent set, with everything its reader must know.
 
     Args:
-        given: Parameters that stand for sums of several bodies, from a result: they are no bodies themselves.
+        given: Parameters of a result that are sums over several bodies: they are not bodies themselves.
     """
     entries: tuple[Mapping[str, Any], ...] = ()
     if found.status == SOLVED:
@@ -59,55 +59,55 @@ def standard_set(
             for parameter, value, share in zip(space.parameters, found.chi, found.share, strict=True)
             if parameter.name not in given
         )
-    told = sum(entry["from"] == "data" for entry in entries)
+    measured = sum(entry["from"] == "data" for entry in entries)
     words = f"{found.status} in {found.iterations} iterations (tolerance {TOLERANCE:g})"
     if entries:
-        words += f"; {told} of {len(entries)} standard parameters from data"
-        words += "" if told == len(entries) else ", the others from the prior"
-    distance = f"{options.prior} distance, believed to within a factor of {options.spread:g}"
+        words += f"; {measured} of {len(entries)} standard parameters from data"
+        words += "" if measured == len(entries) else ", the others from the prior"
+    distance = f"{options.prior} distance, prior uncertain by a factor of {options.spread:g}"
     return StandardSet(
         found, entries, {"standard set": words, "prior": distance}, (*_priors(space, found), *_bounds(found))
     )
 
 
 def _bounds(found: Consistent) -> tuple[Notice, ...]:
-    """Parameters at a bound: their sigma does not know of it."""
-    told = []
+    """Parameters at a bound: their sigma does not account for it."""
+    notices = []
     if found.at_bound:
-        text = f"{_listed(found.at_bound)}: at zero, the least they can be; sigma does not count the bound"
-        remedy = "look for a missing friction term, a delay, or efforts sensed behind the rotor"
-        told.append(Notice("at-bound", text, remedy))
+        text = f"{_listed(found.at_bound)}: at the lower bound zero; sigma does not account for the bound"
+        remedy = "check for a missing friction term, a delay, or efforts measured on the link side"
+        notices.append(Notice("at-bound", text, remedy))
     if found.at_edge:
-        text = f"{_listed(found.at_edge)}: as flat or light as a body can be, where the data ask for less"
-        told.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
-    return tuple(told)
+        text = f"{_listed(found.at_edge)}: at the limit of physical consistency (a flat or massless body)"
+        notices.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
+    return tuple(notices)
 
 
 def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Notice, ...]:
     """Bodies that follow no description, or one that nobody measured."""
-    told = []
+    notices = []
     without = [
         body.name
         for body in space.bodies
         if not body.given and not _known(space, body.columns) and not _told(found, body.columns)
     ]
     if without:
-        text = f"no prior for {_listed(without)}: where the data are silent these are generic bodies"
-        told.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
+        text = f"no prior for {_listed(without)}: generic bodies are used where the data give no information"
+        notices.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
     given = [body for body in space.bodies if body.given and body.prior is not None]
     first = given[0] if given else None
     if first is not None and len(given) >= _PLACEHOLDERS:
         same = all(np.allclose(one.prior, first.prior, rtol=1e-9, atol=0) for one in given)  # type: ignore[arg-type]
         if same:
-            text = f"all {len(given)} priors are the same body of {first.mass:g} kg: placeholders, it seems"
-            told.append(
-                Notice("placeholder-prior", text, "entries `from: prior` are worth no more; give real values")
+            text = f"all {len(given)} priors are the same body of {first.mass:g} kg: probably placeholders"
+            notices.append(
+                Notice("placeholder-prior", text, "do not use entries `from: prior`; give true values")
             )
-    return tuple(told)
+    return tuple(notices)
 
 
 def _told(found: Consistent | None, columns: Sequence[int]) -> bool:
-    """Whether the data tell every entry of a body, so that no prior has a say."""
+    """Whether the data determine every entry of a body, so that its prior has no effect."""
     own = [i for i in columns if i >= 0]
     return found is not None and found.status == SOLVED and bool(np.all(found.share[own] > FROM_DATA))
 

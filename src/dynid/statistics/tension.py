@@ -3,7 +3,7 @@
     tau_min = (J^T)^+ N^T W chi,      tau - tau_min = Z c + rho,      rebuilt = tau_min + Z c
 
 as figs 4 and 5 of the power-model paper show them. With N_m = N J^+ in place of N the model's rows
-are the least-norm efforts themselves, one a motor. Both sides pass the row filter of the fit; the
+are the least-norm efforts themselves, one per motor. Both sides pass the row filter of the fit; the
 tension is read off at the pose of each kept row.
 """
 
@@ -46,7 +46,7 @@ def motor_directions(mechanism: Mechanism) -> Directions:
 class MotorEfforts:
     """Measured and least-norm efforts of all motors along a log, as rows to be filtered.
 
-    Entries: the efforts as logged, then those that the parameters ask for.
+    Entries: the efforts as logged, then those predicted from the parameters.
 
     Args:
         source: Rows of the fit, whose pieces are taken over.
@@ -98,7 +98,7 @@ def tension_of(
     """Measured and rebuilt efforts and the tension of a log; None where actuation is not redundant.
 
     Args:
-        mechanism: The robot, with the payloads of the job.
+        mechanism: The robot, with the payloads of the problem.
         parameters: One per entry of `chi`.
         source: Rows of the fit along this log.
         rows: Their filter; the samples shown are those of `predict_rows`.

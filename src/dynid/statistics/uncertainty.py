@@ -1,4 +1,4 @@
-"""The one source of every uncertainty shown: sigma, relative sigma and intervals."""
+"""The single source of all reported uncertainty: sigma, relative sigma and intervals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def uncertainty(
         dof: Degrees of freedom of the deviations, of all or of each parameter, at least one.
     """
     if np.any(np.asarray(dof) < 1):
-        raise InputError(f"{dof} degrees of freedom leave no row to judge the error by")
+        raise InputError(f"{dof} degrees of freedom are too few to estimate the error")
     sigma = np.sqrt(np.diag(covariance))
     magnitude = np.abs(chi)
     # sigma 0 of a zero value (an exact fit) is no relative uncertainty at all.

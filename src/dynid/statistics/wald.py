@@ -4,8 +4,8 @@ L chi = 0,    T = (L chi)^T (L C L^T)^-1 (L chi),    T (d - q + 1) / (d q)  ~  F
 
 (Hotelling) with C the jackknife over blocks and d its degrees of freedom, the least of the q
 restrictions. With few blocks L C L^T has no inverse: each restriction is then tested alone by
-Student's t, and the smallest probability counts q times (Bonferroni). The restrictions are turned
-so that white noise would make them independent of each other.
+Student's t, and the smallest probability is multiplied by q (Bonferroni). The restrictions are rotated
+so that they are independent of each other under white noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WaldTest:
     """Result of the test.
 
     Attributes:
-        F: Size of the violation over what is expected of chance; about one where they hold.
+        F: Size of the violation over its expectation from noise; about one if the restrictions hold.
         q: Restrictions.
         dof: Degrees of freedom of the covariance.
         p: Probability of a larger F if the restrictions hold.
@@ -65,7 +65,7 @@ def wald_test(
         free = dof - q + 1.0
         F = T * free / (dof * q)
         return WaldTest(F, q, dof, float(fdtrc(q, free, F)), True)
-    # One block alone cannot say how far a restriction is off: white noise is the least it may be.
+    # One block alone cannot give the error of a restriction: white noise is its lower bound.
     variance = np.where(found.alone, np.maximum(np.diag(found.covariance), 1.0), np.diag(found.covariance))
     t = np.abs(value) / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
     each = 2.0 * stdtr(found.dof, -t)

@@ -1,4 +1,4 @@
-"""Estimates with other deviations, or made less sure by what was taken as known."""
+"""Estimates with other standard deviations, or with the uncertainty of values taken as known added."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _scaled(task: Task, factors: Float[Array, "a"]) -> Task:
 
 
 def _joined(gains: DriveGains, parts: EstimateParts) -> EstimateParts:
-    """The parameters with the gains beside them, uncertain together."""
+    """The parameters and the gains, with their joint uncertainty."""
     u = len(gains.nominal)
     names = [one.name for one in gains.parameters]
     own = {one.name: one for one in parts.parameters}

@@ -2,8 +2,8 @@
 
     fit without Fl and Fk  ->  loads of the bodies  ->  fit with Fl  ->  loads ...  ->  speeds  ->  loads
 
-Each arrow is a linear fit on one pass over the logs. Loads hang on the masses, which friction hardly
-moves: two or three rounds settle them.
+Each arrow is a linear fit on one pass over the logs. Loads depend on the masses, which friction hardly
+changes: two or three iterations are enough.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dynid.unknown import Settled, Task, at
 from dynid.unknowns.stribeck import Speeds, search_speeds
 
 _ROUNDS = 8
-_WEAK = 1e4  # real logs of arms have 10 to 2000; beyond, single masses are not told by the data
+_WEAK = 1e4  # real logs of arms have 10 to 2000; above this the data do not determine single masses
 _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
 
 
@@ -50,7 +50,7 @@ def settle_friction(task: Task) -> Settled:
     searched = tuple(owner for owner in owners_of(robot, "Fk") if owner not in robot.stribeck)
     loaded = owners_of(robot, "Fl")
     choices: dict[str, str] = {}
-    told: list[Notice] = []
+    notices: list[Notice] = []
     speeds = None
     plain = _without(robot, {"Fk": searched})
     fit = linear_fit(with_mechanism(problem, _without(plain, {"Fl": loaded}), {}), experiment)
@@ -61,26 +61,26 @@ def settle_friction(task: Task) -> Settled:
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
         experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
-        told += [notice for one in speeds.found for notice in one.notices]
+        notices += [notice for one in speeds.found for notice in one.notices]
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
         problem = problem.with_load_parameters(last.chi)
         choices["loads of friction Fl"] = (
-            f"foretold by the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
+            f"predicted from the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
         )
         if step > _STEP:
-            text = f"the loads of friction Fl have not settled: Fl still changes by {step:.2g} a round"
-            told.append(Notice("loads-open", text, "leave Fl out where a joint carries little"))
+            text = f"the loads of friction Fl have not converged: Fl still changes by {step:.2g} per refit"
+            notices.append(Notice("loads-open", text, "leave Fl out for joints with small loads"))
         condition = last.solution.condition_scaled
         if condition > _WEAK:
             text = (
-                f"loads of friction Fl are foretold by a fit of condition {condition:.1e} (columns scaled):"
+                f"loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns):"
             )
-            text += " they are known badly, and the intervals of Fl do not count that"
-            told.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
+            text += " they are inaccurate, and the intervals of Fl do not include this"
+            notices.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
     done = replace(at(task, problem), experiment=experiment)
-    return Settled(done, choices, tuple(told), None if speeds is None else partial(_widened, speeds))
+    return Settled(done, choices, tuple(notices), None if speeds is None else partial(_widened, speeds))
 
 
 def _widened(speeds: Speeds, parts: EstimateParts, fit: Fit) -> EstimateParts:
@@ -91,7 +91,7 @@ def _widened(speeds: Speeds, parts: EstimateParts, fit: Fit) -> EstimateParts:
 def _settle_loads(
     problem: Problem, values: Mapping[str, float], experiment: Experiment
 ) -> tuple[LinearFit, int, float]:
-    """Fit and foretell loads in turn until load friction stands still: the fit, rounds, last step."""
+    """Fit and predict loads in turn until load friction converges: the fit, iterations, last step."""
     names = [f"Fl_{owner}" for owner in owners_of(problem.mechanism, "Fl")]
     rounds, step = 0, np.inf
     base = base_of(problem, experiment)  # loads do not change what can be seen

@@ -1,4 +1,4 @@
-"""Drive gains of a job: rows with a column per motor, their gains, and efforts with gains applied.
+"""Drive gains of a problem: rows with a column per motor, their gains, and efforts with gains applied.
 
 The gains are found first, from rows in which every motor's current has its own column. The rest of
 the identification then reads efforts with these gains applied; its parameters are the same as
@@ -66,23 +66,23 @@ def check_gains(experiment: Experiment) -> None:
     """Refuse what the likelihood of gains does not go with."""
     if experiment.estimator not in _ESTIMATORS:
         raise InputError(
-            f"gains are found by maximum likelihood over row groups, which '{experiment.estimator}' does not"
-            " weigh",
+            f"gains are estimated by maximum likelihood with one weight per joint, which"
+            f" '{experiment.estimator}' does not use",
             file=experiment.file,
-            remedy="use estimator: wls; then write the gains found under `columns: {tau_1: {scale: ...}}`",
+            remedy="use estimator: wls; then set the estimated gains under `columns: {tau_1: {scale: ...}}`",
         )
     if experiment.essential is not None or experiment.keep is not None:
         raise InputError(
-            "gains and a reduced set of parameters cannot be found at once",
+            "gains and a reduced set of parameters cannot be estimated together",
             file=experiment.file,
-            remedy="find the gains first, then write them under `columns: {tau_1: {scale: ...}}`",
+            remedy="estimate the gains first, then set them under `columns: {tau_1: {scale: ...}}`",
         )
 
 
 def find_gains(
     problem: Problem, base: BaseSet, experiment: Experiment, progress: Progress | None = None
 ) -> DriveGains:
-    """Gains and parameters of a job whose efforts have nominal gains applied."""
+    """Gains and parameters of a problem whose efforts have nominal gains applied."""
     settings = experiment.gains
     assert settings is not None  # noqa: S101 (asked for by the caller)
     motors = tuple(actuator.name for actuator in problem.mechanism.actuators)
@@ -126,18 +126,18 @@ def _solve(system: System, noise: list[GroupNoise]) -> GainSolution:
     try:
         return solve_gains(system, noise)
     except NoResultError as error:
-        raise InputError(str(error), remedy="see the known mass, and which logs carry it") from error
+        raise InputError(str(error), remedy="check the known mass, and which logs have it") from error
 
 
 def _refuse_no_reference(base: BaseSet, has_fixed: bool) -> None:
     if has_fixed or np.any(base.c != 0.0):
         return
     raise InputError(
-        "drive gains need a reference: no mass is known anywhere, and all efforts and parameters could be"
-        " larger by any factor. The scale is not identifiable",
+        "drive gains need a reference: no mass is known, so the common scale of efforts and parameters is"
+        " not identifiable",
         remedy="mount a weighed payload in some logs: payloads: {ballast: {body: ..., known: {M: ...}}}, and"
-        " payload: ballast at these logs; weigh the robot: gains: {total_mass: ...}; or leave a motor whose"
-        " gain is known out of `unknown:`",
+        " payload: ballast at these logs; weigh the robot: gains: {total_mass: ...}; or remove a motor whose"
+        " gain is known from `unknown:`",
     )
 
 
@@ -182,7 +182,7 @@ class MotorSystem:
 
 
 def motor_system(problem: Problem, progress: Progress | None = None) -> MotorSystem:
-    """Stream the job; a row that feels several motors is computed once for each of them."""
+    """Stream the problem; a row with several motors is computed once for each of them."""
     several = np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     if not several:
         return motors_of(problem, build_system(problem, progress).groups)
@@ -302,24 +302,24 @@ def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> 
     if weak:
         yield Notice(
             "gain-weak",
-            f"these logs hardly tell the drive gain of {', '.join(weak)}: sigma in percent",
-            "move these joints so that the known mass loads them, use a larger mass, or take their gain as"
-            " known: gains: {unknown: [...]}",
+            f"the drive gain is poorly determined by these logs: {', '.join(weak)} (sigma in percent)",
+            "move these joints so that the known mass loads them, use a larger mass, or keep their gain"
+            " fixed: gains: {unknown: [...]}",
         )
     motions = spread.facts.get("motions", ENOUGH_RUNS)
     if motions < ENOUGH_RUNS:
         yield Notice(
             "gain-motions",
-            f"the drive gains rest on {motions} different motion{'s' if motions > 1 else ''}: what the model"
-            " lacks (friction) errs otherwise in other motions, and so few cannot show by how much",
-            f"record {ENOUGH_RUNS} or more different motions, each with and without the known mass; till then"
-            " take the intervals of the gains as a lower bound",
+            f"the drive gains are estimated from {motions} different motion{'s' if motions > 1 else ''}:"
+            " too few to show how much model errors (friction) bias them",
+            f"record {ENOUGH_RUNS} or more different motions, each with and without the known mass; with"
+            " fewer, the intervals of the gains are a lower bound",
         )
     wrong = [one.owner for one, g in zip(names, found.g, strict=True) if g <= 0]
     if wrong:
         yield Notice(
             "gain-sign",
-            f"the drive gain of {', '.join(wrong)} comes out negative: its effort counts against +q, or"
+            f"the drive gain of {', '.join(wrong)} is negative: its effort has the opposite sign of +q, or"
             " columns are swapped",
             "check sign and order of the effort columns",
         )

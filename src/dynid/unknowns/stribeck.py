@@ -7,8 +7,8 @@ combination of them: with the linear part eliminated, a choice of speeds costs a
 of as many columns as there are owners. The best speeds are narrowed down by a second pass; a third
 one linearises about them, so that the speed has an interval from the same source as all others.
 
-Parameters fitted with the speeds found would be surer than they are: with D the columns d/dvs of the rows,
-d chi / d vs = -W^+ D carries the covariance of the speeds over to them.
+Parameters fitted with fixed speeds would have a sigma that is too small. With D the columns d/dvs of the
+rows, d chi / d vs = -W^+ D propagates the covariance of the speeds to them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dynid.statistics.widen import widened, with_sigma
 
 _CANDIDATES = 9
 _SWEEPS = 6
-_LOOKED_AT = 20_000  # samples that tell the speeds of a joint
+_LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
 _LEAST = 0.01  # of the peak speed: slower is standstill to any encoder
 _MOST_STEP = 0.25  # of the speed: a linearised step beyond is not to be trusted
 
@@ -71,7 +71,7 @@ class Speed:
         inside = least * 1.05 < self.value < most / 1.05 and self.low > 0.0
         if inside and self.high - self.low < 2.0 * self.value:
             return ()
-        text = f"the Stribeck speed of {self.owner} is hardly told by these data: {self.words}; the logs show"
+        text = f"the Stribeck speed of {self.owner} is poorly determined: {self.words}; speeds in the logs:"
         text += f" {least:.3g} to {most:.3g} {self.unit}"
         return (Notice("stribeck-open", text, f"leave Fk of {self.owner} out, or record slow motion"),)
 
@@ -100,7 +100,7 @@ class Speeds:
 
         Args:
             parts: Fitted with the speeds as if they were known.
-            job: With these speeds.
+            problem: With these speeds.
             S: Standard column combination of each parameter.
             chi: Standard parameters that give the same efforts, SI.
         """
@@ -121,7 +121,7 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
 
     Args:
         fit: Of the model without the Stribeck terms of these owners.
-        experiment: Settings of the job.
+        experiment: Settings of the problem.
         owners: Coordinates or actuators with a term Fk.
     """
     bounds = _bounds(fit, owners)
@@ -227,8 +227,8 @@ def _refined(
     solution = solve_weighted(data.system, Weights(fit.solution.weights))
     parts = estimate_parameters(data, solution, settings=experiment.uncertainty)
     steps = {one.name: one for one in parts.parameters}
-    told = [one.name for one in parts.parameters if one.sigma is not None]
-    place = {i: told.index(_name(owner)) for i, owner in enumerate(owners) if _name(owner) in told}
+    fitted = [one.name for one in parts.parameters if one.sigma is not None]
+    place = {i: fitted.index(_name(owner)) for i, owner in enumerate(owners) if _name(owner) in fitted}
     own, there = list(place), list(place.values())
     # Where nothing holds a speed, it may be any that the logs could show.
     covariance = np.diag([(high - low) ** 2 / 12.0 for low, high in bounds])
@@ -244,15 +244,15 @@ def _refined(
         value = float(np.clip(speed + step, *bound))
         half = 0.5 * (one.ci95[1] - one.ci95[0])
         found.append(Speed(owner, unit, value, max(0.0, value - half), value + half, bound))
-    dof = min((float(steps[told[at]].dof or 1.0) for at in there), default=1.0)
+    dof = min((float(steps[fitted[at]].dof or 1.0) for at in there), default=1.0)
     return Speeds(tuple(found), covariance, dof)
 
 
 def _with_slopes(problem: Problem, speeds: Mapping[str, float], values: Mapping[str, float]) -> Problem:
-    """The job with a column d/dvs for each speed: Fk sign(s) exp(-(s / vs)^2) 2 s^2 / vs^3.
+    """The problem with a column d/dvs for each speed: Fk sign(s) exp(-(s / vs)^2) 2 s^2 / vs^3.
 
     Args:
-        job: With the terms Fk.
+        problem: With the terms Fk.
         speeds: By owner, in [rad/s] or [m/s].
         values: Standard parameters by name, Fk among them.
     """

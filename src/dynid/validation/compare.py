@@ -1,6 +1,6 @@
-"""Ways to fit side by side on the same logs: drive terms, estimators, models.
+"""Comparison of fits on the same logs: drive terms, estimators, models.
 
-Everything but what is compared is equal: logs, filters, masks, and the samples that are held out.
+Everything else is equal: logs, filters, masks, and held-out samples.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
 from dynid.validation.folds import FOLDS, Fold, folds, last_part
 
-# Friction that real drives ask for; rotor inertia and offset are added where the robot has them.
+# Friction models that real drives need; rotor inertia and offset are added if the robot has them.
 FRICTION_SETS = (
     ("Fv", "Fs"),
     ("Fv+", "Fv-", "Fs+", "Fs-"),
@@ -151,23 +151,23 @@ def compare_logs(
     parts = _parts(logs, folds, last)
     plans: dict[str, Sequence[MotionPlan]] = {}
     lines: list[Line] = []
-    told: list[Notice] = []
+    notices: list[Notice] = []
     solved: list[Fit | None] = []
     for candidate in candidates:
         line, fit, remedy = _line(candidate, logs, parts, _plans(candidate, logs, plans), progress)
         lines.append(line)
         solved.append(fit)
         if line.failed:
-            told.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
+            notices.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
     with single_threaded_blas():
         lines = _judged(lines, solved)
     label, words = recommend(lines)
     how = f"{len(parts)} folds, every run or part held out once"
     if last is not None:
         how = f"the last {100 * last:.3g} % of every log held out"
-    told += _uneven(lines, solved)
+    notices += _uneven(lines, solved)
     return Comparison(
-        f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(told)
+        f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(notices)
     )
 
 
@@ -178,10 +178,10 @@ def _candidates(
     estimators: Sequence[str],
     models: Sequence[str],
 ) -> list[_Candidate]:
-    """Combinations, each with a name of what tells it from the others."""
+    """Combinations, each with a name that shows its difference from the others."""
     if experiment.unloaded is not None:
         raise InputError(
-            "a payload left over of a result without load is not compared",
+            "payloads identified with `unloaded:` cannot be compared",
             file=experiment.file,
             place="unloaded",
             remedy="compare ways to fit the robot itself, without `unloaded:`",
@@ -267,14 +267,14 @@ def _line(
 
 
 def _remedy(experiment: Experiment) -> str:
-    """Where a fit has no result: what its estimator lacks, or who says more."""
+    """If a fit has no result: what its estimator needs, or where to find details."""
     if experiment.estimator == "consistent":
         return NO_SET_REMEDY
-    return f"'dynid identify' with estimator: {experiment.estimator} says more"
+    return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 
 
 def drive_words(robot: Mechanism) -> str:
-    """Drive terms of a robot, as short as they can be said."""
+    """Drive terms of a robot as a short text."""
     kinds = dict.fromkeys(robot.drive.values())
     if len(kinds) <= 1:
         return " ".join(next(iter(kinds), ())) or "none"
@@ -347,6 +347,6 @@ def _uneven(lines: Sequence[Line], solved: Sequence[Fit | None]) -> list[Notice]
     ]
     if not names:
         return []
-    text = f"{', '.join(names)}: fitted to other rows than the first line, for only friction that jumps at a"
-    text += " reversal has rows masked there; no F-test and no BIC"
-    return [Notice("rows-differ", text, "compare sets that all hold Fs, Fs+ or Fl")]
+    text = f"{', '.join(names)}: fitted to other samples than the first line, because samples near reversals"
+    text += " are masked only for dry friction; no F-test and no BIC"
+    return [Notice("rows-differ", text, "compare sets that all contain Fs, Fs+ or Fl")]

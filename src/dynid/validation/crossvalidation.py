@@ -3,9 +3,9 @@
     held_out_percent = 100 |tau - tau_pred| / |tau|    both sides low-passed as the rows of the fit
     effort_percent   = the same as logged, every sample
 
-Efforts are rebuilt by the inverse form whatever the model, so that fits by different models,
-estimators and drive terms are judged by the same figure. Free motion has no efforts: its held-out runs
-are simulated, and the figure is what the simulation misses of their motion.
+Efforts are predicted with the inverse model for every model, so that fits by different models,
+estimators and drive terms are compared by the same error. Free motion has no efforts: its held-out runs
+are simulated, and the error is that of the simulated motion.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class CrossValidation:
         total = self.total
         note = f"; {self.note}" if self.note else ""
         if total.simulated:
-            return f"{how}: simulations miss {total.percent:.3g} %{spread} of the motion{note}"
+            return f"{how}: simulation error {total.percent:.3g} %{spread} of the motion{note}"
         logged = f"{total.effort_percent:.3g} % as logged"
         return f"{how}: {total.percent:.3g} %{spread} low-passed, {logged}{note}"
 
@@ -165,14 +165,14 @@ def held_out_error(
     experiment: Experiment,
     plans: Sequence[MotionPlan] | None = None,
 ) -> HeldOut:
-    """Predict logs by standard parameters, with the filters of a job.
+    """Predict logs by standard parameters, with the filters of a problem.
 
     Args:
-        job: The fit, or another that shares its logs' filters.
+        problem: The fit, or another that shares its logs' filters.
         chi: Standard parameters, shape (p,), SI.
         logs: Not fitted.
-        experiment: What the job was asked.
-        plans: Filters and masks of these logs; default: those of the job, masks from the data.
+        experiment: Its settings.
+        plans: Filters and masks of these logs; default: those of the problem, masks from the data.
     """
     plans = held_out_plans(problem, logs, experiment) if plans is None else plans
     other = problem.on(logs, plans, experiment)
@@ -189,7 +189,7 @@ def held_out_error(
         found = one if found is None else found + one
     if found is None or not found.measured.any():
         raise InputError(
-            "nothing held out can be predicted: every row is masked, or its effort is absent",
+            "no held-out sample can be predicted: all are masked, or have no effort",
             remedy="hold out more, or use fewer folds",
         )
     return found

@@ -1,7 +1,7 @@
-"""Publish only what predicts: cross-validation of an experiment, and its gate against the prior model.
+"""Cross-validation of an experiment, and its gate: the estimate must predict better than the prior model.
 
-The gate asks whether the estimate foretells efforts that it has not seen better than the values the
-robot's description came with (CAD, URDF; drive terms without a prior count as zero).
+The gate tests whether the estimate predicts held-out efforts better than the values of the robot
+description (CAD, URDF; drive terms without a prior count as zero).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def judge(fit: Fit) -> Gate:
             found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:
             choices["cross-validation"] = f"failed; {error}"
-            return Gate(choices, f"the gate cannot be judged; {error}" if experiment.gate else "")
+            return Gate(choices, f"the gate cannot be evaluated; {error}" if experiment.gate else "")
         choices["cross-validation"] = found.words
     if experiment.gate is None:
         return Gate(choices)

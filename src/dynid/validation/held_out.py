@@ -77,7 +77,7 @@ def _judged(found: Validation, fitted: float) -> Validation:
     """With a warning where a log is predicted far worse than the fit."""
     if not found.poor(fitted):
         return found
-    text = f"predicted {found.residual_percent:.2g} % off, where the fit itself left {fitted:.2g} %"
+    text = f"prediction error {found.residual_percent:.2g} %, compared with {fitted:.2g} % in the fit"
     remedy = "check the payload (--payload), units, zeros and signs of this log; else do not use the result"
     return replace(found, warnings=(*found.warnings, Notice("poor-prediction", text, remedy)))
 
@@ -88,10 +88,10 @@ def predict_held_out(
     """Predict logs with the filters that the identification used.
 
     Args:
-        job: The identification.
+        problem: The identification.
         chi: Standard parameters that give the same efforts as its estimate, shape (p,), SI.
         held_out: Logs to predict.
-        experiment: What the job was asked.
+        experiment: Its settings.
     """
     if not held_out:
         return (), ()
@@ -113,7 +113,7 @@ def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment
 
 
 def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
-    """Predict every log of a job; those whose hash is in `used` are marked as not independent."""
+    """Predict every log of a problem; those whose hash is in `used` are marked as not independent."""
     found: list[Validation] = []
     shown: list[Signals] = []
     predicted = problem.by_efforts(chi)
@@ -125,7 +125,7 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
         logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
-                f"no row of log '{log.name}' can be predicted: every one is masked, or its effort is absent",
+                f"no sample of log '{log.name}' can be predicted: all are masked, or have no effort",
                 file=log.file,
                 remedy="leave this log out, or check its speeds and effort columns",
             )
@@ -141,7 +141,7 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
 def _groups(problem: Problem, found: Prediction, directions: Directions) -> tuple[GroupFit, ...]:
     """Every effort on its own; of tables forces and moments of each body, as in the fit.
 
-    A row that feels several motors is no effort: it is named as what it is.
+    A row with several motors is not one effort: its name shows this.
     """
     if not problem.case.is_series:
         return found.groups(directions.group_names)

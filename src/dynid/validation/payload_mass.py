@@ -1,4 +1,4 @@
-"""What two results per unit mass tell together: the mass by a known payload, and how far they agree.
+"""Two results per unit mass together: the mass from a known payload, and how well they agree.
 
     (m + dm) s_L = m s + dm p_L       ->      m (s_L - s) = dm (p_L - s_L)          [CableRobot, eqs 23, 24]
 
@@ -48,7 +48,7 @@ def payload_mass(
         body: Name of the body.
     """
     if not mass > 0:
-        raise InputError(f"a payload of {mass} kg tells no mass", remedy="give its mass in kg")
+        raise InputError(f"payload mass {mass} kg is not positive", remedy="give its mass in kg")
     s, C = _centre(bare, body)
     s_L, C_L = _centre(loaded, body)
     p_L = np.asarray(com, dtype=float)
@@ -66,12 +66,12 @@ def payload_mass(
 def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Array, "3 3"]]:
     """Centre of mass and its covariance, in [m]."""
     names = [f"{symbol}/M_{body}" for symbol in ("MX", "MY", "MZ")]
-    # A payload that is always mounted is grouped into its carrier, which the name may say.
+    # A payload that is always mounted is grouped into its carrier, which the name may show.
     listed = [one.name.removesuffix("_R") for one in estimate.parameters if one.sigma is not None]
     missing = [name for name in names if name not in listed]
     if missing:
         raise InputError(
-            f"the result has no '{missing[0]}' with a deviation",
+            f"the result has no '{missing[0]}' with a standard deviation",
             remedy="identify with model: internal, all three coordinates of the centre of mass",
         )
     at = [listed.index(name) for name in names]

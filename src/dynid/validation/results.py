@@ -35,14 +35,14 @@ def compare_results(
 
     Args:
         results: Files, folders or estimates.
-        logs: Predicted by each of them; default: what their own validations say.
+        logs: Predicted by each of them; default: their stored validations.
         robot: Instead of the robots named in the results.
     """
     if len(results) < 2:
-        raise InputError("one result has nothing to be compared with", remedy="name two or more")
+        raise InputError("only one result is given", remedy="give two or more to compare")
     found = [one if isinstance(one, Estimate) else read_result(os.fspath(one)) for one in results]
     labels = _labels(results, found)
-    lines, told = [], []
+    lines, notices = [], []
     for label, result, estimate in zip(labels, results, found, strict=True):
         checked = estimate.validation
         if logs:
@@ -50,17 +50,17 @@ def compare_results(
         reused = [one.log for one in checked if not one.independent]
         if reused:
             text = f"{label}: {', '.join(reused)} was also used for its identification"
-            told.append(Notice("validation-not-independent", text, "compare on logs that none of them used"))
+            notices.append(Notice("validation-not-independent", text, "compare on logs used by none of them"))
         lines.append(_line(label, estimate, checked))
     apart = _apart(found, own=not logs)
-    lines, told = lines if apart else _changed(lines), told + apart
-    chosen, words = ("", "") if told else recommend(lines)
-    if not chosen and not told:
-        words = "no line has been predicted on other logs: give some with --log"
-    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations of the results themselves"
+    lines, notices = lines if apart else _changed(lines), notices + apart
+    chosen, words = ("", "") if notices else recommend(lines)
+    if not chosen and not notices:
+        words = "no result has been validated on other logs: give some with --log"
+    how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations stored in the results"
     parameters = (*side_by_side(found), *mass_by_payload(found))
     robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
-    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(told))
+    return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(notices))
 
 
 def _changed(lines: list[Line]) -> list[Line]:
@@ -75,10 +75,10 @@ def _changed(lines: list[Line]) -> list[Line]:
 
 
 def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
-    """Why errors do not compare where each result tells its `own`: other robots, or other logs."""
+    """Why stored errors of results cannot be compared: different robots, or different logs."""
     robots = list(dict.fromkeys(estimate.robot for estimate in found))
     if own and len(robots) > 1:
-        text = f"the results are of robots with different names, {', '.join(robots)}: their errors cannot be"
+        text = f"the results are for different robots, {', '.join(robots)}: their errors cannot be"
         remedy = "if it is one robot described twice, give logs that both predict with --log"
         return [Notice("robots-differ", f"{text} compared", remedy)]
     if own and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:
@@ -109,7 +109,7 @@ def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
 def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     """The mass itself, of two results per unit mass: one bare, one whose every log carries a known payload.
 
-    Nothing where there are no such two. The line stands in the column of the loaded result.
+    Nothing without such a pair. The line is in the column of the loaded result.
     """
     loads = [{name for load in recorded_loads(one.provenance) for name in load} for one in found]
     loaded = [i for i, names in enumerate(loads) if len(names) == 1]

@@ -46,7 +46,7 @@ def compare_targets(
     if not experiments:
         if drives or friction or estimators or models:
             raise InputError(
-                "results are finished: their drive terms, estimators and models cannot be varied",
+                "drive terms, estimators and models of a finished result cannot be varied",
                 remedy="name an experiment file",
             )
         return compare_results(targets, [LogEntry(log) for log in logs], robot)
@@ -77,7 +77,7 @@ def _experiments(targets: Sequence[Path]) -> list[Path]:
     for path in targets:
         if path.suffix.lower() in READERS:
             raise InputError(
-                f"'{path}' is a log: a comparison is of experiments or of results",
+                f"'{path}' is a log: only experiments or results can be compared",
                 remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml),"
                 f" or results that all predict it: dynid compare results/a results/b --log {path}",
             )
@@ -103,8 +103,8 @@ def _joined(files: Sequence[Path], found: Sequence[Comparison]) -> Comparison:
         for line in lines[1:]
     ]
     chosen, words = recommend(lines)
-    told = [notice for one in found for notice in one.warnings]
-    text = "the experiments may have different logs and filters: their errors tell how well each predicts its"
+    notices = [notice for one in found for notice in one.warnings]
+    text = "the experiments may have different logs and filters: each error shows how well it predicts its"
     text += " own"
-    told.append(Notice("experiments-differ", text, "vary one experiment to compare like with like"))
-    return Comparison("experiments", found[0].held_out, tuple(lines), chosen, words, (), tuple(told))
+    notices.append(Notice("experiments-differ", text, "vary one experiment for a fair comparison"))
+    return Comparison("experiments", found[0].held_out, tuple(lines), chosen, words, (), tuple(notices))

@@ -1,4 +1,4 @@
-"""Angles of a force sensor as they are told: where the equations were linearised, plus what these add."""
+"""Angles of a force sensor as reported: the point of linearisation plus the estimated change."""
 
 from __future__ import annotations
 

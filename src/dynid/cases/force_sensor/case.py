@@ -1,4 +1,4 @@
-"""A force/torque sensor (`force_sensor:`): what hangs on it is identified from its six components."""
+"""A force/torque sensor (`force_sensor:`): its load is identified from its six components."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ForceSensorCase(Case):
         return mechanism
 
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
-        """One bias per run, where that is asked for."""
+        """One bias per run, if requested."""
         return with_runs(robot, _runs_of(logs))
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
-        """As asked."""
+        """As set in the experiment."""
         return experiment
 
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:

@@ -1,7 +1,7 @@
-"""Whether a force sensor's log is what its description says: axes, sign, drift, gravity; enough turning.
+"""Whether the log of a force sensor agrees with its description: axes, sign, drift, gravity, rotation.
 
-Each hypothesis is a small dense fit of the same equations with one thing changed; the one that leaves far
-less over is the likely truth.
+Each hypothesis is a small dense fit of the same equations with one change. A hypothesis with a much smaller
+residual is probably true.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _TOOL_MASS = 9  # among the ten
 
 
 def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
-    """Test the samples of a job against other axes, the other sign, drift and gravity.
+    """Test the samples of a problem for other axes, opposite sign, drift and wrong gravity.
 
     Args:
-        job: Of the sensor model.
+        problem: Of the sensor model.
         some: Its samples.
         x: Angles of the sensor as far as they are found, in [rad].
 
@@ -60,12 +60,12 @@ def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]
         return ()
     W = _wrench_columns(problem, some, x)
     fit = _fitted(sensor, some, W)
-    told = [*_axes(sensor, some, W, fit)]
-    told = told or [*_mounting(sensor, some, W, fit)]
-    if not told:
+    notices = [*_axes(sensor, some, W, fit)]
+    notices = notices or [*_mounting(sensor, some, W, fit)]
+    if not notices:
         _check_sign(problem, some, fit)
-    told += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
-    return (*told, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
+    notices += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
+    return (*notices, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
 
 
 def _wrench_columns(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
@@ -94,7 +94,7 @@ def _fitted(
 def _axes(
     sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
-    """Whether the wrench stands in axes of the base or of the carrying body instead."""
+    """Whether the wrench is expressed in axes of the base or of the carrying body instead."""
     whole = np.isfinite(some.measured).all(axis=0)
     # Axes can be changed only of a vector that is there with all its components.
     if sensor.imu is not None or any(0 < part.sum() < 3 for part in np.split(whole, 2)):
@@ -110,16 +110,16 @@ def _axes(
     if force * moment < _BETTER * own_force * own_moment:
         yield Notice(
             "wrench-frame",
-            f"the wrench seems to be given in axes of {name}, not of the sensor: read so, {force:.3g} N and"
-            f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
-            "log it in axes of the sensor, or give the sensor's frame as the axes in which it is logged",
+            f"the wrench seems to be expressed in the axes of {name}, not of the sensor: the residual is then"
+            f" {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and {own_moment:.3g} N m",
+            "log the wrench in the axes of the sensor, or set the sensor frame to the logged axes",
         )
 
 
 def _mounting(
     sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
-    """Whether the sensor is turned against what the description says: forces tell the whole attitude."""
+    """Whether the sensor is rotated relative to the description: forces determine the full orientation."""
     if sensor.mounting != "known" or not np.isfinite(some.measured).all():
         return
     M = sensor.factor * turned_forces(some)[0].T
@@ -134,12 +134,13 @@ def _mounting(
         return
     who, R = ("its IMU", Q.T @ sensor.imu.R) if sensor.imu is not None else ("`rpy`", sensor.frame.R @ Q)
     rpy = ", ".join(f"{angle:.3f}" for angle in angles_of(R, "zyx"))
-    where = "imu: {rpy: [...]}" if sensor.imu is not None else "rpy, or let it be found: mounting: rpy"
+    where = "imu: {rpy: [...]}" if sensor.imu is not None else "rpy, or estimate it: mounting: rpy"
     yield Notice(
         "mounting-off",
-        f"the sensor seems to be turned by {degrees:.1f} degrees against {who}: read so, {force:.3g} N and"
-        f" {moment:.3g} N m are left over instead of {own_force:.3g} N and {own_moment:.3g} N m",
-        f"check the attitude (about [{rpy}] rad would fit): {where}",
+        f"the sensor seems to be rotated by {degrees:.1f} degrees relative to {who}: with this rotation the"
+        f" residual is {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and"
+        f" {own_moment:.3g} N m",
+        f"check the orientation (about [{rpy}] rad would fit): {where}",
     )
 
 
@@ -157,9 +158,9 @@ def _moment_unit(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 
         place = 10 * k + _TOOL_MASS
         mass, away = by_force.x[place], float(np.linalg.norm(by_moment.x[place - 3 : place]))
         if mass > _SURE * by_force.sigma[place] and away > _FAR * mass:
-            text = f"by the forces there are {mass:.3g} kg behind the sensor, by the moments their centre of"
-            text += f" mass is {away / mass:.3g} m away: moments and forces seem to have different units"
-            remedy = "say the unit, e.g. columns: {mx: {unit: Nmm}, my: {unit: Nmm}, mz: {unit: Nmm}}"
+            text = f"the forces give a tool mass of {mass:.3g} kg, and the moments give a centre of mass"
+            text += f" {away / mass:.3g} m from the sensor: moments and forces seem to have different units"
+            remedy = "set the unit, e.g. columns: {mx: {unit: Nmm}, my: {unit: Nmm}, mz: {unit: Nmm}}"
             yield Notice("moment-unit", text, remedy)
             return
 
@@ -191,11 +192,11 @@ def wrong_sign(problem: Problem, sensor: ForceSensor, mass: str) -> InputError:
     other = "reaction" if sensor.sign == "load" else "load"
     who = "tool exerts on the sensor" if sensor.sign == "load" else "sensor exerts on the tool"
     return InputError(
-        f"gravity says that the wrench has the other sign: the tool would have {mass}."
+        f"the wrench seems to have the opposite sign: the estimated mass of the tool is {mass}."
         f" `sign: {sensor.sign}` means the wrench that the {who}",
         file=problem.logs[0].file,
         place="force_sensor.sign",
-        remedy=f"say `sign: {other}`; else check the direction of gravity and the axes of the sensor",
+        remedy=f"set `sign: {other}`; else check the direction of gravity and the axes of the sensor",
     )
 
 
@@ -215,8 +216,8 @@ def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -
     yield Notice(
         "bias-drift",
         f"the bias differs between segments: {COMPONENTS[k]} is {away[row, k]:.3g} {UNITS[k]} off in"
-        f" {some.labels[int(runs[row])]}, {away[row, k] / spread[row, k]:.0f} times what noise makes",
-        "say `bias: segment`, let the sensor warm up, or zero it before each segment",
+        f" {some.labels[int(runs[row])]}, {away[row, k] / spread[row, k]:.0f} times the noise level",
+        "set `bias: segment`, let the sensor warm up, or zero it before each segment",
     )
 
 
@@ -231,7 +232,7 @@ def _imu_gravity(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> 
     if abs(felt / g - 1.0) > _GRAVITY:
         yield Notice(
             "imu-gravity",
-            f"the accelerometer shows {felt:.4g} m/s^2 when the sensor is quiet, where gravity is {g:.4g}:"
+            f"the accelerometer reads {felt:.4g} m/s^2 when the sensor is at rest, but gravity is {g:.4g}:"
             " all masses are wrong by that factor",
             f"check its unit and calibration; columns: {{ax: {{scale: {g / felt:.5g}}}, ...}} corrects it",
         )
@@ -251,6 +252,6 @@ def _range(problem: Problem, sensor: ForceSensor) -> Iterable[Notice]:
     if found:
         yield Notice(
             "sensor-saturated",
-            f"the sensor is at the end of its range: {', '.join(found[:6])}; they are not used",
-            "move more slowly, or take a sensor with a larger range",
+            f"the sensor is saturated: {', '.join(found[:6])}; these samples are not used",
+            "move more slowly, or use a sensor with a larger range",
         )

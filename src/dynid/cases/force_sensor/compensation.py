@@ -28,7 +28,7 @@ def read(file: str | Path = "compensation.json") -> dict[str, Any]:
     """The parameters that were written beside this file."""
     document = json.loads(Path(file).read_text(encoding="utf-8"))
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise ValueError(f"{file} is no file of the schema {SCHEMA}")
+        raise ValueError(f"{file} does not have the schema {SCHEMA}")
     return document
 
 
@@ -84,7 +84,7 @@ def compensate_imu(
     """Contact wrench from an inertial unit: angular velocity, its rate, and specific force in its axes."""
     imu = parameters["imu"]
     if imu is None:
-        raise ValueError("these parameters were identified without an IMU: its place is not known")
+        raise ValueError("these parameters were identified without an IMU: its pose is not known")
     omega, domega, specific = (_apply(imu["R"], v) for v in (omega, domega, specific))
     arm = [-x for x in imu["p"]]
     at_origin = _add(specific, _cross(domega, arm), _cross(omega, _cross(omega, arm)))
@@ -133,7 +133,7 @@ def sensor_motion(
     """Axes of the sensor in the base frame; omega and domega in its axes; acceleration of its origin
     in the base frame, from measured joints along the chain that carries it."""
     if parameters["chain"] is None:
-        raise ValueError("the joints that carry the sensor are no plain chain: give its motion instead")
+        raise ValueError("the joints that carry the sensor are not a serial chain: give its motion instead")
     R = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     omega, domega, acceleration = [0.0] * 3, [0.0] * 3, [0.0] * 3  # base frame
     for joint in parameters["chain"]:

@@ -1,4 +1,4 @@
-"""From an estimate of what hangs on a force sensor to the files of its compensation."""
+"""From an estimate of the load on a force sensor to the files of its compensation."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.FIXED)
 def compensation_files(
     problem: Problem, chi: Float[Array, "p"], unseen: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Name -> text of the compensation's program and parameters; none for other jobs.
+    """Name -> text of the compensation's program and parameters; none for other problems.
 
     Args:
-        job: Of the sensor model.
+        problem: Of the sensor model.
         chi: Standard parameters of the estimate, shape (p,), SI.
         unseen: Parameters that the data do not determine: named in the file.
     """
@@ -55,7 +55,7 @@ def compensation_document(problem: Problem, chi: Float[Array, "p"]) -> dict[str,
     """Parameters of the compensation as plain values (schema `dynid.compensation/1`)."""
     robot, sensor = problem.mechanism, problem.mechanism.force_sensor
     if sensor is None:
-        raise TypeError("a robot without force sensor has nothing to compensate")
+        raise TypeError("the robot has no force sensor, so there is nothing to compensate")
     names = (parameter.name for parameter in problem.parameters)
     values = dict(zip(names, chi.tolist(), strict=True))
     settled = settled_sensor(problem, chi)

@@ -2,8 +2,7 @@
 
     x <- the angles of the linear fit of  s W(x) chi + bias + J(chi, x) (x_new - x) = measured
 
-At the end J stands among the columns of the fit that is reported, so that the covariance of masses,
-biases and angles is that of all of them together.
+The reported fit includes the columns J, so masses, biases and angles have a joint covariance.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from dynid.problem import Problem
 from dynid.unknown import Settled, Task, at
 
 _ROUNDS = 25
-_STEP = 1e-7  # [rad]: far below what any sensor tells
-_LONGEST = 0.7  # [rad]: a linear step beyond says little
+_STEP = 1e-7  # [rad]: far below the accuracy of any sensor
+_LONGEST = 0.7  # [rad]: the linearisation is not valid for longer steps
 _STEEP = np.deg2rad(80.0)
 _MIRRORED = 0.3  # of the largest singular value: gravity was in all three directions
 
@@ -56,24 +55,27 @@ def settle_sensor(task: Task) -> Settled:
     start = first_angles(problem, sensor, some)
     fit, x, rounds, step = _iterated(problem, experiment, sensor, start)
     shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
-    words = f"{shown}; found in {rounds} linear fits, the last step {step:.1g} rad"
+    words = f"{shown}; estimated in {rounds} linear fits, last step {step:.1g} rad"
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
-    told = [*_told(sensor, x, step), *check_wrench_log(problem, some, x)]
-    return Settled(at(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(told))
+    notices = [*_told(sensor, x, step), *check_wrench_log(problem, some, x)]
+    return Settled(
+        at(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(notices)
+    )
 
 
 def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
-    told = []
+    notices = []
     if step > _STEP:
-        text = f"the angles of the sensor have not settled: they still change by {step:.2g} rad a round"
-        told.append(Notice("angles-open", text, "turn the sensor through more attitudes, or give the angles"))
+        text = f"the angles of the sensor have not converged: the last step is still {step:.2g} rad"
+        remedy = "rotate the sensor through more orientations, or give the angles"
+        notices.append(Notice("angles-open", text, remedy))
     if sensor.mounting == "rpy" and abs(x[1]) > _STEEP:
-        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees, where roll and yaw are one angle"
-        remedy = "give the sensor's body another nominal attitude by `rpy`, and ask for `mounting: angle`"
-        told.append(Notice("angles-singular", text, remedy))
-    return told
+        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees: roll and yaw are not separable"
+        remedy = "give the sensor's body another nominal orientation by `rpy`, and use `mounting: angle`"
+        notices.append(Notice("angles-singular", text, remedy))
+    return notices
 
 
 def _iterated(
@@ -95,7 +97,7 @@ def _iterated(
 
 
 def _linearised(problem: Problem, x: Float[Array, "a"], chi: Float[Array, "p"] | None) -> Problem:
-    """The job with its equations about other angles, turning bodies of these parameters."""
+    """The problem linearised at other angles, for bodies with these parameters."""
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         raise TypeError("a robot without force sensor has no such angles")
@@ -105,7 +107,7 @@ def _linearised(problem: Problem, x: Float[Array, "a"], chi: Float[Array, "p"] |
 
 
 def first_angles(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> Float[Array, "a"]:
-    """Angles near the true ones: forces that follow specific force, turned as one, tell the mounting.
+    """Angles near the true ones: the rotation between measured force and specific force is the mounting.
 
     f = A a + bias per load, A = s m R^T: R is the rotation nearest to the sum of all A.
     """
@@ -129,9 +131,9 @@ def _check_turned_sign(problem: Problem, sensor: ForceSensor, M: Float[Array, "3
     m R has a positive determinant; turned about z alone, also a positive last entry.
     """
     sizes = np.linalg.svd(M, compute_uv=False)
-    told = sizes[-1] > _MIRRORED * sizes[0]
+    determined = sizes[-1] > _MIRRORED * sizes[0]
     along = M[2, 2] / max(float(sizes[0]), 1e-12) if sensor.mounting == "angle" else 0.0
-    if (told and np.linalg.det(M) < 0) or along < -_MIRRORED:
+    if (determined and np.linalg.det(M) < 0) or along < -_MIRRORED:
         raise wrong_sign(problem, sensor, f"{-sizes[0]:.4g} kg")
 
 

@@ -49,7 +49,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         "drive": dict.fromkeys(COMPONENTS, ("Off",)) if sensor.bias == "constant" else {},
         "terms": tuple(Term(name, COMPONENTS[0], parse("0"), "rad") for name in sensor.angles),
         "payloads": {n: p for n, p in mechanism.payloads.items() if p.body == sensor.tool},
-        # Where turning was too little, what is lost is told of the tool and not of the biases.
+        # If the rotation was too small, the tool parameters are reported as lost, not the biases.
         "order": ("Off_*", sensor.tool),
         "force_sensor": sensor,
     }
@@ -58,7 +58,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
 
 
 def check_loads(mechanism: Mechanism, payloads: Mapping[str, Payload], file: str | None) -> None:
-    """Refuse payloads that a force sensor does not feel; other robots carry theirs anywhere.
+    """Refuse payloads that a force sensor does not measure; without a sensor any body can carry them.
 
     Args:
         payloads: That the experiment puts on the robot.
@@ -68,16 +68,16 @@ def check_loads(mechanism: Mechanism, payloads: Mapping[str, Payload], file: str
     for name, payload in payloads.items() if sensor is not None else ():
         if sensor is not None and payload.body != sensor.tool:
             raise InputError(
-                f"payload '{name}' is on body '{payload.body}', but the force sensor feels what hangs on"
+                f"payload '{name}' is on body '{payload.body}', but the force sensor measures the load on"
                 f" '{sensor.tool}'",
                 file=file,
                 place=f"payloads.{name}.body",
-                remedy=f"say  body: {sensor.tool}  and give its frame in the axes of the sensor",
+                remedy=f"set  body: {sensor.tool}  and give its frame in the axes of the sensor",
             )
 
 
 def with_runs(mechanism: Mechanism, runs: Sequence[Run]) -> Mechanism:
-    """One bias per run and component, where that is asked for; a saved result has its runs already.
+    """One bias per run and component, if requested; a saved result has its runs already.
 
     Args:
         runs: Segments of the logs to identify from.
@@ -120,24 +120,24 @@ def _check(mechanism: Mechanism, sensor: ForceSensor) -> None:
     """Refuse a sensor on no body, and names that are taken."""
     if sensor.imu is None and sensor.body != BASE and sensor.body not in mechanism.bodies:
         raise InputError(
-            f"the force sensor sits on unknown body '{sensor.body}'" + nearest(sensor.body, mechanism.bodies),
+            f"the force sensor is on unknown body '{sensor.body}'" + nearest(sensor.body, mechanism.bodies),
             file=mechanism.file,
             place="force_sensor.body",
-            remedy="name the body behind which the sensor is mounted",
+            remedy="name the body on which the sensor is mounted",
         )
     if sensor.gravity == "estimate" and not np.any(mechanism.gravity):
         raise InputError(
-            f"robot '{mechanism.name}' has no gravity, so that it has no direction to estimate",
+            f"robot '{mechanism.name}' has no gravity, so its direction cannot be estimated",
             file=mechanism.file,
             place="force_sensor.gravity",
-            remedy="give its size in the robot file: gravity: [0, 0, -9.81]",
+            remedy="give its magnitude in the robot file: gravity: [0, 0, -9.81]",
         )
     taken = {*mechanism.bodies, *mechanism.payloads, BASE}
     if sensor.tool in taken:
         raise InputError(
-            f"'{sensor.tool}' is a body of robot '{mechanism.name}' already",
+            f"'{sensor.tool}' is already a body of robot '{mechanism.name}'",
             place="force_sensor.tool",
-            remedy="give what hangs on the sensor another name",
+            remedy="give the tool on the sensor another name",
         )
     clash = set(COMPONENTS) & {joint.name for joint in mechanism.joints}
     if clash and sensor.imu is None:

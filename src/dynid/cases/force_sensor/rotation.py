@@ -1,4 +1,4 @@
-"""Whether a force sensor was turned enough to tell mass, centre of mass and inertia of what it carries."""
+"""Whether a force sensor was rotated enough to identify mass, centre of mass and inertia of its load."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FAST = 2.0, 5.0  # rad/s, rad/s^2
 def check_rotation(
     problem: Problem, parameters: Sequence[ParameterEstimate], unseen: Sequence[str]
 ) -> tuple[Notice, ...]:
-    """Which of mass, centre of mass and inertia the motion was too small for, and why.
+    """Which of mass, centre of mass and inertia the motion did not excite enough, and why.
 
     Args:
-        job: Of the sensor model.
+        problem: Of the sensor model.
         parameters: Of the estimate.
         unseen: Names of parameters that the data do not determine.
     """
@@ -41,11 +41,11 @@ def check_rotation(
     if not weak:
         return ()
     some = sensor_samples(problem)
-    told = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, some))]
-    if not told:
+    shown = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, some))]
+    if not shown:
         return ()
-    text = "the motion hardly tells " + "; ".join(told)
-    remedy = "turn the wrist through more than 90 degrees about two horizontal axes, for inertia quickly"
+    text = "the motion hardly excites " + "; ".join(shown)
+    remedy = "rotate the wrist by more than 90 degrees about two horizontal axes; rotate fast for inertia"
     return (Notice("rotation-little", text, remedy),)
 
 
@@ -72,20 +72,20 @@ def _weak(body: str, found: dict[str, ParameterEstimate], lost: set[str]) -> dic
 
 
 def _why(kind: str, some: SensorSamples) -> str:
-    """What the motion had to offer; empty where that was plenty, so that the reason is another."""
+    """How small the rotation was; empty where it was large enough, so that the cause is another one."""
     a = some.motion.dV[:, :3]
     middle = np.mean(a, axis=0)
     cosine = a @ middle / np.maximum(np.linalg.norm(a, axis=1) * np.linalg.norm(middle), 1e-12)
     away = float(np.rad2deg(np.percentile(np.arccos(np.clip(cosine, -1, 1)), 95)))
     if kind != "inertia" and away > _TURNED:
         return ""
-    turned = f"gravity leaves its mean direction in the sensor by {away:.1f} degrees at most"
+    turned = f"the direction of gravity in the sensor changes by at most {away:.1f} degrees from its mean"
     if kind == "mass":
-        return f"only turning tells weight from bias, and {turned}"
+        return f"weight and bias are separated by rotation only, and {turned}"
     if kind == "com":
-        return f"it shows as a moment of gravity that turns with the sensor, and {turned}"
+        return f"it acts through the gravity moment, which changes with rotation only, and {turned}"
     speed = float(np.percentile(np.linalg.norm(some.motion.omega, axis=1), 95))
     alpha = float(np.percentile(np.linalg.norm(some.motion.dV[:, 3:], axis=1), 95))
     if speed > _FAST[0] or alpha > _FAST[1]:
         return ""
-    return f"it shows in turning alone, which stays below {speed:.2g} rad/s and {alpha:.2g} rad/s^2"
+    return f"it acts in rotation only, which stays below {speed:.2g} rad/s and {alpha:.2g} rad/s^2"

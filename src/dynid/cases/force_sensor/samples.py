@@ -24,7 +24,7 @@ _BLOCK = 16384
 
 @dataclass(frozen=True, eq=False)
 class SensorSamples:
-    """Evenly spaced samples of all logs of a job.
+    """Evenly spaced samples of all logs of a problem.
 
     Attributes:
         motion: Of the sensor's nominal frame.
@@ -61,7 +61,7 @@ class DenseFit:
 
 
 def sensor_samples(problem: Problem) -> SensorSamples:
-    """A few thousand samples of a job of the sensor model."""
+    """A few thousand samples of a problem of the sensor model."""
     sources = [source for source in problem.sources if isinstance(source, SensorRows)]
     total = sum(stop - start for source in sources for start, stop in source.pieces())
     step = max(1, -(-total // _MOST))
@@ -105,7 +105,7 @@ def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> 
         rho = measured - columns @ (x / size)
         scale = np.sqrt(np.mean(rho**2, axis=0))
     _, _, Vt = np.linalg.svd(W / size, full_matrices=False)
-    # A direction that nothing tells is as good as unknown, but a number.
+    # A direction that the data do not determine gets a very large but finite value.
     inverse = 1.0 / np.maximum(s, 1e-9 * s[0])
     sigma = np.sqrt(np.sum((Vt.T * inverse) ** 2, axis=1)) / size
     rms = np.full(6, np.nan)

@@ -1,9 +1,9 @@
-"""Locked lengths as unknowns, one set a run: refined together with the parameters on the equations.
+"""Locked lengths as unknowns, one set per run: refined together with the parameters on the equations.
 
     W(l) chi = Y(l)   ->   W chi + D dl = Y,      D = d(W chi - Y) / dl          (Gauss-Newton)
 
-Rows of one run feel the lengths of that run only: they are eliminated run by run, so that nothing grows
-with the number of runs. D comes from differences of the rows along the same log with other lengths.
+Rows of one run depend only on the lengths of that run. They are eliminated run by run, so the problem does
+not grow with the number of runs. D comes from finite differences of the rows with other lengths.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.widen import MANY, widened
 from dynid.unknown import Settled, Task
 
-_BELIEF = 1e-3  # of a length: how well it is believed beforehand
+_BELIEF = 1e-3  # of a length: its prior standard deviation
 _ROUNDS = 15
 _TRIES = 8
 _DAMPING, _LEAST_DAMPING, _EASE = 0.1, 1e-8, 5.0
@@ -58,7 +58,7 @@ class _Run:
     rest: Float[Array, "k p1"]
 
     def step(self, chi: Float[Array, "p"]) -> Float[Array, "c"]:
-        """Change of the lengths that fits best beside these parameters, in [m]."""
+        """Change of the lengths that fits best with these parameters, in [m]."""
         c = len(self.own)
         right = self.own[:, -1] - self.own[:, c:-1] @ chi
         return np.asarray(np.linalg.solve(self.own[:, :c], right))
@@ -113,7 +113,7 @@ def _covariance(rows: Float[Array, "r v"]) -> Float[Array, "v v"]:
 
 
 class CableLengths:
-    """Locked lengths as an unknown of the data, where `lengths: refine` asks for them."""
+    """Locked lengths as an unknown of the data, with `lengths: refine`."""
 
     of_equations = False
 
@@ -167,7 +167,7 @@ class _Point:
 
     Attributes:
         lengths: Of every log, each shape (s, c), in [m].
-        groups: Rows of the job with these lengths.
+        groups: Rows of the problem with these lengths.
     """
 
     problem: Problem
@@ -304,8 +304,8 @@ def _told(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: 
     words += f" {sigma:.2g} mm with the parameters known"
     notices = log.notices
     if gain > _LOOSE:
-        text = f"the locked lengths of log '{log.name}' have not settled: the last step still gained"
-        text += f" {100.0 * gain:.2g} % of the squared error"
-        remedy = "lengths: estimate, or more motion in every run"
+        text = f"the locked lengths of log '{log.name}' have not converged: the last step still reduced"
+        text += f" the squared error by {100.0 * gain:.2g} %"
+        remedy = "use lengths: estimate, or record more motion in every run"
         notices = (*notices, Notice("lengths-not-converged", text, remedy))
     return replace(log, notices=notices, choices={**log.choices, "locked lengths": words})

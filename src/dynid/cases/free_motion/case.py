@@ -1,4 +1,4 @@
-"""Free motion on locked cables (model `internal`): no effort acts, parameters come per unit mass."""
+"""Free motion on locked cables (model `internal`): no effort acts, parameters are per unit mass."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _OnCables(Case):
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """Locked lengths, where `lengths: refine` asks for them."""
+        """Locked lengths, with `lengths: refine`."""
         return (CABLE_LENGTHS,)
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
@@ -79,7 +79,7 @@ class _OnCables(Case):
         """A log with the coordinates that the experiment wants of it."""
         if not mechanism.cables:
             raise InputError(
-                f"model 'internal' is for robots on locked cables, and '{mechanism.name}' has none",
+                f"model 'internal' is for robots on locked cables, but '{mechanism.name}' has no cable",
                 file=experiment.file or mechanism.file,
                 place="model",
                 remedy="choose model: inverse, power or energy, or describe `cables:`",

@@ -1,11 +1,11 @@
-"""Is a log free motion? Its energy must not grow, whatever the parameters per unit mass say besides.
+"""Is a log free motion? Its energy must not grow.
 
     E / m = h(q, dq) chi / m,        h the energy row of all bodies
 
-Air and cables take energy out slowly; a hand or a winch that moves puts some in, and the equations of
-free motion do not hold there. A rise must be large beside the kinetic energy and beside its own deviation:
-noise of positions and velocities makes energy too, most in runs that hardly move, and parameters that are
-poorly known let it swing between potential and kinetic.
+Air and cables dissipate energy slowly. A hand or a moving winch adds energy, and the equations of free
+motion do not hold there. A rise must be large relative to the kinetic energy and to its own standard
+deviation: noise of positions and velocities also adds energy, most in runs with little motion. Inaccurate
+parameters make it oscillate between potential and kinetic energy.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dynid.projection.kinematics import kinematics_along
 from dynid.projection.model import RowSource
 from dynid.regressor.regressor import energy_row
 
-_WINDOW = 1.0  # s: about a period of what hangs on cables of a metre
-_MOST_SAMPLES = 20_000  # of a run: more would not tell more
+_WINDOW = 1.0  # s: about a period of a load on cables of 1 m
+_MOST_SAMPLES = 20_000  # of a run: more samples would not improve the test
 _GROWTH = 0.1  # of the largest kinetic energy: less does not matter
 # False alarms: one log in a thousand. Every pair of windows of every run is looked at, so that the limit of
 # a single rise grows with their number.
@@ -39,7 +39,7 @@ def check_free_motion(
     """A warning for every log in which the energy grows.
 
     Args:
-        job: Mechanism and logs.
+        problem: Mechanism and logs.
         chi: Standard parameters that give the same rows, shape (p,), over the reference mass.
         root: A root of their covariance, shape (p, r); None: they are exact.
     """
@@ -61,9 +61,9 @@ def _notice(log: str, growing: list[tuple[int, float]]) -> Notice:
     text = (
         f"log '{log}' is not free motion in run {runs}: the energy grows by {100 * most:.0f} % of the largest"
     )
-    text += f" kinetic energy (run {run}). Something pushes, a winch moves, or a cable is slack"
+    text += f" kinetic energy (run {run}). An external force acts, a winch moves, or a cable is slack"
     return Notice(
-        "not-free-motion", text, "cut the log after the platform was let go, or leave these runs out"
+        "not-free-motion", text, "start the log after the platform was released, or leave these runs out"
     )
 
 
@@ -75,7 +75,7 @@ def _growth(
     start: int,
     stop: int,
 ) -> float:
-    """Largest rise of the energy between windows beyond chance, over the largest kinetic energy of a window.
+    """Largest significant rise of the energy between windows, over the largest kinetic energy of a window.
 
     The deviation of a window's mean comes from the scatter within windows (velocities by differences have
     noise that alternates, so that its mean is better than that) and from the parameters' covariance.

@@ -1,8 +1,8 @@
-"""What free motion asks for where the experiment is silent: estimator, uncertainty, filters.
+"""Defaults of free motion for settings not in the experiment: estimator, uncertainty, filters.
 
-Free motion has no effort that would carry the noise: it is in the columns. Its rows are filtered and
-thinned, never its coordinates, because a low-pass on them cuts harmonics that the products in W need;
-estimated by `gtls`, with deviations from a bootstrap over blocks of time.
+Free motion has no measured effort: the noise is in the columns. Its rows are filtered and decimated, not its
+coordinates, because a low-pass on them removes harmonics that the products in W need. The estimator is
+`gtls`, with standard deviations from a bootstrap over blocks of time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROWS_BANDWIDTHS = 2.0
 _ROWS_SHARE = 0.8  # of half the kept rate
 # Draws of the noise in W: their own error is a quarter of the variance that products of noise make.
 _DRAWS = 4
-# Deviations: no effort is measured, so that only a residual beyond chance is an error of the equations.
+# Standard deviations: no effort is measured, so only a significant residual is an error of the equations.
 _EXCESS = 3.0
 _FEWEST = 8.0  # kept rows a second, so that a run of some seconds still has many
 

@@ -1,4 +1,4 @@
-"""Locked cable lengths along a log: what the poses say, and whether the cables were locked at all."""
+"""Locked cable lengths along a log: lengths from the poses, and whether the cables were locked."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     """Lengths of every run from the poses of the log, evenly thinned where it is long."""
     columns = [log.position_names.index(name) for name in positions]
     parts: list[tuple[Array, ...]] = []
-    told: list[Notice] = []
+    notices: list[Notice] = []
     for a, b in log.segments:
         at = np.arange(a, b, max(1, (b - a) // _MOST))
         q, L = _seen(mechanism, log.q[at][:, columns], positions)
-        told += singular_cables(mechanism, q)
+        notices += singular_cables(mechanism, q)
         off = L - np.median(L, axis=0)
         worst = at[np.argmax(np.abs(off), axis=0)]
         parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
-    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in told}
+    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in notices}
     means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 
@@ -94,7 +94,7 @@ def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice
     remedy = (
         "excite less, or shorten this cable"
         if slack
-        else "hold the winches, and check columns, angles and the cables' points"
+        else "lock the winches, and check columns, angles and the end points of the cables"
     )
     if share[run, cable] > _REFUSED:
         raise InputError(text, file=log.file, remedy=remedy)
@@ -113,7 +113,7 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
                 f"the locked length of '{cables[i]}' changes by {1e3 * moved[i]:.3g} mm in run {run + 1} of"
                 f" log '{log.name}'",
                 file=log.file,
-                remedy="a locked length is one number a run: number the runs in a column `segment`",
+                remedy="a locked length is constant within a run: number the runs in a column `segment`",
             )
         if L.min() <= 0.0:
             i = int(np.argmin(L.min(axis=0)))
@@ -130,23 +130,23 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
     if off[run, cable] < _DOUBTFUL * spread.mean[run, cable]:
         return log
     text = (
-        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, the poses of log '{log.name}',"
-        f" run {run + 1}, say {spread.mean[run, cable]:.4f} m"
+        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, but the poses of log"
+        f" '{log.name}', run {run + 1}, give {spread.mean[run, cable]:.4f} m"
     )
-    told = Notice("length-differs", text, "lengths: estimate, or check what the given ones count from")
-    return replace(log, notices=(*log.notices, told))
+    notice = Notice("length-differs", text, "use lengths: estimate, or check the zero of the given lengths")
+    return replace(log, notices=(*log.notices, notice))
 
 
 def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
     """A pose at the beginning of each run; refused where none has its coordinates and lengths.
 
-    Several poses can have the same free coordinates and lengths. On cables a robot hangs: the lowest one
-    is taken, by the masses and centres of mass believed beforehand.
+    Several poses can have the same free coordinates and lengths. The pose with the lowest potential energy
+    is used, computed with the prior masses and centres of mass.
     """
     assembly = assembly_of(mechanism)
     sensors = sensors_of(mechanism, log.position_names)
     if sensors.count < assembly.dof:
-        return {}  # told later, with what is missing
+        return {}  # reported later, with what is missing
     found = {}
     for run, (a, _) in enumerate(log.segments):
         best = nearest_pose(assembly, sensors, log.q[a], partial(_potential, mechanism))
@@ -155,9 +155,9 @@ def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
             shown = ", ".join(f"{name} {x:.4g}" for name, x in zip(log.position_names, log.q[a], strict=True))
             raise InputError(
                 f"no pose has the coordinates and lengths of log '{log.name}', run {run + 1}, at its"
-                f" beginning ({shown}): the nearest one found misses by {1e3 * miss:.3g} mm",
+                f" start ({shown}): the nearest pose found differs by {1e3 * miss:.3g} mm",
                 file=log.file,
-                remedy="check the lengths' zero and unit, the cables' points, and `start:`",
+                remedy="check zero and unit of the lengths, the end points of the cables, and `start:`",
             )
         found[a] = best
     return found

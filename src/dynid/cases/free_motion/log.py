@@ -1,6 +1,6 @@
-"""Logs of free motion: which coordinates they hold, the locked lengths, and what is wrong with them.
+"""Logs of free motion: their coordinates, the locked lengths, and checks of both.
 
-A log holds the whole pose, or free coordinates with the locked lengths l0 of every cable. What the model
+A log contains the full pose, or free coordinates with the locked lengths l0 of every cable. What the model
 uses is decided here once, so that later stages only see measured coordinates: the pose, or free
 coordinates and constant lengths from which the closure solver finds the others [CableRobot, eq. 44].
 """
@@ -69,14 +69,14 @@ def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
     if missing and len(missing) < len(lengths):
         raise InputError(
             f"{len(lengths) - len(missing)} locked lengths for {len(lengths)} cables:"
-            f" {', '.join(missing)} have none",
+            f" {', '.join(missing)} missing",
             place="header",
             remedy=f"give l0_1 to l0_{len(lengths)}, one for every cable in file order",
         )
 
 
 def _present(robot: Mechanism, found: Mapping[str, ColumnMap]) -> set[str]:
-    """Measured positions that chosen columns tell; three angles tell a quaternion."""
+    """Measured positions given by the chosen columns; three angles give a quaternion."""
     positions = robot.measured_positions
     present = {positions[int(key[2:]) - 1] for key in found if key.startswith("q_") and is_count(key[2:])}
     for joint in robot.joints:
@@ -106,9 +106,9 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
     way = settings.pose or (usual if whole else BY_FREE)
     if way != BY_FREE and not whole:
         raise InputError(
-            f"pose: {way} needs the whole pose, but log '{log.name}' holds {', '.join(log.position_names)}",
+            f"pose: {way} needs the full pose, but log '{log.name}' has {', '.join(log.position_names)}",
             file=log.file,
-            remedy="log x, y, z and the attitude, or write pose: free",
+            remedy="log x, y, z and the orientation, or use pose: free",
         )
     source = settings.lengths or (GIVEN if has_lengths else ESTIMATE)
     if ((source == GIVEN and way != MEASURED) or not whole) and not has_lengths:
@@ -116,7 +116,7 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
             f"log '{log.name}' has no locked lengths",
             file=log.file,
             remedy="add columns l0_1.. in the order of the cables"
-            + (", or write lengths: estimate" if whole else ": free coordinates alone do not tell the pose"),
+            + (", or use lengths: estimate" if whole else ": free coordinates do not determine the pose"),
         )
     spread = None
     if whole:
@@ -165,7 +165,7 @@ def measuring_robot(mechanism: Mechanism, logs: Sequence[Log], settings: Interna
     each is solved from its own. Only the trust in lengths and poses is shared, by name.
 
     Args:
-        mechanism: With `free` and `nullspace` as asked.
+        mechanism: With `free` and `nullspace` as set.
         logs: As `free_motion_log` made them.
         settings: Of the model.
     """
@@ -217,7 +217,7 @@ def _joints_of(mechanism: Mechanism, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _whole(log: Log, mechanism: Mechanism, cables: Sequence[str]) -> bool:
-    """Whether the log tells the pose without any length."""
+    """Whether the log gives the pose without any length."""
     own = [name for name in log.position_names if name not in cables]
     assembly = assembly_of(mechanism)
     return bool(own) and assembly.tracker(sensors_of(mechanism, own)) is not None
@@ -257,6 +257,6 @@ def _words(way: str, own: Sequence[str]) -> str:
     told = {
         MEASURED: "as measured",
         BY_FREE: f"solved from {', '.join(own)} and the locked lengths",
-        PROJECTED: "the measured one moved onto the locked lengths",
+        PROJECTED: "the measured pose projected onto the locked lengths",
     }
     return told[way]

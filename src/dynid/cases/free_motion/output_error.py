@@ -1,8 +1,8 @@
-"""Output error of free motion: parameters per unit mass whose simulated oscillation meets the measured one.
+"""Output error of free motion: parameters per unit mass whose simulated oscillation fits the measured one.
 
-Nothing acts but gravity and, where asked for, viscous damping. Of each window the starting state is an
-unknown of its own and, where asked for, the locked lengths too, held to the values given; they are
-eliminated by QR as in `output_error`.
+Only gravity acts and, if requested, viscous damping. The starting state of each window is unknown. If
+requested, the locked lengths are unknown too, with the given values as priors. Both are eliminated by QR as
+in `output_error`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FreeOutputError:
     """The free motion of a robot as a function of its parameters (a `Simulated` problem).
 
     Attributes:
-        robot: On locked cables, with whatever drive terms are among the unknowns.
+        robot: On locked cables, with the drive terms that are among the unknowns.
         sensors: What is measured of it.
         S, c: Standard parameters of `robot.robot` are S chi + c.
         sigma: Deviation of each measured coordinate, shape (m,), in [rad] or [m].

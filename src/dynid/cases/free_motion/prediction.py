@@ -1,7 +1,7 @@
-"""Whole free motions foretold: simulated from a fitted starting state, for many runs at once.
+"""Prediction of whole free motions: simulated from a fitted starting state, for many runs at once.
 
-Only starting states and a common damping are fitted, few unknowns of long motions: their derivatives are
-differences of motions that the fast integrator makes side by side.
+Only starting states and a common damping are fitted: few unknowns of long motions. Their derivatives are
+finite differences of motions that the fast integrator computes in parallel.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What acts only together with the reference mass of a robot on which no effort acts.
+"""Parameters that act only together with the reference mass of a robot on which no effort acts.
 
-The mass of an arm that hangs on the platform by a hinge acts as a mass of the platform:
+The mass of an arm attached to the platform by a hinge acts as a mass of the platform:
 
     W_c = sum_j K_j W_j,      the reference mass m among the j
 
-Free motion then tells parameters per unit of m + K_m c, and an equation with c as an unknown beside m = 1 has
-the exact solution "nothing hangs there": c has to go into the others before the reference is set to one.
+Free motion then determines parameters per unit of m + K_m c. An equation with m = 1 and c unknown has the
+exact but wrong solution "no mass at the platform": c must be regrouped before the reference is set to one.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _notice(joined: Sequence[Joined], mass: str) -> Notice:
     parts = "".join(_term(one.shares[mass], one.name) for one in joined)
     others = ", ".join(dict.fromkeys(name for one in joined for name in one.shares if name != mass))
     text = f"{names} {'act' if several else 'acts'} only together with {mass}: parameters are per unit of"
-    text += f" {mass}{parts}" + (f", and {others} hold the rest" if others else "")
-    return Notice("mass-joined", text, "nothing is lost: no free motion of this robot feels a difference")
+    text += f" {mass}{parts}" + (f", and {others} contain the rest" if others else "")
+    return Notice("mass-joined", text, "nothing to do: this does not change any free motion of this robot")
 
 
 def _term(share: float, name: str) -> str:

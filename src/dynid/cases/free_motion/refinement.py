@@ -1,4 +1,4 @@
-"""Output-error refinement of free motion: windows of oscillations, damping, and lengths where asked for."""
+"""Output-error refinement of free motion: windows of oscillations, damping, and lengths if requested."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class DampedRobot:
 def damped_robot(
     problem: Problem, S: Float[Array, "p b"], c: Float[Array, "p"], chi: Float[Array, "b"], damping: str
 ) -> DampedRobot:
-    """The robot of a free-motion job; viscous terms per unit mass join its parameters.
+    """The robot of a free-motion problem; viscous terms per unit mass join its parameters.
 
     Args:
-        S, c: Standard parameters of the job are S chi + c; known loads count in the reference mass.
+        S, c: Standard parameters of the problem are S chi + c; known loads count in the reference mass.
         chi: Parameters at which the robot is judged, shape (b,), SI.
         damping: See `RefineSettings`.
     """
@@ -113,17 +113,17 @@ def refine_free(
     that only better parameters count as a gain.
 
     Args:
-        job, S, c, chi, covariance: As for `refinement.refine`.
+        problem, S, c, chi, covariance: As for `refinement.refine`.
         settings: How windows are cut, and what else is unknown.
     """
     try:
         with np.errstate(all="ignore"):
             return _refined(problem, S, c, chi, covariance, settings)
     except (NoResultError, np.linalg.LinAlgError) as error:
-        text = f"the free motion cannot be simulated with the linear estimate ({error}): it stays as it is"
-        remedy = "ask for shorter windows, or mend the linear estimate first: more runs, other equilibria"
-        told = Notice("refinement-failed", text, remedy)
-        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (told,))
+        text = f"the free motion cannot be simulated with the linear estimate ({error}): it is not refined"
+        remedy = "use shorter windows, or improve the linear estimate first: more runs, other equilibria"
+        notice = Notice("refinement-failed", text, remedy)
+        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (notice,))
 
 
 def _refined(
@@ -159,12 +159,12 @@ def _refined(
     wide[:b, :b] = covariance
     found = judged(simulated, groups, start, wide)
     coefficients = tuple(found.chi[b:].tolist())
-    told = ", ".join(f"{one:.3g} ({kind})" for one, kind in zip(coefficients, damped.kinds, strict=True))
+    damping = ", ".join(f"{one:.3g} ({kind})" for one, kind in zip(coefficients, damped.kinds, strict=True))
     return replace(
         found,
         chi=found.chi[:b],
         covariance=None if found.covariance is None else found.covariance[:b, :b],
-        words=found.words + (f"; damping {told}" if told else ""),
+        words=found.words + (f"; damping {damping}" if damping else ""),
     )
 
 

@@ -85,7 +85,7 @@ def _in_all(robot: LockedCables, logs: Sequence[Log]) -> list[str]:
     ]
     if not names:
         raise InputError(
-            "the logs share no measured coordinate of the platform, so one simulation cannot follow them all",
+            "the logs share no measured coordinate of the platform, so they cannot be refined together",
             place="refine",
             remedy="leave `refine:` out, or refine from logs with the same coordinates",
         )

@@ -43,11 +43,9 @@ def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) 
             return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
         return BaseParameter(shown_name(replace(own, name=name), reference.body), shown_unit(unit), grouping)
 
-    told: tuple[Notice, ...] = ()
+    notices: tuple[Notice, ...] = ()
     if reference is not None and not reference.given and reference.scale is None:
         mass = f"M_{reference.body}"
-        text = (
-            f"{mass} is the scale of all parameters, which no free motion can tell: they come per unit mass"
-        )
-        told = (Notice("scale-unknown", text, "a log with a payload of known mass tells it"),)
-    return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + told)
+        text = f"{mass} is not identifiable from free motion: all parameters are given per unit mass"
+        notices = (Notice("scale-unknown", text, "add a log with a payload of known mass"),)
+    return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + notices)

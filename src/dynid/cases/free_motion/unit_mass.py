@@ -1,7 +1,7 @@
 """Parameters per unit mass: the reference of a robot on which no effort acts, and its names.
 
-Free motion tells chi / m (`internal`). The reference is the mass of the body that most cables hold; with
-a payload known in kilograms in some of the logs m itself is found, as one over the parameter 1/m.
+Free motion determines chi / m (`internal`). The reference is the mass of the body that most cables hold.
+With a payload known in kilograms in some of the logs m itself is identified, through the parameter 1/m.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def normalise(
     column = index.get(f"M_{body}")
     if column is None:
         raise InputError(
-            f"body '{body}' has no mass to refer the parameters to",
+            f"body '{body}' has no mass parameter, so parameters per unit mass are not defined",
             file=robot.file,
-            remedy="let `parameters:` of the body hold M",
+            remedy="add M to `parameters:` of the body",
         )
     own = robot.bodies[body]
     if own.known.get("M"):
         return Normalisation(robot, Reference(body, column, mass=float(own.known["M"]), given=True))
     always = set.intersection(*(set(load) for load in loads)) if loads else set()
-    robot, told = _joined_always(robot, always)
+    robot, notices = _joined_always(robot, always)
     known = {i: value for i, value in known_columns(robot, parameters).items() if value and i != column}
     scale = min(known, default=None)
     carries = "" if scale is None else parameters[scale].name
@@ -75,12 +75,12 @@ def normalise(
         body: replace(cleared.bodies[body], known={**cleared.bodies[body].known, "M": 1.0}),
     }
     return Normalisation(
-        replace(cleared, bodies=bodies), Reference(body, column, scale=scale, loads=known), told
+        replace(cleared, bodies=bodies), Reference(body, column, scale=scale, loads=known), notices
     )
 
 
 def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple[Notice, ...]]:
-    """Payloads of every log are part of the reference: their mass cannot be told from it."""
+    """Payloads of every log are part of the reference: their mass cannot be separated from it."""
     mounted = [name for name in robot.payloads if name in always]
     if not mounted:
         return robot, ()
@@ -89,10 +89,10 @@ def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple
         for name, one in robot.payloads.items()
     }
     text = (
-        f"{', '.join(mounted)} is mounted in every log: its parameters are inside those of its carrier, and"
+        f"{', '.join(mounted)} is mounted in every log: its parameters are part of those of its carrier, and"
     )
-    text += " the reference mass is that of both"
-    remedy = "add a log without it: with and without a known payload the mass itself is found"
+    text += " the reference mass is the mass of both"
+    remedy = "add a log without it: logs with and without a known payload determine the mass itself"
     return replace(robot, payloads=payloads), (Notice("payload-always", text, remedy),)
 
 

@@ -42,12 +42,12 @@ def predicting(
     """The same logs with every column on its own, and the result's values for them.
 
     Args:
-        job: Of the logs to predict.
+        problem: Of the logs to predict.
         estimate: Per unit mass.
         mechanism: The robot as described, with what is known of payloads in kilograms.
 
     Returns:
-        The job, and standard parameters over the reference mass, shape (p,).
+        The problem, and standard parameters over the reference mass, shape (p,).
     """
     reference = reference_of(problem)
     body = reference.body
@@ -60,7 +60,7 @@ def predicting(
         if mass is None:
             raise InputError(
                 f"'{names[i]}' is known as {known:g}, but the result gives parameters per unit mass",
-                remedy="identify from logs with and without this payload: the mass is then found too",
+                remedy="identify from logs with and without this payload: they determine the mass too",
             )
         chi[i] = known / mass
     plain = with_reference(problem, Reference(body, reference.column))

@@ -1,7 +1,7 @@
 """Do simulated free motions follow the runs of a log? Per run, for the estimate and for the prior.
 
-Rows of the free motion hardly tell good parameters from bad ones (they are dominated by noise of the
-accelerations); the phase of an oscillation simulated for some seconds does.
+The residual of free-motion rows hardly depends on the quality of the parameters (it is dominated by noise of
+the accelerations). The phase of an oscillation simulated for some seconds does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def with_simulations(
     for the prior alike.
 
     Args:
-        job: A free-motion job.
+        problem: A free-motion problem.
         i: Which of its logs.
         chi: Its standard parameters, shape (p,), SI, per unit mass.
         runs: Of that log, as far as known.
@@ -99,7 +99,7 @@ def simulated_squares(
     A run whose simulation runs away counts as missed by all of its motion.
 
     Args:
-        job: A free-motion job along the logs to be predicted.
+        problem: A free-motion problem along the logs to be predicted.
         chi: Standard parameters, shape (p,), SI, per unit mass.
 
     Returns:
@@ -130,7 +130,7 @@ def _missed(problem: Problem, i: int, chi: Float[Array, "p"]) -> dict[int, Misse
         for starts, windows in groups:
             found |= dict(zip(starts, _of_group(problem, damped, i, windows), strict=True))
     except (DynidError, np.linalg.LinAlgError, FloatingPointError):
-        return {}  # parameters with which nothing can be simulated: the rows have told how bad they are
+        return {}  # these parameters cannot be simulated; the residuals of the rows show it
     return found
 
 

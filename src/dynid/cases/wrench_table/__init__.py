@@ -1,1 +1,1 @@
-"""Tables of body motion and joint wrenches: six equations a body and instant, rounding is the noise."""
+"""Tables of body motion and joint wrenches: six equations per body and instant; the noise is rounding."""

@@ -1,4 +1,4 @@
-"""Attitudes of a table: quaternions of length 1, their signs continued from one instant to the next."""
+"""Orientations of a table: quaternions of norm 1, their signs continued from one instant to the next."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def unit_quaternions(
     i, body = int(worst[0]), int(worst[1])
     if off[worst] > _LENGTH_REFUSED:
         raise InputError(
-            f"the quaternion of '{table.bodies[body]}' at t = {table.t[i]:g} s has the length"
+            f"the quaternion of '{table.bodies[body]}' at t = {table.t[i]:g} s has the norm"
             f" {length[worst]:.4g} instead of 1",
             file=path,
             place=f"data row {place[worst] + 1}",
             remedy="check which columns are qw, qx, qy, qz (qw is the scalar) and their scale",
         )
     if off[worst] > max(_LENGTH_OFF, float(rounding[worst])):
-        text = f"quaternions are up to {off[worst]:.2g} off length 1 ('{table.bodies[body]}' at"
+        text = f"the norm of quaternions differs from 1 by up to {off[worst]:.2g} ('{table.bodies[body]}' at"
         text += f" t = {table.t[i]:g} s): they were normalised"
-        notices.append(Notice("quaternion-length", text, "print attitudes with more figures"))
+        notices.append(Notice("quaternion-length", text, "write quaternions with more digits"))
     q /= length[:, :, None]
     flips = _straightened(q, table)
     if flips:
-        text = f"{flips} quaternions change their sign from one instant to the next: the same attitudes,"
-        notices.append(Notice("quaternion-sign", text + " repaired", "no harm; nothing to do"))
+        text = f"{flips} quaternions change their sign from one instant to the next: the same rotations,"
+        notices.append(Notice("quaternion-sign", text + " repaired", "nothing to do"))
     return replace(table, signals={**table.signals, "quaternion": q}), tuple(notices)
 
 

@@ -18,7 +18,7 @@ from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
 _AXES = ("x", "y", "z")
-_SEEN = 1e-6  # of the acceleration (gravity included): less along a direction says nothing of the mass
+_SEEN = 1e-6  # of the acceleration (gravity included): with less along a direction the mass is not testable
 _SURE, _MATTERS = 1e-3, 0.01  # three printed figures leave some thousandths
 _TILE = 2048
 _BALANCED = 0.05  # what a balance may leave of the wrenches to be called one
@@ -116,7 +116,7 @@ def mass_tests(
             odd.append(f"{one.body} {one.value:.5g} kg along {one.axis} instead of {values[one.body]:.5g}")
     if not odd:
         return tuple(tests), ()
-    text = f"forces along single directions ask for other masses: {', '.join(odd[:4])}"
+    text = f"forces along single directions give different masses: {', '.join(odd[:4])}"
     remedy = "check columns, signs and axes of forces and accelerations, and the direction of gravity"
     return tuple(tests), (Notice("mass-differs", text, remedy),)
 
@@ -127,8 +127,8 @@ def mass_words(masses: Sequence[DirectionMass], values: dict[str, float]) -> str
     if not off:
         return "none"
     worst = max(off, key=lambda one: off[one])
-    text = f"{len(masses)} masses by forces along the world's x, y, z agree with those of their bodies within"
-    return f"{text} {off[worst]:.2g} % ({worst.body} along {worst.axis}); each is among the residual tests"
+    text = f"{len(masses)} masses from forces along world x, y, z agree with the estimated masses within"
+    return f"{text} {off[worst]:.2g} % ({worst.body} along {worst.axis}); see the residual tests"
 
 
 def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None:
@@ -142,9 +142,9 @@ def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None
     other = BODY if by == PARENT else PARENT
     who = "the body exerts on its parent" if by == PARENT else "the parent exerts on the body"
     raise InputError(
-        f"the masses of {', '.join(negative[:4])} come out negative, e.g. {masses[negative[0]]:.4g} kg: the"
-        f" wrenches seem to be those that {who}",
+        f"the estimated masses of {', '.join(negative[:4])} are negative, e.g. {masses[negative[0]]:.4g} kg:"
+        f" the wrenches seem to be those that {who}",
         file=sources[0].table.file,
         place="wrench",
-        remedy=f"if the table is so, say so: wrench: {{exerted_by: {other}}}; else check the sign of gravity",
+        remedy=f"if this is true, set wrench: {{exerted_by: {other}}}; else check the sign of gravity",
     )

@@ -1,4 +1,4 @@
-"""Tables of instants (model `wrench`): six equations a body, nothing is a time series."""
+"""Tables of instants (model `wrench`): six equations per body, no time series."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WrenchTable(Case):
     """Model `wrench` of tables."""
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
-        """As asked."""
+        """As set in the experiment."""
         return experiment
 
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
@@ -54,7 +54,7 @@ class WrenchTable(Case):
         refuse_options(experiment)
 
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
-        """The bodies and parameters that are asked of the tables."""
+        """The bodies and parameters to identify from the tables."""
         return table_robot(robot, experiment, logs)
 
     def log_notices(
@@ -68,7 +68,7 @@ class WrenchTable(Case):
         if isinstance(source, Log):
             return source
         if isinstance(source, Mapping | DataFrame):
-            raise InputError("tables of bodies are read from files only", remedy="save the columns as .csv")
+            raise InputError("wrench tables are read from files only", remedy="save the columns as .csv")
         settings = wrench_settings(experiment.wrench)
         return read_wrench_table(entry_of(source), mechanism, settings, experiment.columns)
 

@@ -1,4 +1,4 @@
-"""Checks of a fitted table: read rightly, one mass in all directions, motion that fits the joints."""
+"""Checks of a fitted table: right conventions, one mass in all directions, motion that fits the joints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
     """Tests, warnings and words about a fit to tables; a table that was misread is refused.
 
     Args:
-        job: Of the model `wrench`.
+        problem: Of the model `wrench`.
         chi: Standard parameters that give the same wrenches, shape (p,), SI.
     """
     sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
@@ -34,15 +34,15 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
         check_signs(sources, masses)
     tests, notices = mass_tests(directions, masses)
     words = {"mass by direction": mass_words(directions, masses)} if directions else {}
-    told = [notice for source in sources for notice in motion_notices(source)]
+    motion = [notice for source in sources for notice in motion_notices(source)]
     if max(left) > _BALANCED:
-        told.insert(0, _unbalanced(max(left)))
-    return tests, (*notices, *told), words
+        motion.insert(0, _unbalanced(max(left)))
+    return tests, (*notices, *motion), words
 
 
 def _unbalanced(left: float) -> Notice:
     return Notice(
         "no-balance",
-        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is left, however they are read",
-        "check columns, signs and units, the joint frames of the robot file, and what else touches bodies",
+        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is unexplained with every convention",
+        "check columns, signs and units, the joint frames of the robot file, and external contacts",
     )

@@ -1,7 +1,7 @@
 """Whether the motion in a table fits the robot and itself: at joints, and from one instant to the next.
 
-Two bodies share the point at which a joint holds them together, so that both tell its acceleration; and
-what turns between them turns about the joint's axis. That can be asked of a single instant.
+Two bodies share the point of the joint between them, so both give its acceleration. Their relative
+rotation is about the joint axis. Both can be checked at a single instant.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _FACTORS = {
 
 
 def motion_notices(source: WrenchRows) -> tuple[Notice, ...]:
-    """What in the motion of a table does not fit the robot's joints, or itself."""
-    told = [*_at_joints(source), *_in_time(source)]
+    """Where the motion of a table contradicts the robot's joints, or itself."""
+    notices = [*_at_joints(source), *_in_time(source)]
     found: dict[str, Notice] = {}
-    for one in told:  # one notice a code: a wrong column spoils every body
+    for one in notices:  # one notice per code: a wrong column affects every body
         before = found.get(one.code)
         text = one.text if before is None else f"{before.text}; {one.text}"
         found[one.code] = Notice(one.code, text, one.remedy)
@@ -71,10 +71,10 @@ def _attitudes(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Itera
     if off > _ANGLE:
         yield Notice(
             "attitude-misfit",
-            f"seen from '{joint.parent}' and from '{joint.child}', the axis of joint '{joint.name}' points"
-            f" up to {np.rad2deg(off):.2g} degrees apart",
-            "the table has other body frames than the robot file, or its quaternions turn the other way:"
-            " they must turn body axes into world axes",
+            f"the axis of joint '{joint.name}' computed from '{joint.parent}' and from '{joint.child}'"
+            f" differs by up to {np.rad2deg(off):.2g} degrees",
+            "check that the body frames are those of the robot file, and that the quaternions are not"
+            " inverted: they must rotate body axes into world axes",
         )
 
 
@@ -108,15 +108,15 @@ def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[
     if _rms(relative) > _MISFIT * size + _printed(source, "omega", child):
         yield Notice(
             "rates-misfit",
-            f"'{joint.child}' turns against '{joint.parent}' across the axis of joint '{joint.name}'"
-            f" ({_rms(relative):.2g} of {size:.2g} rad/s)",
+            f"'{joint.child}' rotates relative to '{joint.parent}' about directions other than the axis of"
+            f" joint '{joint.name}' ({_rms(relative):.2g} of {size:.2g} rad/s)",
             "check units and axes of wx wy wz: body axes and rad/s, else columns: {wx: {unit: deg/s}} or"
             " wrench: {axes: {rates: world}}",
         )
 
 
 def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
-    """Acceleration of a joint's point as its two bodies tell it."""
+    """Acceleration of the joint's point, computed from each of its two bodies."""
     child = source.table.bodies.index(joint.child)
     own, size = _point(source, child, source.points.inner[child], use)
     other = np.zeros_like(own)
@@ -127,14 +127,14 @@ def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> I
     off, g = own - other, source.mechanism.gravity
     if _rms(off) <= _MISFIT * size + _printed(source, "acceleration", child):
         return
-    text = f"the point of joint '{joint.name}' accelerates differently by '{joint.child}' and by"
-    text += f" '{joint.parent}' ({_rms(off):.2g} of {size:.2g} m/s^2)"
+    text = f"the acceleration of joint '{joint.name}' computed from '{joint.child}' and from"
+    text += f" '{joint.parent}' differs ({_rms(off):.2g} of {size:.2g} m/s^2)"
     remedy = "check units and axes of ax ay az, dwx dwy dwz and wx wy wz, and that ax ay az are those of the"
     remedy += " body's origin"
     for sign, word, kind in ((-1.0, "subtracted from", "proper"), (1.0, "added to", KINEMATIC)):
         if np.linalg.norm(g) > 0 and _rms(off - sign * g) < _GRAVITY * np.linalg.norm(g):
             text += f": gravity seems to be {word} it"
-            remedy = f"if so, say so: wrench: {{acceleration: {kind}}}"
+            remedy = f"if this is true, set wrench: {{acceleration: {kind}}}"
     yield Notice("acceleration-misfit", text, remedy)
 
 
@@ -194,7 +194,7 @@ def _misfit(
             continue
         error, size = found.roughness(order)
         if size == 0.0 or error > _IN_TIME * size:
-            continue  # instants too far apart, or no motion, to say anything
+            continue  # instants too far apart, or no motion: not testable
         derived, own = reduce(x[at], found)[found.inner], printed[at][found.inner]
         if _rms(own - derived) > _IN_TIME * max(_rms(own), _rms(derived)) + 5.0 * error:
             ratio = float(np.sum(own * derived) / np.sum(derived**2))

@@ -1,4 +1,4 @@
-"""What printing with few figures does to the equations of a table, and what its motion leaves untold."""
+"""Effect of rounding on the equations of a table, and parameters that its motion does not excite."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ def _reason(sources: Sequence[WrenchRows], parameter: Parameter) -> str:
     size, directions = np.linalg.svd(turning, full_matrices=False)[1:]
     about = [directions[i] for i in range(len(size)) if size[i] > _STILL * max(size[0], np.finfo(float).tiny)]
     if not about:
-        return f"{body} does not turn in these data" if parameter.symbol != "M" else ""
+        return f"{body} does not rotate in these data" if parameter.symbol != "M" else ""
     if len(about) > 1:
         return ""
     upright = " (vertical)" if all(_is_vertical(source, number, about[0]) for source in sources) else ""
-    axis = f"{body} turns about one direction only, {_spoken(about[0])}{upright}"
+    axis = f"{body} rotates about one axis only, {_spoken(about[0])}{upright}"
     if parameter.symbol in ("MX", "MY", "MZ"):
-        return f"{axis}, and a centre of mass moved along it changes no equation"
+        return f"{axis}, and the position of the centre of mass along this axis has no effect"
     if parameter.symbol == "M":
         return ""
-    return f"{axis}: {parameter.symbol} acts only in a motion that turns it about another one too"
+    return f"{axis}: {parameter.symbol} has an effect only if the body also rotates about another axis"
 
 
 def _turning(source: WrenchRows, body: int) -> Float[Array, "r 3"]:

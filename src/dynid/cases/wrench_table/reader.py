@@ -96,7 +96,7 @@ def _check_columns(chosen: Mapping[str, ColumnMap], names: Sequence[str], path: 
         missing = [key for key in columns if key not in chosen]
         if missing and (found or quantity in _NEEDED):
             raise InputError(
-                f"the {SPOKEN[quantity]} needs {', '.join(columns)}; {', '.join(missing)} is not there",
+                f"the {SPOKEN[quantity]} needs {', '.join(columns)}; {', '.join(missing)} is missing",
                 file=path,
                 place="header",
                 remedy=f"map it under `columns:`, e.g. {missing[0]}: <its name>",
@@ -141,7 +141,7 @@ def _check_names(settings: WrenchSettings, mechanism: Mechanism) -> None:
             raise InputError(
                 f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies),
                 place="wrench",
-                remedy="name bodies of the robot file",
+                remedy="use the names of bodies in the robot file",
             )
 
 
@@ -248,6 +248,6 @@ class _Rows:
                     " row of the same instant",
                     file=self.path,
                     place=f"data row {self.use[row] + 1}",
-                    remedy="joint coordinates belong to the instant: the same in all rows of one t",
+                    remedy="joint coordinates must be the same in all rows of one t",
                 )
         return values, units

@@ -1,8 +1,8 @@
-"""Other ways to read a table: if one of them balances the bodies far better, the table was misread.
+"""Other conventions of a table: if one of them balances the bodies far better, the table was misread.
 
 Wrenches, rates and accelerations may be given in world or in body axes, accelerations with or without
-gravity, moments about other points than the joints. Each reading has its own least-squares balance; the right
-one leaves noise, the others do not.
+gravity, moments about other points than the joints. Each convention has its own least-squares fit; with the
+right one the residual is noise only.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dynid.motion.wrench_settings import BODY, COM, JOINT, KINEMATIC, POINTS, PR
 from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_points import levers
 
-_BETTER = 10.0  # times: what no chance does where there are more rows than parameters
+_BETTER = 10.0  # times: not by chance if there are more rows than parameters
 _NEGLIGIBLE = 1e-8  # of what is balanced: rounding of floats
 _CLOSE = 1e-4  # of what is balanced: moments about a wrong point leave far more
-_MOST = 300  # instants; more tell nothing new
+_MOST = 300  # instants; more do not improve the test
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ def check_reading(source: WrenchRows) -> float:
         (one for one in found if one.residual < 2.0 * least + _NEGLIGIBLE), key=lambda o: len(o.changes)
     )
     raise InputError(
-        f"the bodies do not balance as the table was read ({100 * own:.2g} % is left), but they do with"
-        f" {' and '.join(best.words)} ({100 * best.residual:.2g} % is left)",
+        f"the bodies do not balance with the conventions used ({100 * own:.2g} % unexplained), but they do"
+        f" with {' and '.join(best.words)} ({100 * best.residual:.2g} % unexplained)",
         file=source.table.file,
         place="wrench",
-        remedy=f"if the table is so, say so: wrench: {{{', '.join(best.changes)}}}",
+        remedy=f"if this is true, set wrench: {{{', '.join(best.changes)}}}",
     )
 
 
@@ -135,7 +135,7 @@ def _thinned(source: WrenchRows) -> BodyTable:
 def balance_residual(source: WrenchRows) -> float | None:
     """What the best parameters leave of the balances, forces and moments of each body on their own scale.
 
-    None where there are too few rows to say.
+    None if there are too few rows.
     """
     left = size = 0.0
     rows = columns = 0

@@ -1,11 +1,11 @@
-"""What printing with few figures does to the estimate: every number moved within its last figure.
+"""Effect of rounding in the table on the estimate: every number is changed within its last digit.
 
 With rows of weight w and their triangle R, an error d of the equations moves the estimate by
 
     dchi = R^-1 R^-T sum w^2 W^T d,        d = dY - dW chi
 
-so that some dozens of disturbed tables tell the covariance that rounding alone leaves. Numbers that are
-printed alike are moved alike: a constant acceleration has one rounding error, not one an instant.
+so the covariance due to rounding follows from some dozens of perturbed tables. Equal numbers get equal
+perturbations: a constant acceleration has one rounding error, not one per instant.
 """
 
 from __future__ import annotations

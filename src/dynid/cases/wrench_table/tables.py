@@ -1,4 +1,4 @@
-"""Tables of bodies as jobs: which bodies can be balanced, and what a table cannot be asked for."""
+"""Tables of bodies as problems: bodies whose equations can be formed, and settings that do not apply."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _REFUSED = {
     "efforts": "choose bodies: wrench: {bodies: [...]}",
     "cross_validate": "give another table under `validate:`",
     "gate": "give another table under `validate:`, and compare with the priors in the report",
-    "refine": "leave it out: a table has nothing to integrate",
+    "refine": "leave it out: a table of single instants cannot be simulated",
     "gains": "leave it out: a table has no drives",
-    "stribeck": "leave it out: a balance of bodies has no friction",
-    "drive": "leave it out: a balance of bodies has no friction",
+    "stribeck": "leave it out: the equations of the bodies have no friction",
+    "drive": "leave it out: the equations of the bodies have no friction",
 }
 _ESTIMATORS = ("iv", "gtls")
 
 
 def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log]) -> Mechanism:
-    """The robot with the bodies and parameters that are asked of its tables; drives take no part.
+    """The robot with the bodies and parameters to identify from its tables, without drives.
 
     Args:
         mechanism: With the payloads that are mounted.
-        experiment: What is asked.
+        experiment: The settings.
         logs: Tables; anything else is refused.
     """
     settings = wrench_settings(experiment.wrench)
     tables = [_as_table(log) for log in logs]
     refuse_options(experiment)
-    told: list[Notice] = []
-    chosen = _chosen(mechanism, settings, tables, told)
+    notices: list[Notice] = []
+    chosen = _chosen(mechanism, settings, tables, notices)
     asked = PRINCIPAL if settings.parameters == "principal" else None
     bodies: dict[str, Body] = {}
     for name, body in mechanism.bodies.items():
@@ -57,7 +57,7 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
         stribeck={},
         terms=(),
         rebuild=None,
-        notices=(*mechanism.notices, *told),
+        notices=(*mechanism.notices, *notices),
     )
 
 
@@ -71,9 +71,9 @@ def _as_table(log: Log) -> TableLog:
         )
     if len(log.t) < _LEAST_INSTANTS:
         raise InputError(
-            f"the table has {len(log.t)} instant: too few to tell errors from parameters",
+            f"the table has {len(log.t)} instant: too few to estimate parameters and their errors",
             file=log.file,
-            remedy="print three instants or more, in different attitudes and motions",
+            remedy="give three instants or more, with different orientations and motions",
         )
     return log
 
@@ -103,19 +103,19 @@ def _refusal(name: str, experiment: Experiment, remedy: str) -> InputError:
 
 
 def _chosen(
-    robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], told: list[Notice]
+    robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], notices: list[Notice]
 ) -> list[str]:
-    """Bodies to identify: those asked for, else all whose balance the tables know."""
+    """Bodies to identify: those requested, else all whose equations can be formed."""
     massive = [name for name, body in robot.bodies.items() if body.parameters]
     reasons = {name: why for name in massive if (why := _why_not(robot, name, tables))}
     file = tables[0].file
     for name in settings.bodies or ():
         if name in reasons:
             raise InputError(
-                f"body '{name}' cannot be balanced: {reasons[name]}",
+                f"the equations of body '{name}' cannot be formed: {reasons[name]}",
                 file=file,
                 place="wrench.bodies",
-                remedy=f"print the rows that are missing, or leave '{name}' out",
+                remedy=f"add the missing rows, or leave '{name}' out",
             )
     if settings.bodies is not None:
         return list(settings.bodies)
@@ -123,18 +123,18 @@ def _chosen(
     if not found:
         first = next(iter(reasons))
         raise InputError(
-            f"no body can be balanced; '{first}': {reasons[first]}",
+            f"the equations of no body can be formed; '{first}': {reasons[first]}",
             file=file,
-            remedy="print a row for each body and for every body that hangs on it",
+            remedy="give a row for each body and for all its child bodies",
         )
     if reasons:
         shown = [f"'{name}' ({why})" for name, why in reasons.items()]
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        told.append(
+        notices.append(
             Notice(
                 "body-left-out",
-                f"{', '.join(shown[:_SHOWN])}{more} cannot be balanced, and {_are(len(shown))} left out",
-                "print the rows that are missing; or name the bodies you want: wrench: {bodies: [...]}",
+                f"{', '.join(shown[:_SHOWN])}{more} {_are(len(shown))} left out: no equations can be formed",
+                "add the missing rows; or name the bodies you want: wrench: {bodies: [...]}",
             )
         )
     return found
@@ -145,13 +145,13 @@ def _are(count: int) -> str:
 
 
 def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
-    """Why a body's balance is not known; empty where it is."""
+    """Why the equations of a body cannot be formed; empty if they can."""
     for loop in robot.loops:
         if name in (loop.body_a, loop.body_b):
-            return f"loop '{loop.name}' acts on it, and the table does not tell how"
+            return f"loop '{loop.name}' acts on it with forces that are not in the table"
     for cable in robot.cables:
         if name in (cable.body_from, cable.body_to):
-            return f"cable '{cable.name}' acts on it, and the table does not tell how"
+            return f"cable '{cable.name}' acts on it with forces that are not in the table"
     for log in tables:
         table = log.rows
         number = {body: i for i, body in enumerate(table.bodies)}

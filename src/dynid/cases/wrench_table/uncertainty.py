@@ -1,4 +1,4 @@
-"""Uncertainty of a fit to tables: where printing is the noise, its covariance is known beforehand."""
+"""Uncertainty of a fit to tables: if rounding is the only noise, its covariance is known in advance."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from dynid.statistics.widen import with_spread
 
 _METHOD = "rounding"
 _EXPLAINED = 2.0  # times: residuals below this many of what rounding leaves are rounding
-_FEW = ("few-blocks", "told-once")  # what a jackknife complains of, and rounding does not
+_FEW = ("few-blocks", "told-once")  # warnings of a jackknife that do not apply to rounding
 
 
 def with_rounding(parts: EstimateParts, fit: Fit) -> EstimateParts:
     """The estimate with deviations that rounding explains, or no smaller than rounding makes them.
 
     Where the residuals are what printing leaves, so are the errors of the parameters, and their covariance
-    is known without the residuals. Else the residuals speak, but a deviation is never below that of rounding.
+    is known without the residuals. Else residuals are used, but sigma is never below that of rounding.
 
     Args:
-        parts: As the residuals tell it.
-        fit: Behind it; another uncertainty than `cluster` stays as it was asked for.
+        parts: With the uncertainty from the residuals.
+        fit: Its fit; an uncertainty other than `cluster` is not changed.
     """
     problem = fit.problem
     if fit.experiment.uncertainty.method != "cluster":
@@ -62,8 +62,8 @@ def _spread(parts: EstimateParts, found: Rounding, system: System, residuals: Fl
     before, draws = parts.spread, len(found.moves)
     if ratio < _EXPLAINED:
         grown = max(1.0, ratio)
-        words = f"{_METHOD}: what moving every number of the table within its last figure does"
-        words += f" ({draws} draws); the residuals are {ratio:.2g} times what that leaves"
+        words = f"{_METHOD}: effect of rounding every number of the table to its last digit"
+        words += f" ({draws} draws); the residuals are {ratio:.2g} times the effect of rounding"
         dof = np.full(len(before.dof), float(draws))
         notices = tuple(one for one in before.notices if one.code not in _FEW)
         facts = {"method": _METHOD, "draws": draws, "ratio": ratio}
@@ -75,8 +75,8 @@ def _spread(parts: EstimateParts, found: Rounding, system: System, residuals: Fl
     covariance = before.covariance * np.outer(factor, factor)
     np.fill_diagonal(covariance, np.maximum(own, least))
     methods = tuple(_METHOD if one else m for one, m in zip(larger, before.methods, strict=True))
-    words = f"{before.words}; the residuals are {ratio:.2g} times what rounding of the table leaves, and no"
-    words += f" sigma is below what it does ({int(larger.sum())} of {len(own)} raised)"
+    words = f"{before.words}; the residuals are {ratio:.2g} times the effect of rounding in the table;"
+    words += f" no sigma is below that of rounding ({int(larger.sum())} of {len(own)} raised)"
     dof = np.where(larger, float(draws), before.dof)
     return replace(before, covariance=covariance, dof=dof, methods=methods, words=words)
 
