@@ -417,7 +417,7 @@ def test_killed_and_resumed_gives_the_identical_result(tmp_path: Path) -> None:
         run.send_signal(signal.SIGINT)
         error = run.communicate()[1]
     assert run.returncode == 130
-    assert "run the same command again to go on" in error
+    assert "run the same command again to continue" in error
     for out in (part, whole):
         subprocess.run(
             [*command, "--jobs", "2", "--out", str(out)], check=True, capture_output=True, **common
