@@ -239,11 +239,11 @@ def test_measured_joints_of_a_closed_robot_give_its_efforts() -> None:
 def test_impossible_simulations_of_closed_robots_are_refused() -> None:
     robot, truth = truth_of("orthoglide")
     motion = random_motion(robot, 1, draws=1)
-    with pytest.raises(InputError, match="no more actuators than freedoms"):
+    with pytest.raises(InputError, match="is not redundantly actuated"):
         simulate_log(robot, truth, motion, rate=10.0, duration=1.0, tension=5.0)
     q = np.repeat(motion.q(np.zeros(1)), 2, axis=0)
-    with pytest.raises(InputError, match=r"at sample 1 .* stay open"):
+    with pytest.raises(InputError, match="the gap at sample 1 is"):
         inverse_efforts(robot, truth, q + np.array([[0.0], [1.0]]), 0 * q, 0 * q)
     driven = replace(robot, actuators=robot.actuators[:2])
-    with pytest.raises(InputError, match="2 actuators of robot 'orthoglide' cannot"):
+    with pytest.raises(InputError, match="'orthoglide' is underactuated: 2 actuators cannot"):
         simulate_log(driven, truth, motion, rate=10.0, duration=1.0)
