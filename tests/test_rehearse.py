@@ -146,7 +146,7 @@ def test_a_killed_rehearsal_goes_on(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(Rehearser, "run", killed)
     with pytest.raises(KeyboardInterrupt):
         rehearse(plan_of(), 5, journal=journal)
-    with pytest.raises(InputError, match="journal of other work"):
+    with pytest.raises(InputError, match="journal of another run"):
         rehearse(plan_of(seed=6), 5, journal=journal)
 
 

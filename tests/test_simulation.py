@@ -420,7 +420,7 @@ def test_one_value_per_motor_may_be_a_list(tmp_path: Path, text: str) -> None:
         ("friction: {motor1: {colomb: 1}}\n", "unknown key 'colomb'; did you mean 'coulomb'"),
         ("controller: {bandwidth: -1}\n", "-1 is not positive"),
         ("controller: {feedback: eyes}\n", "'eyes' is not known"),
-        ("friction: {motor1: {coulomb: 1, damping: 3}}\n", "damping without stiffness"),
+        ("friction: {motor1: {coulomb: 1, damping: 3}}\n", "is given without stiffness"),
         ("schema: dynid.experiment/1\n", "did you mean"),
     ],
 )
