@@ -168,7 +168,10 @@ def test_33_signs_and_order_of_efforts_are_refused_with_the_likely_fix(here, fau
         (("predict", "result", "log.csv", "--out", "result/result.json"), "overwritten"),
         (("predict", "result", "log.csv", "--out", "log.csv"), "overwritten"),
         (("predict", "result", "log.csv", "--out", "o.parquet"), "written as .csv, not '.parquet'"),
-        (("simulate", "arm.yaml", "--motion", "log.csv", "--out", "log.csv"), "would overwrite one of its inputs"),
+        (
+            ("simulate", "arm.yaml", "--motion", "log.csv", "--out", "log.csv"),
+            "would overwrite one of its inputs",
+        ),
         (("simulate", "arm.yaml", "--truth", "truth.yaml", "--rate", "1e12"), "lower the rate"),
         (("simulate", "arm.yaml", "--out", "nowhere/log.csv"), "its folder does not exist"),
         (("simulate", "cable4", "--engine", "mujoco"), "--engine does not apply to"),

@@ -86,9 +86,7 @@ class ExciteSettings:
             if value < least:
                 raise InputError(f"{name} is {value}", remedy=f"give {least} or more")
         if not 0.0 <= self.margin < 0.5:
-            raise InputError(
-                f"margin {self.margin:g} is not valid", remedy="give 0 or more, below 0.5"
-            )
+            raise InputError(f"margin {self.margin:g} is not valid", remedy="give 0 or more, below 0.5")
         if self.rate is not None and not 0.0 < self.rate < np.inf:
             raise InputError(f"rate {self.rate:g} Hz is not valid", remedy="give a positive rate")
 

@@ -104,7 +104,7 @@ class Information:
 
 
 def row_sigmas(effort_map: Float[Array, "k a"], sigma: Float[Array, "a"]) -> Float[Array, "k"]:
-    """Noise of each row; a row that no motor enters counts as the quietest one that a motor does."""
+    """Noise of each row; a row without a motor gets the smallest noise of those with a motor."""
     found = np.sqrt((effort_map**2) @ sigma**2)
     driven = found[found > 0.0]
     return np.where(found > 0.0, found, driven.min(initial=np.inf) if len(driven) else 1.0)
