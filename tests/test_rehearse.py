@@ -223,7 +223,7 @@ def test_files_and_page(tmp_path: Path) -> None:
     assert 'data-target="promise"' in page
     assert 'http-equiv="Content-Security-Policy"' in page
     (folder / "mine.txt").write_text("keep")
-    with pytest.raises(InputError, match=r"holds mine\.txt"):
+    with pytest.raises(InputError, match=r"folder contains other files: mine\.txt"):
         write_rehearsal(found, folder)
 
 

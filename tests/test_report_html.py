@@ -246,7 +246,7 @@ def test_components_of_wrenches_stand_side_by_side():
     values = np.zeros((5, 6))
     signals = Signals("table", names, ("N",) * 3 + ("N m",) * 3, t, values, values)
     text = report_html(replace(estimate(), model="wrench", signals=(signals,)))
-    assert "Measured against predicted wrench" in text
+    assert "Measured and predicted wrench" in text
     assert "Coulomb" not in text
     assert '"lines+markers"' in text
     # Three columns: the second begins behind a third of the width.
