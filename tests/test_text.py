@@ -24,7 +24,7 @@ def test_warnings_come_first_with_their_remedies():
     text = _printed(100)
     assert text.splitlines()[0].startswith("! delay")
     assert text.index("remedy: mount a known payload") < text.index("serial6: Usable with care")
-    assert text.index("serial6:") < text.index("Fit") < text.index("not identifiable   why")
+    assert text.index("serial6:") < text.index("Fit") < text.index("not identifiable   reason")
 
 
 @pytest.mark.parametrize("full", [False, True])
