@@ -202,5 +202,5 @@ def test_mujoco_plants_have_no_cables() -> None:
     from dynid.simulation.plant.mujoco_model import mujoco_model
 
     robot = load_robot("cable8")
-    with pytest.raises(InputError, match="hangs on cables"):
+    with pytest.raises(InputError, match="has cables, which the MuJoCo plant does not support"):
         mujoco_model(robot, {"M_platform": 8.0})

@@ -188,7 +188,7 @@ def test_no_result_saves_what_was_found(library):
     assert Path("results/arm/result.json").is_file()
     # The remedies stand in the warnings, and the folder must be found.
     assert "remedy: mount a known payload" in done.output
-    assert "saved all the same: results/arm" in done.output
+    assert "saved for inspection: results/arm" in done.output
 
 
 def _out_of_compiled_code() -> SystemError:

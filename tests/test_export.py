@@ -68,7 +68,7 @@ def test_refusals(tmp_path) -> None:
         write_trajectory(tmp_path / "a.yaml", NAMES, t, q, format="ros")
     with pytest.raises(InputError, match=r"q has shape \(20, 4\), expected \(20, 3\)"):
         write_trajectory(tmp_path / "a.csv", NAMES[:3], t, q)
-    with pytest.raises(InputError, match="must grow"):
+    with pytest.raises(InputError, match="must increase"):
         write_trajectory(tmp_path / "a.csv", NAMES, t[::-1], q)
     with pytest.raises(InputError, match="not finite"):
         write_trajectory(tmp_path / "a.csv", NAMES, t, q, dq * np.nan)

@@ -119,7 +119,7 @@ def test_impossible_tensions_are_refused_with_the_limit() -> None:
 def test_a_cable_that_should_push_is_refused() -> None:
     robot = load_robot("cable4")
     robot = replace(robot, limits={"cables": {"tension": (-5.0, 200.0)}})
-    with pytest.raises(InputError, match="from -5 to 200 N"):
+    with pytest.raises(InputError, match=", -5 to 200 N, is not valid"):
         free_limits(robot, ("cable1",))
 
 

@@ -91,7 +91,7 @@ def test_result_moved_aside_by_a_killed_run_comes_back(tmp_path):
 def test_other_peoples_files_are_refused(tmp_path, names):
     for name in names:
         (tmp_path / name).write_text("mine")
-    with pytest.raises(InputError, match="no dynid result"):
+    with pytest.raises(InputError, match="not a dynid result"):
         write_results(estimate(), tmp_path)
     assert sorted(_content(tmp_path)) == sorted(names)
 
@@ -106,7 +106,7 @@ def test_what_python_leaves_beside_a_program_is_no_foreign_file(tmp_path):
     assert not cache.exists()
     cache.mkdir()
     (cache / "thesis.pyc").write_bytes(b"")
-    with pytest.raises(InputError, match="no dynid result"):
+    with pytest.raises(InputError, match="not a dynid result"):
         write_results(estimate(), tmp_path / "run")
 
 

@@ -181,14 +181,14 @@ def test_refusals(monkeypatch) -> None:
     truth = truth_of(robot, rng)
     with pytest.raises(InputError, match="unknown payload 'lod'"):
         mujoco_model(robot, truth, payloads=("lod",))
-    with pytest.raises(InputError, match="no body has the true parameters given for 'body1'"):
+    with pytest.raises(InputError, match="the true parameters of 'body1' are not physically consistent"):
         mujoco_model(robot, truth | {"XX_body1": -1.0})
     with pytest.raises(InputError, match="no parameter 'M_bod1'; did you mean 'M_body1'"):
         mujoco_model(robot, truth | {"M_bod1": 1.0})
     coupled = replace(robot, terms=(Term("Iam", "joint0", parse("ddq(joint1)")),))
     with pytest.raises(InputError, match="'Iam' depends on an acceleration"):
         release(coupled, truth | {"Iam": 1.0}, np.zeros(2), np.zeros(2), rate=100.0, duration=0.1)
-    with pytest.raises(NoResultError, match="flew apart"):
+    with pytest.raises(NoResultError, match="diverged"):
         release(robot, truth, np.zeros(2), np.full(2, 1e200), rate=10.0, duration=0.3, step=1.0)
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(InputError, match=r"pip install 'dynid\[sim\]'"):

@@ -131,7 +131,7 @@ def test_damaged_provenance_is_refused(tmp_path, damage):
     document["provenance"] |= damage
     file = tmp_path / "result.json"
     file.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(InputError, match="no complete result"):
+    with pytest.raises(InputError, match="this result is not complete"):
         read_result(file)
 
 
@@ -141,7 +141,7 @@ def test_a_damaged_standard_set_is_refused(tmp_path, damage):
     document["standard"] = [damage]
     file = tmp_path / "result.json"
     file.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(InputError, match="no complete result"):
+    with pytest.raises(InputError, match="this result is not complete"):
         read_result(file)
 
 

@@ -226,6 +226,6 @@ def test_history_tells_when_and_what_changed(tmp_path):
     table = files["history.csv"].splitlines()
     assert len(table) == 1 + len(history.seconds)
     assert sum(line.split(",")[3] == "1" for line in table[1:]) == 1
-    assert "Parameters over time (1 change found)" in files["report.html"]
+    assert "Parameters over time (1 change detected)" in files["report.html"]
     assert result_document(estimate)["changes"][0]["jumped"][0]["name"] == change.jumped[0].name
     assert any("MY_wrist_2" in one.text for one in estimate.warnings if one.code == "parameters-changed")

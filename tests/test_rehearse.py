@@ -146,7 +146,7 @@ def test_a_killed_rehearsal_goes_on(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(Rehearser, "run", killed)
     with pytest.raises(KeyboardInterrupt):
         rehearse(plan_of(), 5, journal=journal)
-    with pytest.raises(InputError, match="journal of other work"):
+    with pytest.raises(InputError, match="journal of another run"):
         rehearse(plan_of(seed=6), 5, journal=journal)
 
 
@@ -164,7 +164,7 @@ def test_plans_follow_trajectories_logs_and_chance(tmp_path: Path) -> None:
     plan = plan_of()
     plan = replace(plan, experiment=replace(plan.experiment, logs=entries))
     crew = Rehearser(plan)
-    assert "what log recorded.csv did" in crew.words["log 1"]
+    assert "motion of log recorded.csv" in crew.words["log 1"]
     assert "trajectory planned.csv" in crew.words["log 2"]
     assert "random motion" in crew.words["log 3"]
     np.testing.assert_allclose(crew.simulated[1].course.q, course.q, atol=1e-9)
@@ -194,14 +194,14 @@ def test_a_failing_run_is_counted_and_all_failing_refused(monkeypatch) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="1 runs tell nothing"):
+    with pytest.raises(InputError, match="1 runs are too few"):
         rehearse(plan_of(), 1)
     silent = replace(SETTINGS, sensing=Sensing())
-    with pytest.raises(InputError, match="neither noise nor steps"):
+    with pytest.raises(InputError, match="neither noise nor a finite resolution"):
         rehearse(plan_of(simulation=silent), 3)
     made = plan_of()
     made = replace(made, experiment=replace(made.experiment, robot=load_robot("scara")))
-    with pytest.raises(InputError, match="cannot be sent to other processes"):
+    with pytest.raises(InputError, match="several jobs need a robot given by a file"):
         rehearse(made, 3, jobs=2)
 
 
@@ -223,7 +223,7 @@ def test_files_and_page(tmp_path: Path) -> None:
     assert 'data-target="promise"' in page
     assert 'http-equiv="Content-Security-Policy"' in page
     (folder / "mine.txt").write_text("keep")
-    with pytest.raises(InputError, match=r"holds mine\.txt"):
+    with pytest.raises(InputError, match=r"folder contains other files: mine\.txt"):
         write_rehearsal(found, folder)
 
 
@@ -277,7 +277,7 @@ def test_a_motion_is_planned_on_the_way() -> None:
     gains = [before[one.name] / one.sigma for one in planned.parameters if one.name in before]
     assert np.median(gains) > 1.0
     swings = RehearsalPlan(Experiment(robot="cable4"), default_simulation(load_robot("cable4")), "excite")
-    with pytest.raises(InputError, match="swings freely: no motion is planned on the way"):
+    with pytest.raises(InputError, match="swings freely: --motion excite is not available"):
         rehearse(swings, 2)
 
 

@@ -180,7 +180,7 @@ def test_without_warnings_signals_truth_or_validation():
     page = _Page(report_html(bare))
     anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert anchors == ["verdict", "parameters", "residuals", "validation", "provenance"]
-    assert "No log was kept for validation" in "".join(page.text)
+    assert "No validation log" in "".join(page.text)
     assert "true value" not in "".join(page.text)
 
 
@@ -214,7 +214,7 @@ def test_verdict_tells_when_intervals_promise_too_much():
     assert not any("true value" in reason for reason in verdict(whole).reasons)
     off = {name: value + 10.0 for name, value in list(whole.truth.items())[:6]}
     broken = replace(whole, truth={**whole.truth, **off})
-    assert any("intervals hold the true value" in reason for reason in verdict(broken).reasons)
+    assert any("intervals contain the true value" in reason for reason in verdict(broken).reasons)
 
 
 def test_quality_and_owner():
@@ -246,7 +246,7 @@ def test_components_of_wrenches_stand_side_by_side():
     values = np.zeros((5, 6))
     signals = Signals("table", names, ("N",) * 3 + ("N m",) * 3, t, values, values)
     text = report_html(replace(estimate(), model="wrench", signals=(signals,)))
-    assert "Measured against predicted wrench" in text
+    assert "Measured and predicted wrench" in text
     assert "Coulomb" not in text
     assert '"lines+markers"' in text
     # Three columns: the second begins behind a third of the width.

@@ -212,7 +212,7 @@ def test_unknown_experiment_names_the_nearest() -> None:
         (("rate: 1000", "rate: -1"), "not positive"),
         (("runs: 2", "rnus: 2"), "did you mean 'runs'"),
         (("    wrist: {Ia: 4.5e-3, Fv: 0.012, Fs: 0.11, Off: 0.01}\n", ""), "Ia_wrist"),
-        (("ZZ: 0.062", "ZZ: 0.62"), "no body has the parameters given for 'forearm'"),
+        (("ZZ: 0.062", "ZZ: 0.62"), "parameters of 'forearm' are not physical"),
         (("forearm: {M", "forarm: {M"), "did you mean 'forearm'"),
         (("wrist: 0.02}", "wirst: 0.02}"), "did you mean 'wrist'"),
     ],

@@ -142,7 +142,7 @@ def test_coupled_actuators_do_the_same_work() -> None:
 def test_an_undriven_joint_is_refused() -> None:
     robot, truth = truth_of("scara")
     passive = replace(robot, actuators=robot.actuators[:3])
-    with pytest.raises(InputError, match="nothing drives 'wrist'"):
+    with pytest.raises(InputError, match="'wrist' has no actuator"):
         inverse_efforts(passive, truth, *(np.ones((4, 4)) for _ in range(3)))
 
 
@@ -155,7 +155,7 @@ def test_true_parameters_are_checked_by_name() -> None:
     del truth["M_tool"]
     with pytest.raises(InputError, match="no value: M_tool"):
         parameter_vector(robot, truth)
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="do not match"):
         parameter_vector(robot, chi[1:])
 
 
@@ -239,11 +239,11 @@ def test_measured_joints_of_a_closed_robot_give_its_efforts() -> None:
 def test_impossible_simulations_of_closed_robots_are_refused() -> None:
     robot, truth = truth_of("orthoglide")
     motion = random_motion(robot, 1, draws=1)
-    with pytest.raises(InputError, match="no more actuators than freedoms"):
+    with pytest.raises(InputError, match="is not redundantly actuated"):
         simulate_log(robot, truth, motion, rate=10.0, duration=1.0, tension=5.0)
     q = np.repeat(motion.q(np.zeros(1)), 2, axis=0)
-    with pytest.raises(InputError, match=r"at sample 1 .* stay open"):
+    with pytest.raises(InputError, match="the gap at sample 1 is"):
         inverse_efforts(robot, truth, q + np.array([[0.0], [1.0]]), 0 * q, 0 * q)
     driven = replace(robot, actuators=robot.actuators[:2])
-    with pytest.raises(InputError, match="2 actuators of robot 'orthoglide' cannot"):
+    with pytest.raises(InputError, match="'orthoglide' is underactuated: 2 actuators cannot"):
         simulate_log(driven, truth, motion, rate=10.0, duration=1.0)

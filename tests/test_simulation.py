@@ -103,7 +103,7 @@ def test_encoder_steps_may_begin_anywhere() -> None:
         ({"position_delay": -1.0}, "position delay -1 is negative"),
         ({"gain": 0.0}, "gain of zero"),
         ({"correlation": 1.0}, "not between 0 and 1"),
-        ({"dropped": 1.0}, "cannot be dropped"),
+        ({"dropped": 1.0}, "dropped share 1 is not valid"),
         ({"stamps": "late"}, "stamps 'late' are not known"),
     ],
 )
@@ -114,9 +114,9 @@ def test_impossible_sensors_are_refused(options, match: str) -> None:
 
 def test_a_clock_that_cannot_keep_order_is_refused() -> None:
     # Three deviations must stay within half a period, or samples would have to be moved back.
-    with pytest.raises(InputError, match="is too much for samples every"):
+    with pytest.raises(InputError, match="is too large for samples every"):
         recorded(sine_course(), Sensing(jitter=2e-4), np.random.default_rng(0))
-    with pytest.raises(InputError, match="dropped samples leave"):
+    with pytest.raises(InputError, match="samples remain, too few"):
         recorded(sine_course(), Sensing(dropped=0.999), np.random.default_rng(0))
 
 
@@ -299,7 +299,7 @@ def test_motions_outside_limits_and_loops_are_refused(tmp_path: Path) -> None:
         file_motion(robot, str(file))
     torn = np.zeros((101, 4))
     torn[:, 0] = 0.5 * np.sin(t)  # one of four motors alone
-    with pytest.raises(InputError, match="leaves what the loops"):
+    with pytest.raises(InputError, match="violates the loop closure"):
         simulate(robot_of("dualv"), Simulation(rate=50.0), motion=SampledMotion(t, torn))
     short = write_trajectory(tmp_path / "short.yaml", ["axis_1"], t, far[:, :1])
     with pytest.raises(InputError, match="the trajectory has no joint"):
@@ -344,7 +344,7 @@ def test_truth_comes_from_where_it_is_asked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no parameter 'Fz_'"):
         true_values(robot, Truth(values={"Fz_": 1.0}))
     bare = replace(robot_of("scara"), file=None)
-    with pytest.raises(InputError, match="no true value of 40 inertial parameters"):
+    with pytest.raises(InputError, match="no true values for 40 inertial parameters"):
         true_values(bare, Truth())
 
 
@@ -412,15 +412,15 @@ def test_one_value_per_motor_may_be_a_list(tmp_path: Path, text: str) -> None:
         ("effort: -0.1\n", "-0.1 is negative"),
         ("effort: {sigma: 0.1, color: 0.9}\n", "unknown key 'color'"),
         ("encoder: {resolution: 1e-5, noise: 1}\n", "unknown key 'noise'"),
-        ("clock: {dropped: 1.5}\n", "cannot be dropped"),
+        ("clock: {dropped: 1.5}\n", "dropped share 1.5 is not valid"),
         ("rate: 0\n", "0 is not positive"),
         ("payload: payloud\n", "'payloud' is not known; did you mean 'payload'"),
-        ("changes: [{at: 2, payload: payload}, {at: 1, payload: none}]\n", "do not follow each other"),
+        ("changes: [{at: 2, payload: payload}, {at: 1, payload: none}]\n", "are not in order"),
         ("friction: {motor1: {coulomb: 1, breakaway: 0.5}}\n", "breakaway 0.5 is less than coulomb 1"),
         ("friction: {motor1: {colomb: 1}}\n", "unknown key 'colomb'; did you mean 'coulomb'"),
         ("controller: {bandwidth: -1}\n", "-1 is not positive"),
         ("controller: {feedback: eyes}\n", "'eyes' is not known"),
-        ("friction: {motor1: {coulomb: 1, damping: 3}}\n", "damping without stiffness"),
+        ("friction: {motor1: {coulomb: 1, damping: 3}}\n", "is given without stiffness"),
         ("schema: dynid.experiment/1\n", "did you mean"),
     ],
 )
@@ -435,7 +435,7 @@ def test_bad_settings_are_refused_with_their_place(tmp_path: Path, text: str, ma
 @pytest.mark.parametrize("engine", ["inverse", "dynid"])
 def test_a_tension_that_no_robot_could_have_is_refused(engine: str) -> None:
     plant = PlantSettings(step=1e-3, tension=5.0)
-    with pytest.raises(InputError, match="no more actuators than freedoms"):
+    with pytest.raises(InputError, match="is not redundantly actuated"):
         simulate(robot_of("scara"), Simulation(engine, plant=plant, beliefs="truth", **SHORT))
 
 
@@ -510,7 +510,7 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
         "--out log.txt": "not in '.txt'",
         "--out nowhere/log.csv": "its folder does not exist",
         "--motion missing.csv": "no such file",
-        "--duration -1": "a duration of -1 makes no log",
+        "--duration -1": "a duration of -1 is not valid",
     }
     for flags, message in refused.items():
         done = runner.invoke(main, ["simulate", "scara", *flags.split()])
@@ -532,7 +532,7 @@ def test_a_robot_on_locked_cables_is_let_go(tmp_path: Path, monkeypatch) -> None
     (tmp_path / "path.csv").write_text("t,q_1\n0,0\n1,1\n")
     done = runner.invoke(main, ["simulate", "cable4", "--motion", "path.csv"])
     assert done.exit_code == 2
-    assert "it follows no trajectory" in " ".join(done.output.split())
+    assert "cannot follow a trajectory" in " ".join(done.output.split())
 
 
 # Platforms on more cables than freedoms

@@ -24,7 +24,7 @@ def test_warnings_come_first_with_their_remedies():
     text = _printed(100)
     assert text.splitlines()[0].startswith("! delay")
     assert text.index("remedy: mount a known payload") < text.index("serial6: Usable with care")
-    assert text.index("serial6:") < text.index("Fit") < text.index("not identifiable   why")
+    assert text.index("serial6:") < text.index("Fit") < text.index("not identifiable   reason")
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -53,7 +53,7 @@ def test_truth_is_marked():
     text = _printed(100, full=True)
     line = next(line for line in text.splitlines() if line.startswith("XX_link2_R"))
     assert line.rstrip().endswith("\N{MULTIPLICATION X}")
-    assert "39 of 41 intervals hold the true value (about 39 expected)" in text
+    assert "39 of 41 intervals contain the true value (about 39 expected)" in text
     assert "true value" not in _printed(100, estimate(truth=False))
 
 
@@ -66,12 +66,12 @@ def test_many_groups_show_the_worst():
     whole = estimate()
     groups = tuple(replace(g, name=f"{g.name}_{i}") for i in range(5) for g in whole.fit.groups)
     text = _printed(100, replace(whole, fit=replace(whole.fit, groups=groups)))
-    assert "the 10 worst of 30 groups" in text
+    assert "the 10 worst of 30 equations" in text
 
 
 def test_validation_says_when_it_is_not_independent(capsys):
     print_validation((replace(estimate().validation[0], independent=False),))
-    assert "also used for identification" in capsys.readouterr().out
+    assert "also used for the fit" in capsys.readouterr().out
 
 
 def test_summary_of_the_estimate_prints(capsys):

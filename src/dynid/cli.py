@@ -1,6 +1,6 @@
 """The command line: parses arguments, calls the library, prints what it returns.
 
-Imports of the library stand inside the commands, so that `dynid --help` answers at once.
+The library is imported inside the commands, so that `dynid --help` is fast.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _INTERRUPTED = 130
 
 
 class Commands(click.Group):
-    """Turns errors into a message and an exit code; only a defect of dynid shows a traceback."""
+    """Turns errors into a message and an exit code; a traceback appears only for a bug in dynid."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command chosen; exit 2 for refused input, 3 for no result, 130 for Ctrl-C."""
+        """Run the chosen command; exit 2 for rejected input, 3 for no result, 130 for Ctrl-C."""
         try:
             with interruptible():
                 return super().invoke(ctx)
@@ -65,10 +65,10 @@ class Commands(click.Group):
 @click.option("--no-limits", is_flag=True, help="Read descriptions, results and Parquet logs of any size.")
 @click.pass_context
 def main(context: click.Context, no_limits: bool) -> None:
-    """Identify the dynamics of robots from a description of the mechanism and a log of its motion.
+    """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
-    ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 done; 2 input refused,
-    nothing written; 3 no trustworthy result; 130 interrupted.
+    ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 success; 2 input rejected,
+    nothing written; 3 no reliable result; 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
 
@@ -76,14 +76,14 @@ def main(context: click.Context, no_limits: bool) -> None:
 out_option = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Result folder [default: results/<name>]."
 )
-full_option = click.option("--full", is_flag=True, help="Print every parameter, however many there are.")
+full_option = click.option("--full", is_flag=True, help="Print all parameters.")
 
 
-@main.command(short_help="Simulate, identify and compare with the truth.")
+@main.command(short_help="Simulate, identify, compare with the true values.")
 @click.argument("robot", default="dualv")
 @out_option
 def demo(robot: str, out: Path | None) -> None:
-    """Simulate a built-in robot, identify it, compare with the truth."""
+    """Simulate a built-in robot, identify it and compare the result with the true parameters."""
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
     from dynid.simulation.demo import run_demo
@@ -105,13 +105,13 @@ def robots() -> None:
         click.echo(f"{name:<{width}}  {description}")
 
 
-@main.command(short_help="What a robot is, and what can be identified.")
+@main.command(short_help="Structure and identifiable parameters of a robot.")
 @click.argument("robot")
-@click.option("--drive", metavar="none|Ia,Fv,...", help="Drive terms of every joint, instead of the robot's.")
+@click.option("--drive", metavar="none|Ia,Fv,...", help="Drive terms of all joints (replaces the robot's).")
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
-@click.option("--open", "open_loops", is_flag=True, help="Cut the loops; every joint moves freely.")
-@click.option("--bodies", metavar="A,B,...", help="A sub-chain alone.")
+@click.option("--open", "open_loops", is_flag=True, help="Open the loops; every joint moves freely.")
+@click.option("--bodies", metavar="A,B,...", help="Analyse only this sub-chain.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(
     robot: str,
@@ -122,7 +122,7 @@ def info(
     bodies: str | None,
     as_json: bool,
 ) -> None:
-    """Show dof, bodies and closures, and which parameters can be identified."""
+    """Show degrees of freedom, bodies and loop closures, and which parameters can be identified."""
     from dynid.info import describe
     from dynid.mechanism.load import load_robot
     from dynid.report.info_text import info_document, print_info
@@ -142,14 +142,14 @@ def info(
         print_info(found)
 
 
-@main.command(short_help="Identify parameters from logs: the main job.")
+@main.command(short_help="Identify parameters from logs (main command).")
 @click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--robot", help="Built-in name, robot file, URDF or MJCF (instead of an experiment file).")
-@click.option("--log", "logs", multiple=True, metavar="FILE", help="A log to identify from; repeatable.")
-@click.option("--validate", "unseen", multiple=True, metavar="FILE", help="A log to predict; repeatable.")
-@click.option("--model", help="inverse, power, ... [default: the robot's own].")
+@click.option("--log", "logs", multiple=True, metavar="FILE", help="Log used for the fit; repeatable.")
+@click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation log; repeatable.")
+@click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
-@click.option("--drop-bad-rows", is_flag=True, help="Leave out rows of text logs that are no numbers.")
+@click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @out_option
 @full_option
 def identify(
@@ -178,7 +178,7 @@ def identify(
         _finish(estimate, folder, full=full)
 
 
-@main.command(short_help="Predict other logs with a result.")
+@main.command(short_help="Validate a result on other logs.")
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option(
@@ -187,11 +187,11 @@ def identify(
     help="Folder of validation.json [default: that of RESULT].",
 )
 @click.option("--robot", help="Instead of the robot named in the result.")
-@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted in these logs.")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted in these logs.")
 def validate(
     result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None, payloads: tuple[str, ...]
 ) -> None:
-    """Predict other logs with a result (result.json or its folder); writes validation.json."""
+    """Validate a result (result.json or its folder) on other logs; writes validation.json."""
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
     from dynid.report.validation_file import validation_document, write_validation
@@ -202,15 +202,15 @@ def validate(
     _show_validation(validations, folder)
 
 
-@main.command(short_help="Fits or results side by side.")
+@main.command(short_help="Compare fits or results.")
 @click.argument("targets", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TARGET...")
 @click.option("--drive", "drives", multiple=True, metavar="Ia,Fv,...", help="Drive terms; repeatable.")
-@click.option("--friction", is_flag=True, help="Drive terms that real drives ask for, from plain to rich.")
+@click.option("--friction", is_flag=True, help="Compare standard friction models, from simple to complex.")
 @click.option("--estimators", metavar="ols,wls,...", help="Estimators to compare.")
 @click.option("--models", metavar="inverse,power,...", help="Models to compare.")
-@click.option("--folds", type=Whole(min=2), default=4, show_default=True, help="Of the cross-validation.")
+@click.option("--folds", type=Whole(min=2), default=4, show_default=True, help="Cross-validation folds.")
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
-@click.option("--log", "logs", multiple=True, metavar="FILE", help="A log that all results predict.")
+@click.option("--log", "logs", multiple=True, metavar="FILE", help="Log predicted by all results.")
 @click.option("--robot", help="Instead of the robot named in the results.")
 @click.option(
     "--out",
@@ -229,11 +229,11 @@ def compare(
     robot: str | None,
     out: Path | None,
 ) -> None:
-    """Compare ways to fit, or finished results, by their error on data that were not fitted.
+    """Compare fits or finished results by their error on data that were not used for the fit.
 
-    TARGET is one experiment file, whose drive terms, estimators and models are varied; several
-    experiment files; or several results (result.json or their folders), which may predict the same
-    --log.
+    TARGET is one experiment file, whose drive terms, estimators and models are varied; or several
+    experiment files; or several results (result.json or their folders). With --log, all results
+    predict the same log.
     """
     from dynid.report.comparison_file import FILES, comparison_files
     from dynid.report.comparison_text import print_comparison
@@ -242,11 +242,11 @@ def compare(
     from dynid.validation.targets import compare_targets
 
     if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
-        refuse_given(("folds", "last"), "finished results; an experiment file can be cross-validated")
+        refuse_given(("folds", "last"), "finished results; only an experiment file can be cross-validated")
     if last is not None:
-        refuse_given(("folds",), "--last, which holds out one share")
+        refuse_given(("folds",), "--last, which makes a single split")
     if robot and not logs:
-        raise click.UsageError("--robot belongs to --log, a log that results predict")
+        raise click.UsageError("--robot needs --log, a log predicted by the results")
     folder = out or _default_out(f"{targets[0].stem or 'results'}_compare")
     with claimed_folder(folder, FILES) as path:
         with ProgressBar() as progress:
@@ -267,17 +267,17 @@ def compare(
     click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
 
 
-@main.command(short_help="Efforts for a desired trajectory.")
+@main.command(short_help="Predict efforts for a desired trajectory.")
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("trajectory", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file to write [default: <name of TRAJECTORY>_efforts.csv here].",
+    help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].",
 )
 @click.option("--robot", help="Instead of the robot named in the result.")
-@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
-@click.option("--body", metavar="NAME", help="Whose pose TRAJECTORY gives [default: platform].")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted on the robot.")
+@click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
 @click.option(
     "--tension",
     default=0.0,
@@ -296,8 +296,8 @@ def predict(
 ) -> None:
     """Predict efforts and power for a desired trajectory of the joints, or of the pose of a body.
 
-    TRAJECTORY is a file with columns as in logs (t and q_1.. or names, dq_1.. and ddq_1.. where known),
-    or with t and x y z roll pitch yaw (or some of them, or a quaternion).
+    TRAJECTORY is a file with the columns of a log: t and q_1.. (or joint names), optionally dq_1.. and
+    ddq_1... For the pose of a body: t and x y z roll pitch yaw (or some of them, or a quaternion).
     """
     from dynid.prediction.predict import predict_efforts
     from dynid.report.prediction_file import write_prediction
@@ -306,9 +306,9 @@ def predict(
     file = out or Path(f"{trajectory.stem}_efforts.csv")
     own = result / "result.json" if result.is_dir() else result
     if file.resolve() in (trajectory.resolve(), own.resolve()):
-        raise InputError("would be overwritten by its own efforts", file=file, remedy="choose another --out")
+        raise InputError("this input would be overwritten", file=file, remedy="choose another --out")
     if file.suffix.lower() != ".csv":
-        text = f"efforts are written as .csv, not as '{file.suffix}'"
+        text = f"efforts are written as .csv, not '{file.suffix}'"
         raise InputError(text, file=file, remedy="rename --out")
     prediction = predict_efforts(
         result, trajectory, robot=robot, payloads=payloads, tension=tension, body=body
@@ -325,7 +325,7 @@ def _experiment(
     unseen: tuple[str, ...],
     flags: dict[str, Any],
 ) -> Experiment:
-    """The experiment of a file or of flags; settings given as flags win over the file."""
+    """The experiment from a file or from flags; flags override the file."""
     from dataclasses import replace
 
     from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
@@ -333,10 +333,10 @@ def _experiment(
     chosen = {key: value for key, value in flags.items() if value is not None}
     if file is not None:
         if robot or logs or unseen:
-            raise click.UsageError("an experiment file names its own robot and logs")
+            raise click.UsageError("do not combine an experiment file with --robot, --log or --validate")
         asked = read_experiment(file)
         if chosen.get("estimator") not in (None, asked.estimator):
-            chosen["estimator_options"] = {}  # the file's are those of another one
+            chosen["estimator_options"] = {}  # the options in the file belong to another estimator
         return replace(asked, **chosen)
     if robot is None or not logs:
         raise click.UsageError("give an experiment file, or --robot with at least one --log")
@@ -351,7 +351,7 @@ def _experiment(
 
 @contextlib.contextmanager
 def _saving(folder: ResultFolder) -> Iterator[None]:
-    """What a run without trustworthy result has found is saved all the same, and its warnings are told."""
+    """Save the estimate and print its warnings also if the run has no reliable result."""
     from dynid.report.console import standard_console
     from dynid.report.tables import print_warnings
 
@@ -361,7 +361,7 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
         if error.estimate is not None:
             folder.write(error.estimate)
             print_warnings(standard_console(), error.estimate.warnings)
-            click.echo(f"saved all the same: {shown(folder.path)} (report.html, result.json)")
+            click.echo(f"saved for inspection: {shown(folder.path)} (report.html, result.json)")
         raise
 
 
@@ -385,7 +385,7 @@ def _show_validation(validations: Any, folder: Path) -> None:
 
 
 def _default_out(name: str) -> Path:
-    """`results/<name>`; a path given for a name counts by its file's name alone."""
+    """`results/<name>`; if `name` is a path, only its file name is used."""
     return Path("results") / (Path(name).name or "result")
 
 

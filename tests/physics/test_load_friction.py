@@ -83,7 +83,7 @@ def test_the_regressor_explains_the_motion(name: str, at_motors: bool, tension: 
 def test_a_joint_that_locks_itself_is_refused() -> None:
     robot, truth = robot_and_truth("scara", False)
     motion = random_motion(load_robot("scara"), seed=2, frequency=0.5, draws=1)
-    with pytest.raises(InputError, match="Fl_elbow = 1: from 1 on a joint locks itself"):
+    with pytest.raises(InputError, match="Fl_elbow = 1: a joint with a value of 1 or more is self-locking"):
         run_forward(robot, {**truth, "Fl_elbow": 1.0}, motion, rate=100.0, duration=0.1)
 
 

@@ -1,1 +1,1 @@
-"""Commands of the command line that have files of their own; each imports the library when it runs."""
+"""Commands of the command line in separate files; each imports the library when it runs."""

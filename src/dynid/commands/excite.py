@@ -1,4 +1,4 @@
-"""`dynid excite`: the motion that tells most about a robot."""
+"""`dynid excite`: design an exciting trajectory."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ _OF_SERIES = (
 )
 
 
-@click.command(short_help="Find the motion that tells most about a robot.")
+@click.command(short_help="Design an exciting trajectory.")
 @click.argument("robot")
 @click.option(
     "--criterion",
     default=None,
     metavar="logdet|condition|emin|c003|sigma",
-    help="What the motion is judged by [default: logdet; c003 for free motions; sigma with --sigma].",
+    help="Optimality criterion [default: logdet; c003 for free motions; sigma with --sigma].",
 )
 @click.option(
-    "--sigma", "sigma", multiple=True, metavar="NAME", help="Base parameter to be told; repeatable."
+    "--sigma", "sigma", multiple=True, metavar="NAME", help="Base parameter of interest; repeatable."
 )
 @click.option("--family", default="fourier", show_default=True, metavar="fourier|spline|points")
 @click.option("--harmonics", type=Whole(min=1), help="Harmonics [5]; pieces or points [12].")
 @click.option(
     "--period", default=10.0, type=NUMBER, show_default=True, metavar="S", help="Length of the motion."
 )
-@click.option("--starts", default=8, show_default=True, type=Whole(min=1), help="Random motions improved.")
-@click.option("--hops", default=6, show_default=True, type=Whole(min=0), help="Shakes of each start.")
+@click.option("--starts", default=8, show_default=True, type=Whole(min=1), help="Random starting motions.")
+@click.option("--hops", default=6, show_default=True, type=Whole(min=0), help="Perturbed restarts per start.")
 @click.option("--seed", default=0, show_default=True, type=Whole(min=0))
-@click.option("--after", multiple=True, metavar="RESULT|LOG", help="Data already there; repeatable.")
-@click.option("--noise", metavar="S[,S...]", help="Effort noise, one or per actuator, N m or N.")
-@click.option("--rate", type=NUMBER, metavar="HZ", help="Samples a second [default: as for simulate].")
-@click.option("--repeats", default=1, show_default=True, type=Whole(min=1), help="Periods recorded.")
+@click.option("--after", multiple=True, metavar="RESULT|LOG", help="Existing data; repeatable.")
+@click.option("--noise", metavar="S[,S...]", help="Effort noise (sigma), common or per actuator, N m or N.")
+@click.option("--rate", type=NUMBER, metavar="HZ", help="Sampling rate [default: as for simulate].")
+@click.option("--repeats", default=1, show_default=True, type=Whole(min=1), help="Recorded periods.")
 @click.option(
-    "--margin", default=0.02, type=NUMBER, show_default=True, help="Share of every limit left unused."
+    "--margin", default=0.02, type=NUMBER, show_default=True, help="Unused fraction of every limit."
 )
-@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mounted on the robot.")
+@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted on the robot.")
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
 @click.option(
     "--motions",
     default=12,
     show_default=True,
     type=Whole(min=1),
-    help="Free motions of a cable robot.",
+    help="Number of free motions (cable robots only).",
 )
-@click.option("--along", default="", metavar="BODY", help="Move the pose of this body of a closed robot.")
-@click.option("--prior", default="", metavar="FILE", help="Parameter values by which efforts are foretold.")
+@click.option("--along", default="", metavar="BODY", help="Plan the pose of this body (closed-loop robots).")
+@click.option("--prior", default="", metavar="FILE", help="Parameter values used to predict efforts.")
 @click.option("--jobs", type=Whole(min=1), help="Processes [default: 1 for few starts, else all cores].")
 @click.option(
     "--out",
@@ -88,12 +88,12 @@ def excite(
     jobs: int | None,
     out: Path | None,
 ) -> None:
-    """Find the motion of ROBOT, within its limits, that tells most about its base parameters.
+    """Design an exciting trajectory of ROBOT, within its limits, for its base parameters.
 
     Writes trajectory.csv, coefficients.yaml, joint_trajectory.ros2.yaml, excitation.json and report.html.
-    A cable robot of model `internal` gets a set of free motions: releases.csv says how to lock the cables
-    and from where to let the platform go.
-    Every finished start is kept in a journal beside the folder: an interrupted run goes on from there.
+    For a cable robot of model `internal` it designs a set of free motions: releases.csv lists the locked
+    cable lengths and the poses from which to release the platform.
+    Finished starts are saved in a journal next to the folder: an interrupted run continues from there.
     """
     from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
@@ -104,7 +104,7 @@ def excite(
     count = jobs or (1 if starts <= few else os.cpu_count() or 1)
     asked = criterion or ("sigma" if sigma else None)
     if sigma and asked != "sigma":
-        raise click.UsageError(f"--sigma belongs to the criterion 'sigma', not to '{asked}'")
+        raise click.UsageError(f"--sigma needs the criterion 'sigma', not '{asked}'")
     if swings_freely(load_robot(robot)):
         refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
         from dynid.excitation.free import FreeExciteSettings
@@ -114,7 +114,7 @@ def excite(
         free = FreeExciteSettings(asked or "c003", sigma, starts, seed, payloads, after, search)
         _free(robot, folder, free, count)
         return
-    refuse_given(("motions",), "a robot that is driven; --starts and --period do")
+    refuse_given(("motions",), "an actuated robot; use --starts and --period")
     from dynid.excitation.excite import excite as run
     from dynid.excitation.files import FILES, excitation_files, summary
     from dynid.excitation.plan import ExciteSettings
@@ -151,8 +151,8 @@ def excite(
     click.echo(printable(summary(found)))
     tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
     click.echo(
-        "limits: "
-        + ", ".join(f"{one.kind} of {printable(one.name)} {one.margin_percent:.2g} % left" for one in tight)
+        "tightest limits: "
+        + ", ".join(f"{one.kind} of {printable(one.name)} {one.margin_percent:.2g} % margin" for one in tight)
     )
     click.echo(f"\nwritten: {shown(folder)} (trajectory.csv, excitation.json, report.html, ...)")
 
@@ -180,7 +180,7 @@ def _journal(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _resumable(journal: Path, starts: int) -> Iterator[None]:
-    """Ctrl-C keeps what is done, and says how to go on."""
+    """On Ctrl-C, keep the finished starts and explain how to continue."""
     from dynid.common.errors import InterruptedRun
 
     try:
@@ -189,8 +189,8 @@ def _resumable(journal: Path, starts: int) -> Iterator[None]:
     except KeyboardInterrupt:
         done = max(0, len(journal.read_text(encoding="utf-8").splitlines()) - 1) if journal.exists() else 0
         raise InterruptedRun(
-            f"interrupted: {done} of {starts} starts are kept in {shown(journal)};"
-            " run the same command again to go on"
+            f"interrupted: {done} of {starts} starts are saved in {shown(journal)};"
+            " run the same command again to continue"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""`dynid rehearse`: an experiment before anyone runs the robot."""
+"""`dynid rehearse`: expected accuracy of an experiment, by Monte Carlo simulation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dynid.commands.shared import NUMBER, Whole, shown
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Expected accuracy, before the robot runs.")
+@click.command(short_help="Expected accuracy, by simulation.")
 @click.argument("experiment", type=_FILE)
-@click.option("--motion", metavar="FILE|random|excite", help="Motion of all logs [default: each its own].")
-@click.option("--runs", type=Whole(min=2), default=50, show_default=True, help="How many.")
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Of motion and noise.")
-@click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
-@click.option("--duration", type=NUMBER, metavar="S", help="Length of logs without a file.")
-@click.option("--rate", type=NUMBER, metavar="HZ", help="Samples a second.")
+@click.option("--motion", metavar="FILE|random|excite", help="Motion of all logs [default: its own].")
+@click.option("--runs", type=Whole(min=2), default=50, show_default=True, help="Number of runs.")
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of motion and noise.")
+@click.option("--engine", metavar="inverse|dynid|mujoco", help="Simulation engine [default: inverse].")
+@click.option("--duration", type=NUMBER, metavar="S", help="Duration of logs without a file.")
+@click.option("--rate", type=NUMBER, metavar="HZ", help="Sampling rate.")
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
 @click.option("--config", type=_FILE, help="Settings of the simulation (dynid.simulation/1).")
-@click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--full", is_flag=True, help="Print every parameter, however many there are.")
+@click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Parallel processes.")
+@click.option("--full", is_flag=True, help="Print all parameters.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -42,10 +42,10 @@ def rehearse(
     full: bool,
     out: Path | None,
 ) -> None:
-    """Simulate an experiment many times, identify each, and compare what is promised with what is found.
+    """Simulate and identify an experiment many times, and compare the errors with the reported sigma.
 
-    The logs of EXPERIMENT may be recorded logs, trajectories (as `dynid excite` writes them), or files that
-    do not exist yet: then random motions stand in. Killed, it goes on where it was when started again.
+    The logs of EXPERIMENT may be recorded logs or trajectories (as written by `dynid excite`). For files
+    that do not exist yet, random motions are used. An interrupted run continues when started again.
     """
     from dynid.experiment.file import load_experiment
     from dynid.mechanism.load import load_robot

@@ -1,4 +1,4 @@
-"""What several commands share."""
+"""Functions and option types shared by several commands."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NUMBER = Number()
 
 
 def shown(path: Path) -> str:
-    """A path as short as it can be said from here."""
+    """A path relative to the current folder if possible."""
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
@@ -54,9 +54,9 @@ def shown(path: Path) -> str:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C arrives as KeyboardInterrupt, also out of compiled code.
+    """Raise KeyboardInterrupt on Ctrl-C, also from compiled code.
 
-    Numba hands arrays and tuples back through Python; an interrupt that lands there comes out as a
+    Numba returns arrays and tuples through Python. An interrupt at that moment appears as a
     SystemError ("returned a result with an exception set") whose cause is the KeyboardInterrupt.
     """
     try:
@@ -71,7 +71,7 @@ def interruptible() -> Iterator[None]:
 
 
 def refuse_given(names: tuple[str, ...], what: str) -> None:
-    """Refuse options that the command line gives and that would be ignored."""
+    """Reject options given on the command line that would be ignored."""
     context = click.get_current_context()
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
@@ -80,12 +80,12 @@ def refuse_given(names: tuple[str, ...], what: str) -> None:
 
 
 def keep_unloaded(problem: Experiment, folder: Path) -> None:
-    """Refuse a folder for the result that holds the result without load, which it is made from."""
+    """Reject an output folder that contains the result without load, which is an input."""
     if problem.unloaded is None:
         return
     given = Path(problem.unloaded.result).resolve()
     if folder.resolve() in (given, given.parent):
-        text = "would overwrite the result without load, of which the payload is the difference"
+        text = "would overwrite the result without load, which is needed to compute the payload"
         raise InputError(text, file=folder, remedy="choose another folder with --out")
 
 
@@ -97,5 +97,5 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
         return ()
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise click.UsageError(f"'{text}' names nothing; give names with commas between them")
+        raise click.UsageError(f"'{text}' contains no name; give names separated by commas")
     return names

@@ -1,4 +1,4 @@
-"""`dynid simulate`: a virtual robot leaves a log."""
+"""`dynid simulate`: simulate a robot and write a log."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dynid.commands.shared import NUMBER, Whole, refuse_given, shown
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="A virtual robot leaves a log.")
+@click.command(short_help="Simulate a robot and write a log.")
 @click.argument("robot")
 @click.option("--motion", metavar="FILE|random", help="Trajectory or log to follow [default: random].")
-@click.option("--duration", type=NUMBER, metavar="S", help="Length of the log.")
-@click.option("--rate", type=NUMBER, metavar="HZ", help="Samples a second.")
-@click.option("--seed", type=Whole(min=0), help="Of motion and noise [default: 0].")
-@click.option("--engine", metavar="inverse|dynid|mujoco", help="What moves the robot [default: inverse].")
-@click.option("--feedback", metavar="encoders|truth", help="What its controller sees [default: encoders].")
+@click.option("--duration", type=NUMBER, metavar="S", help="Duration of the log.")
+@click.option("--rate", type=NUMBER, metavar="HZ", help="Sampling rate.")
+@click.option("--seed", type=Whole(min=0), help="Seed of motion and noise [default: 0].")
+@click.option("--engine", metavar="inverse|dynid|mujoco", help="Simulation engine [default: inverse].")
+@click.option("--feedback", metavar="encoders|truth", help="Controller feedback [default: encoders].")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
-@click.option("--config", type=_FILE, help="Settings (dynid.simulation/1); flags win over them.")
-@click.option("--table", is_flag=True, help="A table for model wrench: a row per body and instant.")
-@click.option("--instants", type=Whole(min=1), metavar="N", help="Of the table [default: 5].")
-@click.option("--digits", type=Whole(2, 17), metavar="N", help="Figures of the table [default: 7].")
+@click.option("--config", type=_FILE, help="Settings file (dynid.simulation/1); options override it.")
+@click.option("--table", is_flag=True, help="Write a table for model wrench: one row per body and instant.")
+@click.option("--instants", type=Whole(min=1), metavar="N", help="Instants in the table [default: 5].")
+@click.option("--digits", type=Whole(2, 17), metavar="N", help="Digits in the table [default: 7].")
 @click.option("--out", type=_FILE, help="Log to write, .csv or .parquet [default: <robot>.csv].")
 def simulate(
     robot: str,
@@ -42,9 +42,9 @@ def simulate(
     digits: int | None,
     out: Path | None,
 ) -> None:
-    """Simulate a robot whose true parameters are known, and write the log that it would leave.
+    """Simulate a robot with known true parameters and write a log of its motion.
 
-    Beside the log, NAME.truth.json keeps the true parameters and what was simulated.
+    NAME.truth.json, next to the log, contains the true parameters and the settings of the simulation.
     """
     from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
@@ -72,19 +72,20 @@ def simulate(
     )
     if table:
         printed = simulate_table(mechanism, settings, instants or 5, digits or 7)
-        files, told, words = write_table(printed, mechanism.name, target), printed.notices, printed.choices
+        files, notices = write_table(printed, mechanism.name, target), printed.notices
+        words = printed.choices
     else:
         if instants or digits:
-            raise click.UsageError("--instants and --digits belong to --table")
+            raise click.UsageError("--instants and --digits need --table")
         if swings_freely(mechanism):
-            refuse_given(("engine", "feedback"), "a robot that swings on locked cables: no motor moves it")
+            refuse_given(("engine", "feedback"), "a robot that swings on locked cables: it has no motors")
             free = simulate_free(mechanism, settings)
-            files, told, words = write_free(free, target), free.notices, free.described()
+            files, notices, words = write_free(free, target), free.notices, free.described()
         else:
             found = run(mechanism, settings)
-            files, told, words = write_simulated(found, target), found.notices, described(found)
+            files, notices, words = write_simulated(found, target), found.notices, described(found)
     console = standard_console()
-    print_warnings(console, told)
+    print_warnings(console, notices)
     shown_table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))
     for label, text in words.items():
         shown_table.add_row(verbatim(label), verbatim(text))

@@ -1,4 +1,4 @@
-"""What is known already: information of earlier results and logs about the base parameters."""
+"""Information of existing results and logs about the base parameters."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def known_information(
     ties: Sequence[str] = (),
     payloads: tuple[str, ...] = (),
 ) -> tuple[Float[Array, "b b"], dict[str, float]]:
-    """Sum of inverse covariances of results, and the effort noise of a sample that they found.
+    """Sum of the inverse covariances of results, and their estimated effort noise per sample.
 
     Args:
-        robot: As given on the command line, to identify logs with.
+        robot: As given on the command line, used to identify logs.
         after: Results (result.json or folders) and logs; the logs are identified together.
-        ties: Applied where logs are identified. payloads: mounted while they were recorded.
+        ties: Applied when logs are identified. payloads: mounted while they were recorded.
     """
     paths = [Path(one) for one in after]
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
@@ -57,7 +57,7 @@ def known_information(
 
 
 def _samples_per_row(estimate: Estimate) -> float:
-    """Samples of white noise that a row averages: being low-passed and thinned, it is quieter by its root."""
+    """Samples of white noise averaged in a filtered and decimated row; its noise is smaller by the root."""
     decimate = estimate.provenance.get("options", {}).get("filter", {}).get("decimate") or 1
     return decimate / _PASSED if decimate > 1 else 1.0
 
@@ -66,14 +66,14 @@ def _information(estimate: Estimate, mechanism: Mechanism, base: BaseSet) -> Flo
     """Inverse covariance of the parameters that an estimate determined, in the order of the base set."""
     if estimate.robot != mechanism.name:
         raise InputError(
-            f"the result is of robot '{estimate.robot}', the motion is for '{mechanism.name}'",
+            f"the result is for robot '{estimate.robot}', the motion for '{mechanism.name}'",
             remedy="give results of the same robot",
         )
     names = [p.name for p in estimate.parameters if p.sigma is not None]
     for name in names:
         if name not in base.names:
             raise InputError(
-                f"parameter '{name}' of the result is no base parameter of this robot"
+                f"parameter '{name}' of the result is not a base parameter of this robot"
                 + nearest(name, base.names),
                 remedy="identify again with the same robot file, ties and payloads",
             )

@@ -1,4 +1,4 @@
-"""Motions of closed robots: Fourier series of independent joints; the loops give all others."""
+"""Motions of closed-loop robots: Fourier series of independent joints; the loops determine all others."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from dynid.regressor.regressor import tree_matrix
 
 _SEED = 20190227
 _WALKED = 64
-_REACH = 0.3  # of the random walk that shows how far a joint may swing: a good part of the workspace
-_SWING = 4.0  # deviations of that walk: more than can be done, to be drawn in from there
+_REACH = 0.3  # of the random walk that estimates the range of a joint: a good part of the workspace
+_SWING = 4.0  # standard deviations of that walk: more than is feasible; motions are shrunk from there
 _CLOSED = 1e-10  # m or rad
 _MOST_CONDITION = 50.0
-_MOST_JUMP = 0.1  # rad or m between what the rates foretell and where the next pose is
+_MOST_JUMP = 0.1  # rad or m between the pose predicted from the rates and the next pose
 _GRID_PER_HARMONIC = 12
 _LEAST_GRID = 125
 _SHRINK = 0.8
@@ -55,11 +55,11 @@ class ClosedStates:
 
 @dataclass(frozen=True, eq=False)
 class ClosedMotion:
-    """A motion of a closed robot's measured joints, made by a series of independent ones.
+    """A motion of the measured joints of a closed robot, from a series of independent joints.
 
     Attributes:
         mechanism: The robot.
-        joints: Scalar coordinates that move by `series`, as many as the robot has freedoms.
+        joints: Scalar coordinates that follow `series`, one per degree of freedom.
         series: Their positions over time.
     """
 
@@ -113,10 +113,10 @@ def closed_states(
     worst = int(np.argmax(gaps))
     if not gaps[worst] < _CLOSED:
         raise InputError(
-            f"the motion leaves what the loops of robot '{mechanism.name}' allow: at sample {worst}"
-            f" {gaps[worst]:.3g} m or rad stay open",
+            f"the motion violates the loop closure of robot '{mechanism.name}': the gap at sample {worst}"
+            f" is {gaps[worst]:.3g} m or rad",
             file=mechanism.file,
-            remedy="move less, or check the loops and `start:`",
+            remedy="use a smaller motion, or check the loops and `start:`",
         )
     found = assembly.rates(poses, *sensors.rates(q, dq, ddq), sensors)
     return ClosedStates(poses, found.dq, found.ddq, found.N)
@@ -135,13 +135,13 @@ def random_closed(
     """A random motion that keeps the loops closed, far from singular poses, within the limits.
 
     Args:
-        mechanism: A robot with loops; `limits` of any of its scalar joints are kept.
+        mechanism: A robot with loops; `limits` of all its scalar joints are satisfied.
         seed: Of the draws; the same seed gives the same motion.
         harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
         frequency: Of the first harmonic, in [Hz].
         draws: Motions drawn; the best conditioned is taken.
-        margin: Share of every limit that stays unused, dimensionless.
-        joints: That move by series, as many as the robot has freedoms; default `independent_joints`.
+        margin: Unused share of every limit, dimensionless.
+        joints: That follow the series, one per degree of freedom; default `independent_joints`.
     """
     check_start(mechanism)
     joints = joints or independent_joints(mechanism)
@@ -171,7 +171,7 @@ def closed_condition(mechanism: Mechanism) -> Callable[[ClosedMotion], float]:
         t = np.arange(samples) / samples * motion.period
         try:
             states = motion.states(t)
-        except InputError:  # between the poses that were probed, this draw leaves what the loops allow
+        except InputError:  # between the tested poses, this draw violates the loop closure
             return float("inf")
         return scaled_condition(_regressor(mechanism, states)[:, kept])
 
@@ -179,8 +179,8 @@ def closed_condition(mechanism: Mechanism) -> Callable[[ClosedMotion], float]:
 
 
 def independent_joints(mechanism: Mechanism) -> tuple[str, ...]:
-    """Scalar joints that move the robot: the measured ones if they are just enough, else the driven
-    ones if they are, else those that move most. Chains of measured poses do not count."""
+    """Independent scalar joints: the measured ones if their number equals the degrees of freedom, else
+    the actuated ones if theirs does, else those that move most. Chains of measured poses do not count."""
     assembly = assembly_of(mechanism)
     virtual = virtual_coordinates(mechanism)
     scalar = [name for name in mechanism.coordinates if name in mechanism.positions and name not in virtual]
@@ -195,13 +195,13 @@ def independent_joints(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def places(mechanism: Mechanism, names: Sequence[str]) -> Int[Array, "m"]:
-    """Velocity indices of scalar coordinates; a joint that turns by a quaternion is refused."""
+    """Velocity indices of scalar coordinates; a joint described by a quaternion is rejected."""
     for name in names:
         if name not in mechanism.coordinates:
             raise InputError(
-                f"'{name}' cannot be moved by a series of its own: only scalar joints can",
+                f"'{name}' cannot follow a series: only scalar joints can",
                 file=mechanism.file,
-                remedy="move revolute, prismatic and universal joints",
+                remedy="use revolute, prismatic and universal joints",
             )
     return np.array([mechanism.coordinates.index(name) for name in names], dtype=np.int64)
 
@@ -213,7 +213,7 @@ def _regressor(mechanism: Mechanism, states: ClosedStates) -> Float[Array, "r p"
 
 
 def joint_bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
-    """Limits of the independent joints, no wider than what a walk through the workspace visits."""
+    """Limits of the independent joints, no wider than the range of a random walk in the workspace."""
     assembly = assembly_of(mechanism)
     walked = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
     at = [mechanism.positions.index(name) for name in joints]
@@ -232,7 +232,7 @@ def joint_bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
 
 
 def check_start(mechanism: Mechanism) -> None:
-    """Refuse a start pose outside the limits: every motion is drawn towards it."""
+    """Reject a start pose outside the limits: every motion is shrunk towards it."""
     start = assembly_of(mechanism).start
     for name, own in mechanism.limits.items():
         if "q" not in own or name not in mechanism.positions:
@@ -251,7 +251,7 @@ def check_start(mechanism: Mechanism) -> None:
 def _feasible(
     mechanism: Mechanism, joints: tuple[str, ...], series: FourierMotion, margin: float
 ) -> ClosedMotion:
-    """The same motion, drawn towards the start pose until it can be done."""
+    """The same motion, shrunk towards the start pose until it is feasible."""
     assembly = assembly_of(mechanism)
     start = assembly.start[[mechanism.positions.index(name) for name in joints]]
     samples = max(_LEAST_GRID, _GRID_PER_HARMONIC * len(series.sine))
@@ -263,17 +263,17 @@ def _feasible(
         if can_be_done(assembly, places(mechanism, joints), smaller, t, margin):
             return ClosedMotion(mechanism, joints, smaller)
     raise InputError(
-        f"no motion of robot '{mechanism.name}' about its start pose keeps the loops closed, the poses"
-        " regular and the limits",
+        f"no motion of robot '{mechanism.name}' about its start pose satisfies loop closure and limits"
+        " without singular poses",
         file=mechanism.file,
-        remedy="check `start:` and `limits:`: the start pose must lie inside the limits, and not be singular",
+        remedy="check `start:` and `limits:`: the start pose must be inside the limits and not singular",
     )
 
 
 def can_be_done(
     assembly: Assembly, picked: Int[Array, "m"], series: Series, t: Float[Array, "n"], margin: float
 ) -> bool:
-    """Whether the joints `picked` can move so: loops closed, poses regular, limits of all joints kept."""
+    """Whether the motion is feasible: loops closed, poses not singular, limits of all joints satisfied."""
     robot = assembly.mechanism
     q = assembly.follow(series.q(t), picked)
     if not np.all(assembly.gaps(q) < _CLOSED):
@@ -293,7 +293,7 @@ def can_be_done(
 
 
 def _within(robot: Mechanism, q: Array, dq: Array, ddq: Array, margin: float) -> bool:
-    """Whether every limit of the robot file is kept, with the margin."""
+    """Whether every limit of the robot file is satisfied, with the margin."""
     for name, own in robot.limits.items():
         if name not in robot.coordinates or name not in robot.positions:
             continue

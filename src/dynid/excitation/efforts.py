@@ -2,8 +2,8 @@
 
     J_a^T tau = N^T W_tree chi_true,      J_a = C N,      tau = least norm + Z c
 
-Z is an orthonormal null space of J_a^T (see `kinematics.tension`): Z c moves nothing and does no work.
-Cables only pull: what of the middle m of their range strains the robot, Z Z^T m, is part of it.
+Z is an orthonormal null space of J_a^T (see `kinematics.tension`): Z c causes no motion and does no work.
+Cables only pull: Z Z^T m, the internal part of the middle m of their range, is included.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def closed_efforts(
     tension: Float[Array, "n a"] | None = None,
     resist: Float[Array, "n v"] | None = None,
 ) -> Float[Array, "n a"]:
-    """Efforts that make the robot move so, in the order of the actuators: least norm, plus a tension.
+    """Efforts required by a motion, in the order of the actuators: minimum norm plus internal tension.
 
     Args:
         mechanism: The robot.
         chi: All standard parameters, in the order of the table, shape (p,), SI.
         states: Along the motion.
         mounted: Payloads on the robot.
-        tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it loads the joints too.
-        resist: Further efforts against each tree coordinate, shape (n, v), in [N m] or [N].
+        tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it also loads the joints.
+        resist: Additional efforts against each tree coordinate, shape (n, v), in [N m] or [N].
     """
     J = motor_jacobian(mechanism, states.N)
     loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
@@ -60,16 +60,16 @@ def closed_efforts(
     left = np.abs(rows - np.einsum("nad,na->nd", J, tau)).max()
     if left > _IDLE_RTOL * np.abs(rows).max():
         raise InputError(
-            f"the {len(mechanism.actuators)} actuators of robot '{mechanism.name}' cannot make it follow a"
-            f" prescribed motion of {states.N.shape[2]} degrees of freedom",
+            f"robot '{mechanism.name}' is underactuated: {len(mechanism.actuators)} actuators cannot produce"
+            f" a prescribed motion of {states.N.shape[2]} degrees of freedom",
             file=mechanism.file,
-            remedy="add an actuator, or simulate a robot that is fully driven",
+            remedy="add an actuator, or simulate a fully actuated robot",
         )
     return tau if tension is None else tau + tension
 
 
 def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None:
-    """Limits of a motor's effort: its own `tau`, or the `tension` of all cables; None: not limited."""
+    """Effort limits of a motor: its `tau`, or the `tension` of all cables; None: not limited."""
     own = mechanism.limits.get(motor, {})
     if "tau" in own:
         return symmetric_range(own["tau"])
@@ -80,7 +80,7 @@ def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None
 
 
 def middle_tensions(mechanism: Mechanism) -> Float[Array, "a"]:
-    """Middle of the range of every cable, in [N]; 0 for other motors and where nothing is limited."""
+    """Middle of the tension range of every cable, in [N]; 0 for other motors and without limits."""
     cables = {cable.name for cable in mechanism.cables}
     motors = (one.name for one in mechanism.actuators)
     ranges = [effort_range(mechanism, name) if name in cables else None for name in motors]
@@ -90,7 +90,7 @@ def middle_tensions(mechanism: Mechanism) -> Float[Array, "a"]:
 def strain_along(
     mechanism: Mechanism, N: Float[Array, "n v d"], t: Float[Array, "n"], size: float
 ) -> Float[Array, "n a"] | None:
-    """`internal_tension` where one is asked for or cables need it to stay taut; None: no strain."""
+    """`internal_tension` if requested or needed to keep cables taut; None: no internal tension."""
     if not size and not (middle_tensions(mechanism).any() and tension_directions(mechanism, N[:1]).shape[2]):
         return None
     return internal_tension(mechanism, N, t, size)
@@ -99,9 +99,9 @@ def strain_along(
 def internal_tension(
     mechanism: Mechanism, N: Float[Array, "n v d"], t: Float[Array, "n"], size: float
 ) -> Float[Array, "n a"]:
-    """Efforts that only strain the robot: a steady tension with a slow swing, at most `size`.
+    """Efforts that cause no motion: a constant tension with a slow oscillation, at most `size`.
 
-    Cables get it on top of what holds all of them as near to the middle of their range as can be.
+    For cables it is added to the tension that keeps all of them as near as possible to mid-range.
 
     Args:
         mechanism: A redundantly actuated robot.
@@ -112,11 +112,11 @@ def internal_tension(
     Z = tension_directions(mechanism, N)
     if not Z.shape[2]:
         raise InputError(
-            f"robot '{mechanism.name}' has no more actuators than freedoms, so nothing can be strained",
+            f"robot '{mechanism.name}' is not redundantly actuated, so it has no internal tension",
             file=mechanism.file,
-            remedy="leave `tension` out",
+            remedy="remove `tension`",
         )
-    # Different pace in each direction; never the pace of the motion itself.
+    # A different frequency in each direction, and never that of the motion itself.
     pace = 2.0 * np.pi * 0.37 * (1.0 + 0.61 * np.arange(Z.shape[2]))
     c = size * (0.6 + 0.4 * np.sin(t[:, None] * pace))
     c = c + np.einsum("naz,a->nz", Z, middle_tensions(mechanism))

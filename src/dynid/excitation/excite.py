@@ -1,6 +1,6 @@
-"""excite(): from a robot to the motion that tells most about it, on one screen.
+"""excite(): design an exciting trajectory for a robot, on one screen.
 
-plan_inputs -> make_plan -> run_starts (journal) -> judged, promised, written
+plan_inputs -> make_plan -> run_starts (journal) -> check the limits, predict sigma, write
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.robots.truth import Truth, has_demo, true_values
 
 Progress = Callable[[str, float], None]
-_PROMISED = 400  # samples by which sigma is foretold
-_RANDOM = 10  # random motions, of which the best stands for what there was before
+_PROMISED = 400  # samples used to predict sigma
+_RANDOM = 10  # random motions; the best of them is the reference for the gain
 
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """The best motion found, and what it is worth.
+    """The best motion found, and its predicted accuracy.
 
     Attributes:
-        settings: What was asked; plan_noise: noise of every actuator as used.
-        rate: Samples a second, in [Hz]; assumed: rate and noise in words, with their source.
+        settings: As requested; plan_noise: noise of every actuator as used.
+        rate: Sampling rate, in [Hz]; assumed: rate and noise as text, with their source.
         names: Measured joints; q, dq, ddq at `t` are theirs, shape (n, m).
         motion: Of the coordinates moved (a closed robot's: see `ClosedMotion`).
-        coefficients: Of the family, one column a coordinate moved.
+        coefficients: Of the family, one column per moved coordinate.
         criterion: Value of the best start.
         starts: All starts; `best` is the number of the one taken.
-        limits: Every limit with what is left of it.
-        before, after: What the best of ten random motions and the motion found promise.
-        base_names, base_units: Of the parameters promised.
+        limits: Every limit with its margin.
+        before, after: Predicted accuracy of the best of ten random motions and of the motion found.
+        base_names, base_units: Of the base parameters.
     """
 
     robot: str
@@ -101,18 +101,18 @@ def excite(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Excitation:
-    """The best of many improved motions of a robot within its limits.
+    """The best of many optimised motions of a robot within its limits.
 
     Args:
         robot: Built-in name, robot file, URDF or MJCF.
         settings: What kind of motion.
-        after: Results or logs already there: what is known from them need not be told again.
-        journal: Where finished starts are kept until the end; a killed run goes on from there.
-        jobs: Processes.
-        progress: Told the stage and how much of it is done, 0 to 1.
+        after: Existing results or logs: the new motion complements their information.
+        journal: File of finished starts; an interrupted run continues from there.
+        jobs: Number of processes.
+        progress: Called with the stage and the fraction completed, 0 to 1.
 
     Raises:
-        InputError: A limit cannot be met, or the description does not suffice.
+        InputError: A limit cannot be met, or the robot description is incomplete.
     """
     with single_threaded_blas():
         inputs, notices = plan_inputs(robot, settings or ExciteSettings(), after)
@@ -133,7 +133,7 @@ def excite(
 def plan_inputs(
     robot: str, settings: ExciteSettings, after: Sequence[str | Path] = ()
 ) -> tuple[PlanInputs, tuple[Notice, ...]]:
-    """What the plan rests on: noise, prior model, and what is known already."""
+    """Inputs of the plan: noise, prior model, and information of existing data."""
     mechanism = planned_robot(robot, settings.payloads)
     chi, notices = _prior(mechanism, settings.prior)
     known, measured_noise = None, None
@@ -145,11 +145,11 @@ def plan_inputs(
     noise = noise_of(mechanism, settings, measured_noise)
     promised = PROMISED_BY.get(mechanism.model, "inverse")
     if promised != mechanism.model:
-        more = ", whose windows tell less (sigma about twice as large)" if promised == "power" else ""
+        more = "; the real sigma will be about twice as large" if promised == "power" else ""
         text = (
-            f"sigma is foretold for model '{promised}', not for '{mechanism.model}' of the robot file{more}"
+            f"sigma is predicted for model '{promised}', not for '{mechanism.model}' of the robot file{more}"
         )
-        remedy = "dynid rehearse tells it for the experiment as it will be identified"
+        remedy = "run dynid rehearse to predict sigma for the real experiment"
         notices = (*notices, Notice("promised-by-another-model", text, remedy))
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     rate, source = _assumed(mechanism, settings, bool(measured_noise))
@@ -160,7 +160,7 @@ def plan_inputs(
 def noise_of(
     mechanism: Mechanism, settings: ExciteSettings, measured: dict[str, float] | None = None
 ) -> tuple[float, ...]:
-    """Effort noise of every actuator: as given, as measured before, as `default_recorder` says, or one."""
+    """Effort noise of every actuator: as given, as measured before, from `default_recorder`, or one."""
     names = [actuator.name for actuator in mechanism.actuators]
     if not settings.noise:
         usual = default_recorder(mechanism).effort_sigma or (1.0,) * len(names)
@@ -169,13 +169,13 @@ def noise_of(
     given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
     if len(given) != len(names):
         raise InputError(
-            f"{len(settings.noise)} values of noise do not fit {len(names)} actuators",
-            remedy=f"give one, or one each of {', '.join(names)}",
+            f"{len(settings.noise)} noise values do not match {len(names)} actuators",
+            remedy=f"give one value, or one for each of {', '.join(names)}",
         )
     for value in given:
         if not 0.0 < value < np.inf:
             raise InputError(
-                f"noise of {value:g} is no deviation", remedy="give a positive number of N m or N"
+                f"noise of {value:g} is not a standard deviation", remedy="give a positive number, N m or N"
             )
     return tuple(given)
 
@@ -183,11 +183,11 @@ def noise_of(
 def _assumed(mechanism: Mechanism, settings: ExciteSettings, measured: bool) -> tuple[float, str]:
     """Rate of the recording, and where rate and noise come from."""
     usual = default_recorder(mechanism)
-    source = usual.source if usual.effort_sigma else "nothing known: sigma in proportion to the noise"
+    source = usual.source if usual.effort_sigma else "unknown: sigma is proportional to the noise"
     noise = (
         "noise as given"
         if settings.noise
-        else "noise of the earlier data"
+        else "noise of the existing data"
         if measured
         else f"noise: {source}"
     )
@@ -197,7 +197,7 @@ def _assumed(mechanism: Mechanism, settings: ExciteSettings, measured: bool) -> 
 
 
 def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
-    """The model by which efforts are foretold; told where it lacks something and efforts are limited."""
+    """The model that predicts efforts; with a notice if it is incomplete and efforts are limited."""
     limited = any(effort_range(mechanism, one.name) is not None for one in mechanism.actuators)
     try:
         values, lacking = true_values(mechanism, Truth(file or "prior"))
@@ -209,19 +209,19 @@ def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, t
         elif not limited:
             return None, ()
         else:
-            text = "efforts are limited, but without a prior of every body nobody can foretell them"
+            text = "effort limits are not checked: predicting efforts needs a prior of every body"
             remedy = (
-                "give `bodies: {NAME: {prior: ...}}` in the robot file or values by --prior, or check the"
-                " efforts before you run"
+                "give `bodies: {NAME: {prior: ...}}` in the robot file or values with --prior, or check the"
+                " efforts before you run the robot"
             )
             return None, (Notice("efforts-unchecked", text, remedy),)
-    remedy = "give values by --prior, or lower the limits `tau` by as much as the friction may be"
+    remedy = "give values with --prior, or reduce the limits `tau` by the expected friction"
     notices = tuple(replace(one, remedy=remedy) for one in lacking) if limited else ()
     return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), notices
 
 
 def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
-    """What identifies an optimisation: only the same one may go on from a journal."""
+    """Identifies an optimisation: only the same one may continue from a journal."""
     text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
     settings = {key: value for key, value in asdict(inputs.settings).items() if key != "starts"}
     return {
@@ -237,14 +237,14 @@ def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
 def _finished(
     plan: Plan, inputs: PlanInputs, starts: tuple[Start, ...], notices: tuple[Notice, ...]
 ) -> Excitation:
-    """The best start, judged between samples too."""
+    """The best start, with limits also checked between samples."""
     sign = -1.0 if plan.problem.criterion.larger_is_better else 1.0
     kept = [start for start in starts if np.isfinite(start.value)]
     if not kept:
         worst = min(starts, key=lambda start: start.worst)
         raise InputError(
-            f"no motion of {inputs.settings.period:g} s keeps all limits: the limit on {worst.missed} is"
-            f" exceeded by {100 * worst.worst:.3g} % by the best of {len(starts)} starts",
+            f"no motion of {inputs.settings.period:g} s satisfies all limits: the best of {len(starts)}"
+            f" starts exceeds the limit on {worst.missed} by {100 * worst.worst:.3g} %",
             file=plan.mechanism.file,
             place="limits",
             remedy="widen this limit, or give the motion more time (--period)",
@@ -255,17 +255,17 @@ def _finished(
     fine = fine_motion(plan.path, plan.family, x, len(plan.problem.t), plan.exact)
     uses = linear_uses(plan.family, plan.box, x) + ([] if fine is None else soft_uses(plan.exact, fine))
     missed = unkept_limits(plan.mechanism, uses)
-    if inputs.chi is None:  # told already
+    if inputs.chi is None:  # already reported
         missed = [one for one in missed if not one.endswith(".tau")]
     if missed:
-        text = f"limits that do not act on what this motion moves were not kept: {', '.join(missed)}"
-        remedy = "give `tau` of motors, and ranges of joints, motors and bodies"
+        text = f"limits that were ignored, because they do not apply to this motion: {', '.join(missed)}"
+        remedy = "give `tau` for motors, and ranges for joints, motors and bodies"
         notices = (*notices, Notice("limits-unused", text, remedy))
     rate = inputs.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate
     states = plan.states(z, t)
     if states is None:
-        raise InputError("the motion found leaves what the loops allow", remedy="ask for a higher --rate")
+        raise InputError("the motion found violates the loop closure", remedy="use a higher --rate")
     q, dq, ddq = measured_motion(plan.mechanism, *plan.own(states))
     moved = plan.family.motion(x)
     led = plan.path.mechanism
@@ -299,7 +299,7 @@ def _finished(
 
 
 def _promised(plan: Plan, inputs: PlanInputs, z: Float[Array, "v"]) -> Promise:
-    """Sigma and spectrum of a motion for the robot's own identification model."""
+    """Sigma and spectrum of a motion for the identification model of the robot."""
     settings = inputs.settings
     t = np.arange(_PROMISED) / _PROMISED * settings.period
     states = plan.states(z, t)

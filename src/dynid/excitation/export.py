@@ -1,7 +1,7 @@
 """Trajectories for controllers: CSV, YAML (`dynid.trajectory/1`), and ROS 2 JointTrajectory messages.
 
-A CSV has the columns of a log (`t`, `q_NAME`, `dq_NAME`, `ddq_NAME`), so that every command that reads
-a log or a desired trajectory reads it too. `read_trajectory` takes all three back.
+A CSV has the columns of a log (`t`, `q_NAME`, `dq_NAME`, `ddq_NAME`), so every command that reads a log
+or a desired trajectory can read it. `read_trajectory` reads all three formats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynid.report.output import write_file
 SCHEMA = "dynid.trajectory/1"
 ROS_TYPE = "trajectory_msgs/msg/JointTrajectory"
 _NANO = 1_000_000_000
-_BUDGET = BYTE_LIMIT // 8  # nodes: what a file of the largest size can hold
+_BUDGET = BYTE_LIMIT // 8  # nodes: capacity of a file of the largest size
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def write_trajectory(
     ddq: Float[Array, "n j"] | None = None,
     format: str | None = None,
 ) -> Path:
-    """Write a sampled trajectory, whole or not at all.
+    """Write a sampled trajectory atomically.
 
     Args:
         path: File to write.
@@ -61,7 +61,7 @@ def write_trajectory(
         t: Times, shape (n,), in [s], growing.
         q: Positions, shape (n, j), in [rad] or [m].
         dq, ddq: Their rates, shape (n, j), per s and per s^2; None leaves them out.
-        format: `csv`, `yaml` or `ros2`; default by the ending: .csv, .yaml or .yml, .ros2.yaml.
+        format: `csv`, `yaml` or `ros2`; default from the extension: .csv, .yaml or .yml, .ros2.yaml.
     """
     target = Path(path)
     motion = SampledTrajectory(tuple(names), np.asarray(t, float), np.asarray(q, float), dq, ddq)
@@ -78,7 +78,7 @@ def write_trajectory(
 
 
 def trajectory_csv(motion: SampledTrajectory) -> str:
-    """Columns `t`, `q_NAME`, `dq_NAME`, `ddq_NAME`; seventeen digits give every number back."""
+    """Columns `t`, `q_NAME`, `dq_NAME`, `ddq_NAME`; seventeen digits reproduce every number exactly."""
     columns, header = [motion.t[:, None]], ["t"]
     for symbol, values in (("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)):
         if values is not None:
@@ -92,7 +92,7 @@ def trajectory_csv(motion: SampledTrajectory) -> str:
 
 
 def trajectory_yaml(motion: SampledTrajectory) -> str:
-    """`dynid.trajectory/1`: names, and a point a line."""
+    """`dynid.trajectory/1`: names, and one point per line."""
     lines = [f"schema: {SCHEMA}", f"joints: {_quoted(motion.names)}", "points:"]
     parts = [("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)]
     for k, time in enumerate(motion.t.tolist()):
@@ -102,7 +102,7 @@ def trajectory_yaml(motion: SampledTrajectory) -> str:
 
 
 def trajectory_ros2(motion: SampledTrajectory) -> str:
-    """A `trajectory_msgs/msg/JointTrajectory` as YAML, as `ros2 topic pub` takes it.
+    """A `trajectory_msgs/msg/JointTrajectory` as YAML, as accepted by `ros2 topic pub`.
 
     Time counts from the first point; the header's stamp of zero means "start now".
     """
@@ -129,7 +129,7 @@ FORMATS: dict[str, Callable[[SampledTrajectory], str]] = {
 
 
 def read_trajectory(path: str | os.PathLike[str]) -> SampledTrajectory:
-    """A trajectory from either YAML format; what is unknown in it is refused."""
+    """A trajectory from either YAML format; unknown entries are rejected."""
     root = root_entry(read_yaml(path, node_budget=_BUDGET))
     if "joint_names" in root.mapping():
         return _read_ros2(root)
@@ -164,9 +164,9 @@ def _gathered(
     points: Sequence[dict[str, Entry]],
     keys: tuple[str, str, str],
 ) -> SampledTrajectory:
-    """Arrays of all points; a rate that only some points have is refused."""
+    """Arrays of all points; a rate given for only some points is rejected."""
     if len(points) < 2:
-        raise entry.error(f"{len(points)} points are no trajectory", "give two or more")
+        raise entry.error(f"a trajectory cannot have {len(points)} points", "give two or more")
     found: list[Float[Array, "n j"] | None] = []
     for key in keys:
         given = [point[key] for point in points if key in point and list(point[key].items())]
@@ -185,15 +185,15 @@ def _gathered(
 
 
 def _check(motion: SampledTrajectory, file: object) -> None:
-    """Refuse arrays that do not belong together, and times that do not grow."""
+    """Reject arrays of different sizes, and times that do not increase."""
     shape = (len(motion.t), len(motion.names))
     for label, values in (("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)):
         if values is not None and np.shape(values) != shape:
             raise InputError(f"{label} has shape {np.shape(values)}, expected {shape}", file=file)
         if values is not None and not np.all(np.isfinite(values)):
-            raise InputError(f"{label} holds values that are not finite", file=file, remedy="mend them")
+            raise InputError(f"{label} contains values that are not finite", file=file, remedy="correct them")
     if len(motion.t) < 2 or not np.all(np.diff(motion.t) > 0.0):
-        raise InputError("the times of a trajectory must grow", file=file, remedy="sort and thin the points")
+        raise InputError("the times of a trajectory must increase", file=file, remedy="sort the points")
 
 
 def _format(target: Path, asked: str | None) -> str:
@@ -219,7 +219,7 @@ def _number(entry: Entry) -> float:
 
 
 def _numbers(values: Float[Array, "j"]) -> str:
-    """The shortest digits that give every number back."""
+    """The shortest text that reproduces every number exactly."""
     return f"[{', '.join(repr(float(x)) for x in values)}]"
 
 

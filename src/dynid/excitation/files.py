@@ -1,4 +1,4 @@
-"""Files of an exciting motion: trajectory for three kinds of readers, coefficients, JSON and a report."""
+"""Files of an exciting motion: trajectory in three formats, coefficients, JSON and a report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 
 def write_excitation(found: Excitation, folder: Path) -> None:
-    """Write all files into `folder`, whole or not at all; only an older motion is replaced."""
+    """Write all files into `folder` atomically; only an older motion is replaced."""
     with claimed_folder(folder, FILES) as path:
         replace_folder(path, excitation_files(found))
 
@@ -123,7 +123,7 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
 
 
 def coefficients_yaml(found: Excitation) -> str:
-    """Coefficients of the family by coordinate, in the words of its formula."""
+    """Coefficients of the family per coordinate, named as in its formula."""
     motion = found.plan.family.motion(found.coefficients)
     lines = [
         "# dynid.coefficients/1",
@@ -156,28 +156,28 @@ def coefficients_yaml(found: Excitation) -> str:
 
 
 def summary(found: Excitation) -> str:
-    """What was found, in two sentences."""
+    """The result in a few sentences."""
     values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
     random = found.starts[found.best].random
     gain = _gain(found)
     return (
-        f"{found.settings.criterion} {number(found.criterion, 6)}, from {number(random, 6)} of the random"
-        f" motion that it began with; {len(values)} of {len(found.starts)} starts keep all limits, from"
-        f" {number(values.min(), 6)} to {number(values.max(), 6)}. Compared with the best of"
-        f" ten random motions, sigma of the median parameter {gain}, and the condition"
+        f"{found.settings.criterion} {number(found.criterion, 6)} (initial random motion:"
+        f" {number(random, 6)}). {len(values)} of {len(found.starts)} starts satisfy all limits, with values"
+        f" from {number(values.min(), 6)} to {number(values.max(), 6)}. Compared with the best of"
+        f" ten random motions, the median sigma {gain}, and the condition"
         f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
         f" {number(found.after.condition_scaled, 3)}. Sigma assumes {found.assumed}."
     )
 
 
 def _gain(found: Excitation) -> str:
-    """How much smaller the median sigma is; random motions may leave parameters undetermined."""
+    """Reduction of the median sigma; random motions may leave parameters undetermined."""
     before, after = found.before.sigma, found.after.sigma
     lost = int(np.sum(np.isinf(before) & np.isfinite(after)))
     both = np.isfinite(before) & np.isfinite(after)
     gain = float(np.median(before[both] / after[both])) if both.any() else np.nan
     text = f"is {number(gain, 3)} times smaller" if np.isfinite(gain) else "cannot be compared"
-    return text + (f" ({lost} parameters are determined by this motion only)" if lost else "")
+    return text + (f" ({lost} parameters are determined only by this motion)" if lost else "")
 
 
 def report_page(found: Excitation) -> str:
@@ -223,7 +223,7 @@ def report_page(found: Excitation) -> str:
 
 
 def _unit(found: Excitation) -> str:
-    """Of the measured positions."""
+    """Unit of the measured positions."""
     kinds = {name: joint.kind for joint in found.plan.mechanism.joints for name in joint.positions}
     units = {
         {"prismatic": "m", "revolute": "rad", "universal": "rad"}.get(kinds.get(name, ""), "rad or m")
@@ -233,7 +233,7 @@ def _unit(found: Excitation) -> str:
 
 
 def _efforts(found: Excitation) -> tuple[tuple[str, ...], Float[Array, "n k"]] | None:
-    """Of the motors, as the prior model foretells them; None without one."""
+    """Motor efforts predicted by the prior model; None without one."""
     plan = found.plan
     states = plan.states(np.array(found.starts[found.best].z), found.t)
     if plan.efforts is None or states is None:

@@ -1,6 +1,6 @@
-"""excite_free(): the set of free motions that tells most about a robot on locked cables.
+"""excite_free(): design an optimal set of free motions for a robot on locked cables.
 
-inputs -> starts (journal, processes) -> the best set, simulated again, and what it promises
+inputs -> starts (journal, processes) -> the best set, simulated again, and its predicted accuracy
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class FreeExciteSettings:
-    """What set of free motions is asked for.
+    """Settings of a set of free motions.
 
     Attributes:
         criterion: See `excitation.optimal.criteria`; `c003` is C of the free-motion paper.
         sigma: Parameters of the criterion `sigma`, e.g. ZZ_platform.
-        starts: Searches with random numbers of their own; seed: of all of them.
+        starts: Independent random searches; seed: of all of them.
         payloads: Mounted on the robot.
-        after: Logs of free motions recorded already: what they tell need not be told again.
-        search: Of each start.
+        after: Existing logs of free motions: the new set complements their information.
+        search: Settings of each start.
     """
 
     criterion: str = "c003"
@@ -61,11 +61,11 @@ class FreeExciteSettings:
 
 @dataclass(frozen=True)
 class FreeStart:
-    """What one start has found; lists as a journal keeps them.
+    """Result of one start; lists, as stored in a journal.
 
     Attributes:
-        value: Of the criterion; first: of the best random set with which it began.
-        worst: Largest share of a limit's room that a motion takes; at most 1.
+        value: Of the criterion; first: of the best initial random set.
+        worst: Largest used share of a limit over all motions; at most 1.
         lengths, rest, starts, by: See `Releases`.
         tried, diverged: Motions simulated, and those of them dropped because they diverged.
     """
@@ -94,10 +94,10 @@ class FreeExcitation:
         robot: With driven cables; releasing: its locked form, limits and free coordinates.
         found: Releases, motions over the whole time, information.
         starts: All starts; best: number of the one taken.
-        frequencies: Of small motions about each pose of rest, shape (k, d), in [Hz].
-        names: Parameters per unit mass; gain: how many times as sharply they are told as by a random
-            set, rows of equal noise; before, after: singular values of W of both sets.
-        limits: Every limit with what is left of it.
+        frequencies: Of small motions about each equilibrium, shape (k, d), in [Hz].
+        names: Parameters per unit mass; gain: sigma of a random set divided by sigma of this set, for rows
+            of equal noise; before, after: singular values of W of both sets.
+        limits: Every limit with its margin.
     """
 
     robot: Mechanism
@@ -115,7 +115,7 @@ class FreeExcitation:
 
     @property
     def larger_is_better(self) -> bool:
-        """Whether the criterion grows with quality."""
+        """Whether a larger criterion is better."""
         return self.settings.criterion == "logdet"
 
     @property
@@ -156,7 +156,7 @@ class FreeStarter:
         self._streams = np.random.SeedSequence(settings.seed).generate_state(settings.starts, np.uint64)
 
     def told(self) -> list[str]:
-        """Parameters that free motion can tell: all but the mass to which they are referred."""
+        """Parameters that free motion can identify: all except the reference mass."""
         return [name for name in self.names if name != self.releasing.reference]
 
     def shown(self) -> tuple[str, ...]:
@@ -191,11 +191,11 @@ def excite_free(
     """The best of many sets of free motions within the limits.
 
     Args:
-        robot: Built-in name or robot file, with cables and a prior of the platform: without a mass
-            nobody can foretell tensions.
-        journal: Where finished starts are kept until the end; a killed run goes on from there.
-        jobs: Processes.
-        progress: Told the stage and how much of it is done, 0 to 1.
+        robot: Built-in name or robot file, with cables and a prior of the platform: predicting tensions
+            needs a mass.
+        journal: File of finished starts; an interrupted run continues from there.
+        jobs: Number of processes.
+        progress: Called with the stage and the fraction completed, 0 to 1.
     """
     settings = settings or FreeExciteSettings()
     starter = FreeStarter(robot, settings)
@@ -216,16 +216,16 @@ def excite_free(
 
 
 def _prior(mechanism: Mechanism) -> dict[str, float]:
-    """Parameters by which motions and tensions are foretold; entries that no prior gives are zero."""
+    """Parameters used to predict motions and tensions; entries without a prior are zero."""
     values = prior_values(mechanism)
     held = {cable.body_to for cable in mechanism.cables} & set(mechanism.bodies)
     missing = [body for body in sorted(held) if not values.get(f"M_{body}")]
     if missing:
         raise InputError(
-            f"nothing is known of the mass of '{missing[0]}', so nobody can foretell its motion and tensions",
+            f"the mass of '{missing[0]}' is unknown, so its motion and cable tensions cannot be predicted",
             file=mechanism.file,
             place=f"bodies.{missing[0]}",
-            remedy="give about what it weighs: prior: {M: ..., com: [...], XX: ..., YY: ..., ZZ: ...}",
+            remedy="give approximate values: prior: {M: ..., com: [...], XX: ..., YY: ..., ZZ: ...}",
         )
     return values
 
@@ -238,22 +238,22 @@ def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
 
 
 def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeStart) -> FreeExcitation:
-    """The best set simulated again, its frequencies, and what it gains on a random set."""
+    """The best set simulated again, its frequencies, and its gain over a random set."""
     releasing, settings = starter.releasing, starter.settings
     judging = Judging(releasing, starter.criterion, settings.search, starter.known)
     found = judging.proved(best.releases(), best.first)
     if found.use.max() > 1.0:
         raise InputError(
-            f"a motion of the set takes {100 * found.use.max():.4g} % of the room of a limit",
-            remedy="ask for shorter motions or wider limits",
+            f"a motion of the set uses {100 * found.use.max():.4g} % of a limit",
+            remedy="use shorter motions or wider limits",
         )
-    # Rows per unit of free coordinates have noise of their own size; with orthonormal ones sigmas compare.
+    # Rows per unit of free coordinates differ in noise; with orthonormal ones the sigmas are comparable.
     even = Judging(releasing, starter.criterion, replace(settings.search, nullspace="orthonormal"))
     drawn = judging.random_set(np.random.default_rng(settings.seed))
-    told = [starter.names.index(name) for name in starter.told()]
+    identified = [starter.names.index(name) for name in starter.told()]
     sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)
     before, after = (
-        _sigmas(even.information(motions, np.arange(motions.q.shape[1])).sum(axis=0), told)
+        _sigmas(even.information(motions, np.arange(motions.q.shape[1])).sum(axis=0), identified)
         for motions in sets
     )
     squares, _ = reduced_modes(releasing.robot, found.releases.rest)
@@ -273,9 +273,9 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
     )
 
 
-def _sigmas(G: Float[Array, "p p"], told: list[int]) -> Float[Array, "t"]:
-    """Deviations of the parameters told for rows of unit noise."""
-    return np.asarray(np.sqrt(np.diag(np.linalg.pinv(G[np.ix_(told, told)], hermitian=True))))
+def _sigmas(G: Float[Array, "p p"], at: list[int]) -> Float[Array, "t"]:
+    """Standard deviations of the parameters `at`, for rows of unit noise."""
+    return np.asarray(np.sqrt(np.diag(np.linalg.pinv(G[np.ix_(at, at)], hermitian=True))))
 
 
 def _singular(G: Float[Array, "p p"]) -> Float[Array, "t"]:
@@ -283,7 +283,7 @@ def _singular(G: Float[Array, "p p"]) -> Float[Array, "t"]:
 
 
 def _range(x: Float[Array, "n k"]) -> tuple[float, float]:
-    """Least and largest value along all motions, between samples too."""
+    """Least and largest value along all motions, also between samples."""
     least, most = reached(x)
     return float(least.min()), float(most.max())
 

@@ -1,4 +1,4 @@
-"""Free motions that are recorded already: what they tell, in the rows of the search."""
+"""Information of free motions that are already recorded, in the rows of the search."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from dynid.problem import as_log, build_system, prepare
 def recorded_information(
     mechanism: Mechanism, logs: Sequence[str], names: Sequence[str], reference: str, search: FreeSetSettings
 ) -> Float[Array, "p p"]:
-    """W^T W of recorded runs, each counting as much as a motion of the set that is searched.
+    """W^T W of recorded runs, each weighted like one motion of the designed set.
 
     Args:
         mechanism: The robot.
-        logs: Files of free motion; results hold no rows and are refused.
-        names: Standard parameters in the order wanted; reference: the mass among them.
-        search: Whose null space and samples a run are taken.
+        logs: Files of free motion; results contain no rows and are rejected.
+        names: Standard parameters in the required order; reference: the mass among them.
+        search: Gives the null space and the samples per run.
     """
     for log in logs:
         if Path(log).is_dir() or Path(log).suffix.lower() == ".json":
             raise InputError(
-                "is a result: what free motions told stands in their logs",
+                "is a result, but the information of free motions is in their logs",
                 file=log,
-                remedy="give the logs it was identified from: --after swing.csv",
+                remedy="give the logs used for this result, e.g. --after swing.csv",
             )
     asked = Experiment(
         robot=mechanism,
@@ -46,7 +46,7 @@ def recorded_information(
     system = build_system(prepare(mechanism, read, experiment))
     factor = system.factor()
     columns = {parameter.name: factor.W[:, i] for i, parameter in enumerate(system.parameters)}
-    columns[reference] = -factor.Y  # the mass is what the rows measure against
+    columns[reference] = -factor.Y  # the rows are relative to the mass
     W = np.column_stack([columns.get(name, np.zeros(len(factor.Y))) for name in names])
     runs = sum(len(log.segments) for log in read)
     samples = factor.n_rows / len(dict.fromkeys(group.name for group in system.groups))

@@ -21,7 +21,7 @@ _ROW = 110  # pixels
 def tension_figure(
     cables: Sequence[str], pulls: Float[Array, "n k c"], limits: Float[Array, "c 2"]
 ) -> Markup:
-    """From least to largest tension of every cable in every motion, with the limits as lines."""
+    """Range of the tension of every cable in every motion, with the limits as lines."""
     data: list[dict[str, Any]] = []
     k = pulls.shape[1]
     for i, name in enumerate(cables):
@@ -60,7 +60,7 @@ def swing_figure(
     positions: Sequence[int],
     names: Sequence[str],
 ) -> Markup:
-    """Displacement of some positions from rest, one line a motion, one plot a position."""
+    """Displacement of some positions from equilibrium, one line per motion, one plot per position."""
     rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"height": 60 + _ROW * len(positions), "showlegend": False}

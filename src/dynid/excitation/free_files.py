@@ -36,7 +36,7 @@ _ANIMATED = 3.0  # s of each motion in the animation
 
 
 def write_free_excitation(found: FreeExcitation, folder: Path) -> None:
-    """Write all files into `folder`, whole or not at all; only an older set is replaced."""
+    """Write all files into `folder` atomically; only an older set is replaced."""
     with claimed_folder(folder, FREE_FILES) as path:
         replace_folder(path, free_files(found))
 
@@ -53,7 +53,7 @@ def free_files(found: FreeExcitation) -> dict[str, str]:
 
 
 def release_columns(found: FreeExcitation) -> dict[str, Float[Array, "k"]]:
-    """One row a motion: lengths to lock, pose of rest, displacement of the free coordinates, forecast."""
+    """One row per motion: locked lengths, equilibrium, displacement of the free coordinates, prediction."""
     releases, motions = found.found.releases, found.found.motions
     columns = {"motion": np.arange(1, len(releases) + 1, dtype=float)}
     columns |= {f"l0_{i + 1}": x for i, x in enumerate(releases.lengths.T)}
@@ -94,7 +94,7 @@ def _pose_columns(
 
 
 def motion_columns(found: FreeExcitation) -> dict[str, Float[Array, "n"]]:
-    """All motions under one another in the columns of a log, with the tensions foretold."""
+    """All motions one after another in the columns of a log, with the predicted tensions."""
     motions, releases = found.found.motions, found.found.releases
     n, k, _ = motions.q.shape
     step = float(motions.t[1] - motions.t[0])
@@ -172,17 +172,17 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
 
 
 def free_summary(found: FreeExcitation) -> str:
-    """What was found, in two sentences."""
+    """The result in a few sentences."""
     spread, drift = found.spread, float(found.found.motions.drift.max())
     tried, diverged = (sum(getattr(one, name) for one in found.starts) for name in ("tried", "diverged"))
-    dropped = f" {diverged} of {tried} motions tried diverged and were dropped." if diverged else ""
+    dropped = f" {diverged} of {tried} simulated motions diverged and were discarded." if diverged else ""
     return (
-        f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions,"
-        f" {number(found.starts[found.best].first, 4)} by the best random set of the same start;"
+        f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions"
+        f" (best initial random set: {number(found.starts[found.best].first, 4)})."
         f" {len(spread)} start(s) reach {number(float(spread[0]), 4)} to {number(float(spread[-1]), 4)}."
-        f" Sigma of the median parameter is {number(float(np.median(found.gain)), 3)} times smaller than with"
+        f" The median sigma is {number(float(np.median(found.gain)), 3)} times smaller than with"
         f" a random set.{dropped} Every motion was simulated over {number(found.settings.search.whole, 3)} s"
-        f" (energy drift below {number(drift, 2)}) and keeps the limits, between samples too."
+        f" (energy drift below {number(drift, 2)}) and satisfies the limits, also between samples."
     )
 
 
@@ -222,7 +222,7 @@ def report_page(found: FreeExcitation) -> str:
 
 
 def _shown_positions(found: FreeExcitation) -> tuple[list[int], list[str]]:
-    """Positions that the report draws: the free coordinates that are positions, else the first two."""
+    """Positions plotted in the report: the free coordinates that are positions, else the first two."""
     robot = found.releasing.robot.robot
     names = [robot.coordinates[i] for i in found.releasing.free if robot.coordinates[i] in robot.positions]
     names = names or list(robot.positions[:2])

@@ -14,16 +14,16 @@ from dynid.excitation.optimal.between import peaks
 from dynid.excitation.ranking import symmetric_range
 from dynid.mechanism.mechanism import Mechanism
 
-# A sine of 12 or more samples a period exceeds them by up to 1.05 times what a parabola would.
+# A sine with 12 or more samples per period exceeds them by up to 1.05 times the value of a parabola.
 _ROUNDER = 1.1
 
 
 @dataclass(frozen=True, eq=False)
 class FreeLimits:
-    """What a free motion may do.
+    """Limits of a free motion.
 
     Attributes:
-        tension: Least and largest pull of each cable, shape (c, 2), in [N]; the largest may be infinite.
+        tension: Smallest and largest tension of each cable, shape (c, 2), in [N]; largest may be infinite.
         swing: Position -> largest displacement from rest, in [m].
         place: Position -> least and largest value, in [m].
     """
@@ -35,7 +35,7 @@ class FreeLimits:
     def allows(
         self, q: Float[Array, "k q"], pulls: Float[Array, "k c"], spare: float = 0.0
     ) -> Bool[Array, "k"]:
-        """Whether poses of rest with these tensions keep them, with a share of the range to spare."""
+        """Whether equilibria with these tensions satisfy the limits, with a share of the range as margin."""
         low, high = self.tension.T
         room = spare * np.where(np.isinf(high), low, high - low)
         fine = np.all((pulls > low + room) & (pulls < high - room), axis=1)
@@ -46,7 +46,7 @@ class FreeLimits:
     def use(
         self, motions: FreeMotions, rest: Float[Array, "k q"], rest_pulls: Float[Array, "k c"]
     ) -> Float[Array, "k"]:
-        """Share of the room between rest and each limit that motions take at worst; above 1: violated."""
+        """Largest used share of the range between equilibrium and each limit; above 1: violated."""
         low, high = self.tension.T
         least, most = reached(motions.tensions)
         shares = [
@@ -64,7 +64,7 @@ class FreeLimits:
 
 
 def reached(x: Float[Array, "n *k"]) -> tuple[Float[Array, "*k"], Float[Array, "*k"]]:
-    """Least and largest values of signals at even times, between their samples too."""
+    """Smallest and largest values of evenly sampled signals, also between the samples."""
     rows, smooth = x.reshape(len(x), -1).T, np.zeros(len(x), dtype=bool)
     found = []
     for signed in (-rows, rows):
@@ -85,10 +85,10 @@ def free_limits(mechanism: Mechanism, cables: tuple[str, ...]) -> FreeLimits:
         low, high = symmetric_range(bound)
         if not 0.0 <= low < high:
             raise InputError(
-                f"cable '{name}' may pull from {low:g} to {high:g} N",
+                f"the tension range of cable '{name}', {low:g} to {high:g} N, is not valid",
                 file=mechanism.file,
                 place="limits.cables.tension",
-                remedy="a cable cannot push: give the least tension and a larger one, e.g. [20, 200]",
+                remedy="a cable can only pull: give a positive minimum and a larger maximum, e.g. [20, 200]",
             )
     swing: dict[int, float] = {}
     place: dict[int, tuple[float, float]] = {}

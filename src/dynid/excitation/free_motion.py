@@ -1,4 +1,4 @@
-"""Simulated logs of free motions on locked cables, as a marker system or encoders would write them."""
+"""Simulated logs of free motions on locked cables, as measured by a marker system or encoders."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def simulate_free_motions(
     """The log of k free motions, one segment each, in the coordinates that the mechanism measures.
 
     Those may be the whole pose, free coordinates with locked lengths (cables among `measured`),
-    swivel angles, or any of these together. A motion in which a cable goes slack is refused.
+    swivel angles, or any combination. A motion in which a cable becomes slack is rejected.
 
     Args:
         mechanism: The robot with its cables.
         chi_true: All standard parameters in the order of the table, or by name (others zero), SI.
         lengths: Locked lengths of each motion, shape (k, c), in [m].
-        starts: Poses of the locked robot at which it is let go, shape (k, n_q), SI.
-        rate: Samples a second, in [Hz].
+        starts: Poses from which the locked robot is released, shape (k, n_q), SI.
+        rate: Sampling rate, in [Hz].
         duration: Of each motion, in [s]; both ends are sampled.
-        position_sigma: Deviation of white noise on coordinates that slide, in [m].
+        position_sigma: Standard deviation of white noise on translations, in [m].
         angle_sigma: The same on angles, and about each axis of an attitude, in [rad].
-        length_sigma: Deviation of an error of each locked length, constant along a motion, in [m].
+        length_sigma: Standard deviation of the error of each locked length, constant per motion, in [m].
         velocities: At the starts, shape (k, v); default at rest.
         seed: Of the noise.
         payloads: Mounted during the recording.
@@ -71,7 +71,7 @@ def measured_log(
     payloads: tuple[str, ...] = (),
     name: str = "simulated",
 ) -> Log:
-    """What is measured of motions that are known, with white noise of deviations in [m] and [rad]."""
+    """Measurements of known motions, with white noise of standard deviations in [m] and [rad]."""
     n, k, n_q = motions.q.shape
     flat = np.moveaxis(motions.q, 0, 1).reshape(k * n, n_q)
     noisy = moved(robot.robot, flat, _noise(robot.robot, rng, len(flat), *sigma))

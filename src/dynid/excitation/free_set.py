@@ -1,8 +1,8 @@
 """The best set of free motions: a library of feasible ones, exchange, and perturbed exchange.
 
-Each motion adds its own information B^T W to the whole, so a set is judged by the sum of small
-matrices and members are exchanged at the price of an eigenvalue problem. That beats gradients by
-far: the criterion has as many local minima as there are sets [CableRobot, section 5.1].
+Each motion adds its information B^T W, so a set is evaluated by a sum of small matrices, and
+exchanging a member costs one eigenvalue problem. This is much better than gradient descent: the
+criterion has as many local minima as there are sets [CableRobot, section 5.1].
 
     C = (s_1 + 1) / s_9,      s the singular values of W along all motions      [CableRobot, eq. 40]
 """
@@ -31,13 +31,13 @@ _PROOFS = 8
 
 @dataclass(frozen=True)
 class FreeSetSettings:
-    """How a set of free motions is searched.
+    """Settings of the search for a set of free motions.
 
     Attributes:
-        count: Motions in the set, each about an equilibrium of its own.
-        samples: Of each motion, that count for the criterion.
-        duration: Of the part of a motion that counts, in [s].
-        whole: Over which limits are kept, in [s].
+        count: Motions in the set, each about a different equilibrium.
+        samples: Samples of each motion used for the criterion.
+        duration: Of the part of a motion used for the criterion, in [s].
+        whole: Duration over which limits must be satisfied, in [s].
         rate: Of the simulation, in [Hz].
         library: Feasible motions drawn.
         restarts: Random sets from which exchanges begin.
@@ -58,16 +58,16 @@ class FreeSetSettings:
 
 @dataclass(frozen=True, eq=False)
 class FreeSet:
-    """A set of free motions and what it tells.
+    """A set of free motions and its information.
 
     Attributes:
-        releases: How each motion is made.
+        releases: How each motion is started.
         motions: All of them, simulated over the whole time.
         information: Sum of W^T W over the set, columns in the order of the parameter table.
         value: Of the criterion.
-        first: Of the best of the random sets from which the search began.
-        use: Largest share of any limit's room that each motion takes, shape (k,).
-        tried: Motions simulated in the search; diverged: those dropped because they diverged.
+        first: Value of the best initial random set.
+        use: Largest used share of any limit, per motion, shape (k,).
+        tried: Motions simulated in the search; diverged: those discarded because they diverged.
     """
 
     releases: Releases
@@ -88,10 +88,10 @@ def best_free_set(
     progress: Progress | None = None,
     known: Float[Array, "p p"] | None = None,
 ) -> FreeSet:
-    """One start of the search: library, exchange, perturbed exchange, and the proof by simulation.
+    """One start of the search: library, exchange, perturbed exchange, and a final simulation.
 
     Args:
-        known: W^T W of motions recorded already, which count with every set.
+        known: W^T W of existing recordings, added to that of every set.
     """
     rng = np.random.default_rng(seed)
     judge = Judging(releasing, criterion, settings, known)
@@ -124,16 +124,16 @@ class Judging:
         self.releasing, self.criterion, self.settings = releasing, criterion, settings
         robot = releasing.robot
         truth = np.array([robot.values.get(one.name, 0.0) for one in parameter_table(robot.robot)])
-        # Free motion cannot tell the scale: along the parameters themselves there is no information.
+        # Free motion does not determine the scale: no information along the parameter vector itself.
         across = np.linalg.svd(truth[None])[2][1:].T
-        # Sigma of single parameters is that per unit of the reference mass, whose column is left out.
+        # Sigma of single parameters is per unit of the reference mass, whose column is omitted.
         names = [one.name for one in parameter_table(robot.robot)]
         others = np.delete(np.eye(len(truth)), names.index(releasing.reference), axis=1)
         self._seen = others if criterion.name == "sigma" else across
         self._known = np.zeros((len(truth),) * 2) if known is None else known
 
     def information(self, motions: FreeMotions, which: Int[Array, "m"]) -> Float[Array, "m p p"]:
-        """W^T W of some of the motions over the samples that count."""
+        """W^T W of some of the motions over the samples used."""
         robot, free = self.releasing.robot, self.releasing.motion
         n = round(self.settings.duration * self.settings.rate)
         at = np.linspace(0, n, self.settings.samples, endpoint=False).astype(int)
@@ -149,7 +149,7 @@ class Judging:
         return np.asarray(np.swapaxes(rows, 1, 2) @ rows)
 
     def values(self, grams: Float[Array, "m p p"]) -> Float[Array, "m"]:
-        """What is made small, for many sums at once."""
+        """The minimised value, for many sums at once."""
         return self.criterion.costs(self._seen.T @ (grams + self._known) @ self._seen)
 
     def library(self, rng: np.random.Generator, tell: Progress) -> Kept:
@@ -159,7 +159,7 @@ class Judging:
         found = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
         if not len(found.releases):
             raise NoResultError(
-                f"none of {found.tried} random free motions keeps the limits ({found.diverged} diverged);"
+                f"none of {found.tried} random free motions satisfies the limits ({found.diverged} diverged);"
                 " widen `limits:`, or check the mass in `prior:`"
             )
         return found
@@ -167,7 +167,7 @@ class Judging:
     def exchanged_best(
         self, rng: np.random.Generator, grams: Float[Array, "k p p"]
     ) -> tuple[Int[Array, "c"], float]:
-        """The best set that exchanges reach from random ones, and the value of the best random one."""
+        """The best set reached by exchanges from random sets, and the value of the best random set."""
         count = self.settings.count
         few = len(grams) < count
         drawn = [rng.choice(len(grams), count, replace=few) for _ in range(self.settings.restarts)]
@@ -187,14 +187,14 @@ class Judging:
             for i in range(len(chosen)):
                 rest = grams[np.delete(chosen, i)].sum(axis=0)
                 values = self.values(rest + grams)
-                values[np.delete(chosen, i)] = np.inf  # every motion about a rest of its own
+                values[np.delete(chosen, i)] = np.inf  # every motion about a different equilibrium
                 best = int(np.argmin(values))
                 if values[best] < value - 1e-9 * abs(value):
                     chosen[i], value, improved = best, float(values[best]), True
         return chosen, value
 
     def perturbed(self, rng: np.random.Generator, current: Releases, left: int) -> Kept:
-        """Feasible motions near those of a set, the nearer the fewer rounds are left."""
+        """Feasible motions near those of a set; the fewer rounds remain, the nearer."""
         size = left / self.settings.rounds
         rest, by = (np.repeat(x, _NEIGHBOURS, axis=0) for x in (current.rest, current.by))
         moved_rest, fit = self.releasing.nearby(rng, rest, 0.5 * size)
@@ -206,14 +206,14 @@ class Judging:
         )
 
     def random_set(self, rng: np.random.Generator) -> Releases:
-        """A random feasible set of the same size, against which a gain is told."""
+        """A random feasible set of the same size, the reference for the gain."""
         count = self.settings.count
         rests = self.releasing.rests(rng, 2 * count)
         kept = self.releasing.kept(self.releasing.drawn(rng, rests), self.information).releases
         return kept.picked(np.arange(count) % len(kept))
 
     def proved(self, releases: Releases, first: float) -> FreeSet:
-        """The set as it is reported: limits kept over the whole time, information of exact motions."""
+        """The set as reported: limits checked over the whole duration, information of exact motions."""
         motions, use = self.releasing.over(releases, self.settings.whole)
         for _ in range(_PROOFS):
             if np.all(use <= 1.0):

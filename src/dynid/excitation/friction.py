@@ -1,10 +1,11 @@
-"""Friction beyond the columns of W: the Stribeck curve, and bristles that bend before they slip (LuGre).
+"""Friction beyond the columns of W: the Stribeck curve, and bristle dynamics (LuGre).
 
     F = g(s) sign(s) + viscous s,      g(s) = coulomb + (breakaway - coulomb) exp(-(|s| / speed)^exponent)
     LuGre:  dz = s - stiffness |s| z / g(s),      F = stiffness z + damping dz + viscous s
 
-s is the velocity of a joint or motor. At constant speed LuGre gives the same curve; around a reversal the
-bristles act as springs, so that friction turns over a short way instead of at once. There is no backlash.
+s is the velocity of a joint or motor. At constant speed LuGre gives the same curve. At a reversal the
+bristles act as springs, so friction changes sign over a short distance instead of at once. There is no
+backlash.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from dynid.mechanism.mechanism import Mechanism
 
 @dataclass(frozen=True)
 class FrictionLaw:
-    """Friction of one joint or motor, on top of what its drive terms have.
+    """Friction of one joint or motor, in addition to its drive terms.
 
     Attributes:
         coulomb: At high speed, in [N m] or [N].
         breakaway: At rest, in [N m] or [N]; None: as `coulomb`.
-        speed: At which the Stribeck part has fallen to 1/e, in [rad/s] or [m/s].
-        exponent: Of its fall, dimensionless.
+        speed: At which the Stribeck part has decreased to 1/e, in [rad/s] or [m/s].
+        exponent: Of this decrease, dimensionless.
         viscous: In [N m s/rad] or [N s/m].
-        stiffness: Of the bristles, in [N m/rad] or [N/m]; None: no bristles, friction jumps.
+        stiffness: Of the bristles, in [N m/rad] or [N/m]; None: no bristles, discontinuous friction.
         damping: Of the bristles, in [N m s/rad] or [N s/m].
     """
 
@@ -56,32 +57,32 @@ class FrictionLaw:
         if self.breakaway is not None and not self.breakaway >= self.coulomb:
             raise InputError(
                 f"friction: breakaway {self.breakaway:g} is less than coulomb {self.coulomb:g}",
-                remedy="friction at rest is the larger one",
+                remedy="breakaway friction must be at least the Coulomb friction",
             )
         if self.stiffness is None and self.damping:
             raise InputError(
-                f"friction: damping without stiffness: {self.damping:g} of no bristles",
-                remedy="give `stiffness` too, or `viscous` for friction that grows with the speed",
+                f"friction: damping {self.damping:g} is given without stiffness",
+                remedy="also give `stiffness`, or use `viscous` for friction proportional to speed",
             )
         if self.stiffness is not None:
             if not self.stiffness > 0.0:
                 raise InputError(f"friction: stiffness {self.stiffness:g} is not positive")
             if not max(self.coulomb, self.breakaway or 0.0) > 0.0:
-                raise InputError("friction: bristles need coulomb or breakaway friction to slip")
+                raise InputError("friction: stiffness needs coulomb or breakaway friction")
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """As the kernels take it."""
+        """In the form used by the kernels."""
         breakaway = self.coulomb if self.breakaway is None else self.breakaway
         shape = (self.coulomb, breakaway, self.speed, self.exponent, self.viscous)
         return (*shape, self.stiffness or 1.0, self.damping)
 
 
 class ExtraFriction:
-    """The laws of several owners, in arrays.
+    """The friction laws of several owners, in arrays.
 
     Args:
-        mechanism: Whose coordinates and motors rub.
+        mechanism: Robot with these coordinates and motors.
         laws: Owner, or a glob of owners -> law.
 
     Attributes:
@@ -99,7 +100,7 @@ class ExtraFriction:
 
     @property
     def largest(self) -> Float[Array, "o"]:
-        """Of all dry friction that jumps, in [N m] or [N]; none where bristles bend."""
+        """Largest discontinuous dry friction, in [N m] or [N]; zero with bristles."""
         return np.where(self.bristles, 0.0, self.laws[:, 1])
 
     def level(self, s: Float[Array, "*n o"]) -> Float[Array, "*n o"]:
@@ -115,8 +116,8 @@ class ExtraFriction:
 
         Args:
             s: Velocities of the owners, per s.
-            sign: Of the velocities, -1 to 1: where there are no bristles it may be rounded off.
-            z: Bend of the bristles, in [rad] or [m].
+            sign: Of the velocities, -1 to 1; may be smoothed for laws without bristles.
+            z: Deflection of the bristles, in [rad] or [m].
         """
         from dynid.excitation.friction_kernels import friction_efforts
 
@@ -126,14 +127,14 @@ class ExtraFriction:
         )
 
     def bent(self, z: Float[Array, "*n o"], s: Float[Array, "*n o"], h: float) -> Float[Array, "*n o"]:
-        """Bend of the bristles a time h [s] later at velocities s: exact for constant s."""
+        """Deflection of the bristles a time h [s] later at velocities s: exact for constant s."""
         from dynid.excitation.friction_kernels import next_bends
 
         given = np.atleast_2d(np.asarray(z, float))
         return self._each(s, lambda rates, out: next_bends(self.laws, self.bristles, given, rates, h, out))
 
     def along(self, s: Float[Array, "n o"], h: float) -> Float[Array, "n o"]:
-        """Efforts along a motion sampled every h [s] that begins with bristles at rest."""
+        """Efforts along a motion sampled every h [s] that starts with undeflected bristles."""
         from dynid.excitation.friction_kernels import bends_along
 
         z = self._each(s, lambda rates, out: bends_along(self.laws, self.bristles, rates, h, out))

@@ -1,4 +1,4 @@
-"""Friction laws at one velocity, and along a motion: Stribeck curve and LuGre's bristles.
+"""Friction laws at one velocity, and along a motion: Stribeck curve and LuGre bristles.
 
 A law is a row: coulomb, breakaway, speed, exponent, viscous, stiffness, damping (see `FrictionLaw`).
 """
@@ -20,7 +20,7 @@ def steady(law, s):
 
 @inner
 def rubbed(law, bristles, s, sign, z):
-    """Effort against the motion at a velocity, its (rounded) sign, and a bend of the bristles."""
+    """Effort against the motion, for a velocity, its (smoothed) sign and a bristle deflection."""
     g = steady(law, s)
     if not bristles:
         return g * sign + law[4] * s
@@ -30,7 +30,7 @@ def rubbed(law, bristles, s, sign, z):
 
 @inner
 def bent(law, bristles, z, s, h):
-    """Bend of the bristles a time h later at the velocity s: exact for constant s."""
+    """Bristle deflection a time h later at the velocity s: exact for constant s."""
     if not bristles:
         return 0.0
     rate = law[5] * abs(s) / max(steady(law, s), _TINY)
@@ -57,7 +57,7 @@ def friction_efforts(laws, bristles, s, sign, z, out):
 
 @kernel
 def next_bends(laws, bristles, z, s, h, out):
-    """Bends (n, o) a time h after bends z at velocities s."""
+    """Deflections (n, o) a time h after deflections z at velocities s."""
     for n in range(s.shape[0]):
         for o in range(s.shape[1]):
             out[n, o] = bent(laws[o], bristles[o], z[n, o], s[n, o], h)
@@ -65,7 +65,7 @@ def next_bends(laws, bristles, z, s, h, out):
 
 @kernel
 def bends_along(laws, bristles, s, h, out):
-    """Bends (n, o) along a motion sampled every h that begins with bristles at rest."""
+    """Deflections (n, o) along a motion sampled every h that starts with undeflected bristles."""
     out[0] = 0.0
     for n in range(1, s.shape[0]):
         for o in range(s.shape[1]):

@@ -1,4 +1,4 @@
-"""What the sensors of a robot see of its motion: positions and their time derivatives.
+"""Sensor readings of a motion: positions and their time derivatives.
 
 A quaternion u of a joint that turns at omega (moving frame) changes by
 

@@ -1,4 +1,4 @@
-"""From a robot and what is asked to the problem of its best motion."""
+"""From a robot and settings to the optimisation problem of its exciting motion."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ TERMS = {"fourier": 5, "spline": 12, "points": 12}
 _REFERENCE_SEED = 20240229
 _REFERENCES = 8
 _LANES = 64
-_SOFT_SPEED = 0.02  # of the largest speed: the width over which friction's jump is softened
+_SOFT_SPEED = 0.02  # of the largest speed: width over which the friction discontinuity is smoothed
 _MOST_CONDITION = 30.0
 _STATIC = 400
 
 
 @dataclass(frozen=True)
 class ExciteSettings:
-    """What kind of motion is asked for.
+    """Settings of the exciting motion.
 
     Attributes:
         criterion: See `excitation.optimal.criteria`.
         sigma: Base parameters of the criterion `sigma`.
-        family: fourier, spline or points; terms: harmonics, pieces or points (None: a usual number).
-        period: Length of the motion, in [s].
-        starts: Random motions that are improved; hops: how often each is shaken and improved again.
-        noise: Deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
-        rate: Samples a second of the recording, in [Hz]; None: see `virtual.recorder`.
-        repeats: Periods recorded.
-        margin: Share of every limit that stays unused.
+        family: fourier, spline or points; terms: harmonics, pieces or points (None: default number).
+        period: Duration of the motion, in [s].
+        starts: Random initial motions; hops: perturbed restarts of each.
+        noise: Standard deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
+        rate: Sampling rate of the recording, in [Hz]; None: see `excitation.recorder`.
+        repeats: Recorded periods.
+        margin: Unused share of every limit.
         payloads: Mounted on the robot. ties: of the robot file, applied.
-        along: Body whose pose the series moves, on a closed robot; empty: independent joints.
-        prior: File of parameter values by which efforts are foretold; empty: the priors of the description.
+        along: Body whose pose is planned, on a closed-loop robot; empty: independent joints.
+        prior: File of parameter values used to predict efforts; empty: the priors of the description.
     """
 
     criterion: str = "logdet"
@@ -86,22 +86,20 @@ class ExciteSettings:
             if value < least:
                 raise InputError(f"{name} is {value}", remedy=f"give {least} or more")
         if not 0.0 <= self.margin < 0.5:
-            raise InputError(
-                f"a margin of {self.margin:g} leaves no motion", remedy="give 0 or more, below 0.5"
-            )
+            raise InputError(f"margin {self.margin:g} is not valid", remedy="give 0 or more, below 0.5")
         if self.rate is not None and not 0.0 < self.rate < np.inf:
-            raise InputError(f"a rate of {self.rate:g} Hz records nothing", remedy="give a positive rate")
+            raise InputError(f"rate {self.rate:g} Hz is not valid", remedy="give a positive rate")
 
 
 @dataclass(frozen=True)
 class PlanInputs:
-    """All that the plan rests on, small and plain, so that every process builds the same.
+    """Inputs of the plan: small and serialisable, so that every process builds the same plan.
 
     Attributes:
         robot: Built-in name or path.
-        noise: Per actuator; rate: samples a second, in [Hz]; assumed: both in words.
+        noise: Per actuator; rate: sampling rate, in [Hz]; assumed: both as text.
         chi: Prior of all standard parameters; None: efforts are not predicted.
-        known: Information of data already recorded, row by row; None: none.
+        known: Information matrix of existing data, row by row; None: none.
     """
 
     robot: str
@@ -115,13 +113,13 @@ class PlanInputs:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A problem that is ready to be solved, and what it is made of.
+    """An optimisation problem and its parts.
 
     Attributes:
-        mechanism: The robot; that of the path is led by a pose where the series moves one.
-        box: Limits as given; the problem keeps a margin from them.
-        exact: Limits that are not linear, without margin and with friction as it is.
-        plain: Information with friction as it is.
+        mechanism: The robot; the robot of the path may have additional guiding coordinates.
+        box: Limits as given; the problem keeps a margin to them.
+        exact: Nonlinear limits, without margin and with exact (not smoothed) friction.
+        plain: Information with exact friction.
     """
 
     mechanism: Mechanism
@@ -136,12 +134,12 @@ class Plan:
     starter: Starter
 
     def states(self, z: Float[Array, "v"], t: Float[Array, "n"]) -> RobotStates | None:
-        """The robot of the path at some times of a motion."""
+        """States of the robot of the path at some times of a motion."""
         x, B = self.problem.blocks.coefficients(z), self.family.matrices(t)
         return self.path.states((B[0] @ x, B[1] @ x, B[2] @ x))
 
     def own(self, states: RobotStates) -> tuple[Array, Array, Array]:
-        """Positions and rates of the robot's own coordinates: those that lead it stand behind them."""
+        """Positions and rates of the robot's own coordinates; guiding coordinates come after them."""
         n_q, n_v = len(self.mechanism.positions), len(self.mechanism.coordinates)
         return states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v]
 
@@ -152,7 +150,7 @@ def planned_robot(name: str, payloads: tuple[str, ...] = ()) -> Mechanism:
 
 
 def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
-    """Base parameters of the robot as it is planned for."""
+    """Base parameters of the robot with the planned ties and payloads."""
     model = MODELS["inverse"]
     rows = None if mechanism.is_closed else model.directions(mechanism)
     loads = (settings.payloads,)
@@ -207,16 +205,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
 
 
 def make_starter(inputs: PlanInputs) -> Starter:
-    """What a process of its own runs."""
+    """The starter that a worker process runs."""
     return make_plan(inputs).starter
 
 
 def _box(robot: Mechanism, path: Path) -> tuple[Box, Float[Array, "j"] | None]:
-    """Limits of what is moved, and where a closed robot rests: at its start pose."""
+    """Limits of the moved coordinates, and the rest pose of a closed robot: its start pose."""
     if not robot.is_closed:
         return box_of(robot, path.names), None
     check_start(robot)
-    # Joints without limits of their own swing no farther than a walk through the workspace does.
+    # Joints without limits move no farther than a random walk through the workspace.
     found = joint_bounds(robot, path.names)
     none = np.full(len(path.names), np.inf)
     for j, name in enumerate(path.names):
@@ -229,7 +227,7 @@ def _box(robot: Mechanism, path: Path) -> tuple[Box, Float[Array, "j"] | None]:
 
 
 def _samples(base: BaseSet, path: Path, terms: int) -> int:
-    """Samples of the design: well more rows than parameters, and the series well sampled."""
+    """Samples of the design: many more rows than parameters, and a well sampled series."""
     wanted = max(200, 24 * terms, -(-4 * len(base.indices) // max(1, len(path.rows))))
     return -(-wanted // _LANES) * _LANES
 
@@ -241,7 +239,7 @@ def _soft(
     margin: float,
     softness: Float[Array, "s"] | None,
 ) -> SoftLimits | None:
-    """All limits that are not linear and that this robot has."""
+    """All nonlinear limits of this robot."""
     found: list[SoftLimit] = []
     joints, workspace, collisions = FollowingJoints(path), Workspace(path), Collisions(path)
     found += [limit for limit in (joints, workspace, collisions) if limit]
@@ -254,11 +252,11 @@ def _soft(
 
 
 def _most_condition(robot: Mechanism) -> float:
-    """The largest condition number that poses may have."""
+    """The largest allowed condition number of poses."""
     most = robot.limits.get("singularity", {}).get("condition", _MOST_CONDITION)
     if isinstance(most, tuple) or most <= 1.0:
         raise InputError(
-            f"no pose has a condition number of {most}",
+            f"condition number {most} is not a valid limit",
             file=robot.file,
             place="limits.singularity.condition",
             remedy="give a number above 1, e.g. 30",
@@ -267,7 +265,7 @@ def _most_condition(robot: Mechanism) -> float:
 
 
 def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechanism) -> Blocks:
-    """A pose at which the robot can stand still within all limits; refused where there is none."""
+    """A pose at which the robot can rest within all limits; an error if there is none."""
     rest = blocks.coefficients(blocks.rest)
     pose = (blocks.family.matrices(np.zeros(1))[0] @ rest)[0]
     if soft is None:
@@ -292,9 +290,9 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
     if worst[best] >= 0.0:
         limit = int(np.argmax(excess[:, best]))
         raise InputError(
-            f"the limit on {soft.sides[limit].text} cannot be met: even at rest it is exceeded by"
-            f" {100 * worst[best]:.3g} % at the best of {len(poses)} poses, of which the margin is"
-            f" {100 * soft.spare:.3g} %",
+            f"the limit on {soft.sides[limit].text} cannot be met: even at rest, the best of"
+            f" {len(poses)} poses exceeds it by {100 * worst[best]:.3g} %"
+            f" (including a margin of {100 * soft.spare:.3g} %)",
             file=robot.file,
             place="limits",
             remedy="widen this limit, or correct the start pose, the prior model or the capsules",
@@ -303,7 +301,7 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
 
 
 def _reference(problem: Problem) -> tuple[Float[Array, "b"], Float[Array, "s"]]:
-    """Size of every column, and of speeds, over some random motions that the robot can do."""
+    """Norm of every column, and largest speeds, over some feasible random motions."""
     rng = np.random.default_rng(_REFERENCE_SEED)
     information = problem.information
     robot = information.path.mechanism
@@ -319,9 +317,9 @@ def _reference(problem: Problem) -> tuple[Float[Array, "b"], Float[Array, "s"]]:
         speeds = np.maximum(speeds, np.abs(rates).max(axis=0))
     if not count:
         raise InputError(
-            f"no motion of robot '{robot.name}' was found that keeps the loops closed and the limits",
+            f"no motion of robot '{robot.name}' was found that satisfies loop closure and limits",
             file=robot.file,
-            remedy="check `start:` and `limits:`: the start pose must lie inside, and not be singular",
+            remedy="check `start:` and `limits:`: the start pose must be inside the limits and not singular",
         )
     scale = np.sqrt(squares / count)
     return np.where(scale > 0.0, scale, 1.0), _SOFT_SPEED * speeds

@@ -1,4 +1,4 @@
-"""A series in the pose of a platform: the body leads, and inverse kinematics gives the joints."""
+"""A series for the pose of a platform; the joints follow from inverse kinematics."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _SEED = 20220517
 _WALKED = 48
 _REACH = 0.3
 _MOVES = 1e-6  # of a unit step of the freedoms: rounding
-_GENEROUS = 2.0  # times what the joints' limits allow at usual poses: their own limits are kept besides
+_GENEROUS = 2.0  # times the value allowed by joint limits at usual poses; these limits are enforced too
 
 
 def guided(mechanism: Mechanism, body: str) -> tuple[Mechanism, tuple[str, ...]]:
-    """The robot led by the pose of a body, and the coordinates that lead it, with limits of their own.
+    """The robot guided by the pose of a body, and the guiding coordinates with their limits.
 
-    Refused where the pose of the body does not tell all freedoms of the robot.
+    An error if the pose of the body does not determine all degrees of freedom of the robot.
     """
     if not mechanism.is_closed:
         raise InputError(
-            f"robot '{mechanism.name}' is a tree: its joints move by themselves",
+            f"robot '{mechanism.name}' has no closed loops, so --along does not apply",
             file=mechanism.file,
-            remedy="leave --along out",
+            remedy="remove --along: the joints are planned directly",
         )
     if body not in mechanism.bodies:
         raise InputError(f"no body '{body}' in robot '{mechanism.name}'" + nearest(body, mechanism.bodies))
@@ -45,21 +45,21 @@ def guided(mechanism: Mechanism, body: str) -> tuple[Mechanism, tuple[str, ...]]
     speeds = _speeds(robot, names)
     limits: dict[str, Any] = dict(robot.limits)
     free = [joint.name for joint in mechanism.joints if joint.child == body and joint.has_quaternion]
-    told = [mechanism.limits.get(name, {}) for name in (body, *free)]
+    stated = [mechanism.limits.get(name, {}) for name in (body, *free)]
     for name, short, bounds in zip(names, given, speeds, strict=True):
         own: dict[str, Any] = {}
-        for one in told:
+        for one in stated:
             if short in one:
                 own["q"] = symmetric_range(one[short])
         for key, bound in zip(("dq", "ddq"), bounds, strict=True):
-            least = min([bound, *(speed_bound(one[key]) for one in told if key in one)])
+            least = min([bound, *(speed_bound(one[key]) for one in stated if key in one)])
             own |= {key: least} if least < np.inf else {}
         limits[name] = own
     return replace(robot, limits=limits, measured=mechanism.measured, model=mechanism.model), names
 
 
 def led_body(mechanism: Mechanism) -> str:
-    """The body that leads a closed robot unasked: one whose own free joint is measured; empty: none."""
+    """The default guiding body of a closed robot: one whose free joint is measured; empty: none."""
     free = {joint.positions: joint.child for joint in mechanism.joints if joint.has_quaternion}
     measured = set(mechanism.measured_positions)
     found = [child for positions, child in free.items() if measured.issuperset(positions)]
@@ -67,7 +67,7 @@ def led_body(mechanism: Mechanism) -> str:
 
 
 def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
-    """As many coordinates of the pose as the robot has freedoms, those that move most on their own."""
+    """Pose coordinates, one per degree of freedom: those that move most independently."""
     assembly = assembly_of(mechanism)
     q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
     N = assembly.tangent(assembly.closure.values(q).A)
@@ -86,23 +86,23 @@ def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
         best = int(np.argmax(moves))
         if moves[best] < _MOVES:
             raise InputError(
-                f"the pose of '{body}' tells {len(chosen)} of the {assembly.dof} freedoms of the robot",
+                f"the pose of '{body}' determines only {len(chosen)} of {assembly.dof} degrees of freedom",
                 file=mechanism.file,
-                remedy="leave --along out: independent joints move the robot then",
+                remedy="remove --along: then independent joints are planned",
             )
         chosen.append(best)
     moving = [POSE[i] for i in range(len(POSE)) if np.linalg.norm(twists[:, i]) > _MOVES]
     if len(moving) > assembly.dof:
         raise InputError(
-            f"'{body}' moves in {', '.join(moving)}, which the {assembly.dof} freedoms of the robot tie",
+            f"'{body}' moves in {', '.join(moving)}, but the robot has {assembly.dof} degrees of freedom",
             file=mechanism.file,
-            remedy="name a body that moves in as many coordinates as the robot has freedoms",
+            remedy="name a body that moves in as many coordinates as the robot has degrees of freedom",
         )
     return tuple(POSE[i] for i in sorted(chosen))
 
 
 def _speeds(robot: Mechanism, names: tuple[str, ...]) -> list[tuple[float, float]]:
-    """Speeds and accelerations of the leading coordinates that usual poses and the joints' limits allow."""
+    """Speeds and accelerations of the guiding coordinates allowed by the joint limits at usual poses."""
     assembly = assembly_of(robot)
     q = assembly.walk(np.random.default_rng(_SEED), _WALKED, reach=_REACH)
     N = assembly.tangent(assembly.closure.values(q).A)

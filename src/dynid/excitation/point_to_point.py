@@ -2,8 +2,8 @@
 
 q(t) = a + (b - a) s(u),   u = (t - t_0) / T,   s = 10 u^3 - 15 u^4 + 6 u^5
 
-Position, velocity and acceleration are continuous; the jerk jumps. A move lasts as long as its
-slowest joint needs: |s'| <= 15/8 and |s''| <= 10/sqrt(3).
+Position, velocity and acceleration are continuous; the jerk is not. The slowest joint determines the
+duration of a move: |s'| <= 15/8 and |s''| <= 10/sqrt(3).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from dynid.mechanism.mechanism import Mechanism
 
 _PEAK_SPEED, _PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / np.sqrt(3.0)
 _ATTEMPTS = 40
-_PATIENCE = 5  # attempts before targets come nearer to the start pose and moves get slower
+_PATIENCE = 5  # attempts before targets are moved nearer to the start pose and moves become slower
 _NEARER, _SLOWER = 0.8, 1.15
-_PROBES = 24  # poses of a move that are tried
+_PROBES = 24  # poses of a move that are tested
 
 Possible = Callable[["PointToPoint"], bool]
 
 
 @dataclass(frozen=True, eq=False)
 class PointToPoint:
-    """Moves between points, one after the other.
+    """A sequence of moves between points.
 
     Attributes:
         points: Where the motion rests, shape (k + 1, j), in [rad] or [m].
@@ -76,18 +76,18 @@ class PointToPoint:
         return np.diff(self.points, axis=0)
 
     def _place(self, t: Inexact[Array, "n"]) -> tuple[Array, Float[Array, "n"]]:
-        """Number of the move at each time, and the part of it that is done, 0 to 1."""
+        """Index of the move at each time, and the completed part of it, 0 to 1."""
         i = np.clip(np.searchsorted(self.begin, t, side="right") - 1, 0, len(self.begin) - 1)
         return i, np.clip((t - self.begin[i]) / self.length[i], 0.0, 1.0)
 
 
 def moves_between(points: Float[Array, "k1 j"], limits: Limits, dwell: float = 0.0) -> PointToPoint:
-    """The fastest moves through `points` that keep the speeds and accelerations of the limits.
+    """The fastest moves through `points` within the limits of speed and acceleration.
 
     Args:
-        points: At least two, neighbours apart, shape (k + 1, j), in [rad] or [m].
+        points: At least two, neighbours distinct, shape (k + 1, j), in [rad] or [m].
         limits: Per coordinate; one of speed and acceleration must be finite.
-        dwell: Rest at every point, the last one too, in [s].
+        dwell: Rest at every point, including the last one, in [s].
     """
     return _timed(points, _lengths(np.diff(points, axis=0), limits), dwell)
 
@@ -102,25 +102,25 @@ def random_point_to_point(
     margin: float = 0.02,
     joints: tuple[str, ...] | None = None,
 ) -> PointToPoint | ClosedMotion:
-    """Moves between random points that the robot can reach, within its own limits.
+    """Moves between random points that the robot can reach, within its limits.
 
-    Of a closed robot independent joints move, and every move is tried: loops closed, poses regular,
-    limits of all joints kept. A target that cannot be reached so is drawn again, and after some
-    attempts nearer to the start pose.
+    On a closed robot independent joints move, and every move is tested: loops closed, poses not singular,
+    limits of all joints satisfied. A target that cannot be reached is drawn again, after some attempts
+    nearer to the start pose.
 
     Args:
         mechanism: Tree or closed robot; speeds or accelerations must be limited.
         seed: Of the draws; the same seed gives the same motion.
-        points: How many are visited after the first one.
+        points: Number of points after the first one.
         dwell: Rest at every point, in [s].
         draws: Motions drawn; the best conditioned is taken.
-        margin: Share of every limit that stays unused, dimensionless.
-        joints: Of a closed robot, that move; default `independent_joints`.
+        margin: Unused share of every limit, dimensionless.
+        joints: Joints of a closed robot that move; default `independent_joints`.
     """
     if points < 1 or draws < 1 or dwell < 0.0:
         raise InputError(
-            f"{points} points, {draws} draws, {dwell:g} s of rest: no motion",
-            remedy="visit at least one point, draw at least once, and rest 0 s or more",
+            f"no motion with {points} points, {draws} draws and a dwell of {dwell:g} s",
+            remedy="give at least one point and one draw, and a dwell of 0 s or more",
         )
     rng = np.random.default_rng(seed)
     if not mechanism.is_closed:
@@ -154,7 +154,7 @@ def _random(
     dwell: float,
     possible: Possible,
 ) -> PointToPoint:
-    """A motion from `centre` through random points, every move of which is possible."""
+    """A motion from `centre` through random points; every move is feasible."""
     visited = [centre]
     lengths: list[float] = []
     while len(lengths) < points:
@@ -171,7 +171,7 @@ def _next(
     here: Float[Array, "j"],
     possible: Possible,
 ) -> tuple[Float[Array, "j"], float]:
-    """A random point that can be reached from `here`, and the time that it takes."""
+    """A random point reachable from `here`, and the duration of the move."""
     for attempt in range(_ATTEMPTS):
         patience = attempt // _PATIENCE
         target = centre + _NEARER**patience * (rng.uniform(limits.low, limits.high) - centre)
@@ -179,8 +179,8 @@ def _next(
         if possible(_timed(np.array([here, target]), length, 0.0)):
             return target, float(length[0])
     raise InputError(
-        f"no point was found that can be reached by a straight move of the joints in {_ATTEMPTS} attempts",
-        remedy="check `start:` and `limits:`: the start pose must lie inside the limits, and not be singular",
+        f"no reachable point was found for a straight joint-space move in {_ATTEMPTS} attempts",
+        remedy="check `start:` and `limits:`: the start pose must be inside the limits and not singular",
     )
 
 
@@ -196,14 +196,14 @@ def _lengths(steps: Float[Array, "k j"], limits: Limits) -> Float[Array, "k"]:
     found = np.maximum(by_speed, by_acceleration)
     if not np.all(found > 0.0):
         raise InputError(
-            "a move takes no time: it has no length, or neither speed nor acceleration is limited",
+            "a move has zero duration: it has zero length, or neither speed nor acceleration is limited",
             remedy="add `limits: {JOINT: {dq: ..., ddq: ...}}`",
         )
     return np.asarray(found)
 
 
 def _narrowed(limits: Limits, margin: float) -> Limits:
-    """Limits with a share of each left unused."""
+    """Limits with an unused share of each."""
     spare = 0.5 * margin * (limits.high - limits.low)
     speeds = [(1.0 - margin) * bound for bound in (limits.dq, limits.ddq)]
     return Limits(limits.low + spare, limits.high - spare, *speeds)

@@ -1,4 +1,4 @@
-"""Random exciting motions: the best of some tens of draws by the condition of the base regressor."""
+"""Random exciting motions: of some tens of draws, the one with the best conditioned base regressor."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def random_motion(
     margin: float = 0.02,
     joints: tuple[str, ...] | None = None,
 ) -> FourierMotion | ClosedMotion:
-    """A random exciting motion of any robot within its own limits: see `random_fourier`, `random_closed`.
+    """A random exciting motion of any robot within its limits: see `random_fourier`, `random_closed`.
 
-    `joints` of a closed robot are those that move by series.
+    `joints` of a closed robot are those that follow the series.
     """
     if mechanism.is_closed:
         _check_series(harmonics, frequency, draws)
@@ -67,13 +67,13 @@ def random_fourier(
     """A random motion within the limits, the best conditioned of `draws`.
 
     Args:
-        mechanism: Its measured joints move.
+        mechanism: The robot; its measured joints move.
         limits: Per measured coordinate; default those of the robot file.
         seed: Of the draws; the same seed gives the same motion.
         harmonics: Terms of the series; at least 3, so that it can begin and end at rest.
         frequency: Of the first harmonic, in [Hz].
         draws: Motions drawn and compared.
-        margin: Share of every limit that stays unused, dimensionless.
+        margin: Unused share of every limit, dimensionless.
     """
     _check_series(harmonics, frequency, draws)
     check_joints(mechanism)
@@ -93,7 +93,7 @@ def random_fourier(
 def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
     """A function from a motion to the condition number of its base regressor, columns scaled.
 
-    The base columns are chosen once, at random states, in the order that names them everywhere.
+    The base columns are chosen once, at random states, in the order used everywhere for names.
     """
     coordinates = coordinate_map(mechanism)
     N = inverse_directions(mechanism).N
@@ -116,14 +116,14 @@ def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
 
 
 def robot_limits(mechanism: Mechanism) -> Limits:
-    """Limits of the robot file for the measured coordinates; no position range is refused."""
+    """Limits of the robot file for the measured coordinates; a missing position range is an error."""
     names = mechanism.measured_positions
     ranges, speeds, accelerations = [], [], []
     for name in names:
         own = mechanism.limits.get(name, {})
         if "q" not in own:
             raise InputError(
-                f"joint '{name}' has no position limits, so no motion can be scaled to it",
+                f"joint '{name}' has no position limits, so no motion can be scaled to them",
                 file=mechanism.file,
                 place="limits",
                 remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}  or give limits",
@@ -143,11 +143,11 @@ def _check_series(harmonics: int, frequency: float, draws: int) -> None:
 
 
 def check_joints(mechanism: Mechanism) -> None:
-    """Refuse joints that no series per coordinate can move."""
+    """Reject joints that cannot follow a series per coordinate."""
     turning = [joint.name for joint in mechanism.joints if joint.has_quaternion]
     if turning:
         raise InputError(
-            f"joint '{turning[0]}' turns by a quaternion, which no Fourier series per coordinate can move",
+            f"joint '{turning[0]}' is described by a quaternion, which cannot follow a Fourier series",
             file=mechanism.file,
-            remedy="move a robot of revolute, prismatic and universal joints",
+            remedy="use a robot with revolute, prismatic and universal joints",
         )

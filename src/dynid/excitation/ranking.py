@@ -1,4 +1,4 @@
-"""What trees and closed robots share when motions are compared and limits are read."""
+"""Comparing motions and reading limits, for trees and closed robots."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 
 # Few rows are enough to compare motions, and keep the linear algebra below the size at which BLAS starts
-# threads (which on a busy machine cost more than they give).
+# threads (which on a busy machine cost more than they save).
 SAMPLES = 64
 
 
 def scaled_condition(W: Float[Array, "r p"]) -> float:
     """Condition number of W with columns of length one; infinite beyond 1e7.
 
-    From the eigenvalues of the columns' inner products. That halves the digits, which would be
-    wrong for solving, but is plenty for telling a good motion from a bad one, and a fraction of
-    the work of singular values.
+    Computed from the eigenvalues of W^T W. This halves the number of accurate digits: not acceptable
+    for solving, but sufficient to compare motions, and much cheaper than singular values.
     """
     norms = np.linalg.norm(W, axis=0)
     if not norms.all():
@@ -28,10 +27,10 @@ def scaled_condition(W: Float[Array, "r p"]) -> float:
 
 
 def symmetric_range(bound: float | tuple[float, float]) -> tuple[float, float]:
-    """[low, high]; a single bound is meant on both sides."""
+    """[low, high]; a single bound applies to both sides."""
     return bound if isinstance(bound, tuple) else (-bound, bound)
 
 
 def speed_bound(bound: float | tuple[float, float]) -> float:
-    """The symmetric bound that keeps within an unsymmetric one."""
+    """The largest symmetric bound inside an asymmetric one."""
     return min(-bound[0], bound[1]) if isinstance(bound, tuple) else bound

@@ -1,7 +1,7 @@
-"""What is assumed of a recording where nobody says it: rate, effort noise and encoder steps of a robot.
+"""Default assumptions about a recording: sampling rate, effort noise and encoder resolution of a robot.
 
-`excite` (promised sigma), `simulate` and `rehearse` (what comes of it) all read it here, so that a promise
-and its outcome differ by nothing but chance and the model.
+`excite` (predicted sigma), `simulate` and `rehearse` (achieved sigma) all use these defaults. So
+prediction and outcome differ only by chance and by the model.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.report.numbers import number
 from dynid.robots.truth import built_in_demo, built_in_free
 
-RATE = 1000.0  # Hz, of robots without an experiment of their own
-_SHARE = 0.01  # of the effort limit: noise of a usual torque signal
+RATE = 1000.0  # Hz, of robots without a built-in experiment
+_SHARE = 0.01  # of the effort limit: noise of a typical torque signal
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class Recorder:
     """Rate and sensors of a robot.
 
     Attributes:
-        rate: Samples a second, in [Hz].
-        effort_sigma: Deviation of each effort's noise, shape (a,), in [N m] or [N]; empty: nothing is known.
-        resolution: Encoder step of the measured positions, in [rad] or [m]; 0: none.
-        source: Where these come from, in words.
+        rate: Sampling rate, in [Hz].
+        effort_sigma: Standard deviation of the effort noise, shape (a,), in [N m] or [N]; empty: unknown.
+        resolution: Encoder resolution of the measured positions, in [rad] or [m]; 0: none.
+        source: Origin of these values, as text.
     """
 
     rate: float
@@ -40,9 +40,9 @@ class Recorder:
 
 
 def default_recorder(mechanism: Mechanism) -> Recorder:
-    """Of the built-in experiment where there is one; else 1 kHz and one per cent of the effort limits.
+    """From the built-in experiment if there is one; else 1 kHz and one percent of the effort limits.
 
-    Actuators without a limit count as the median of the others.
+    Actuators without a limit get the median of the others.
     """
     free = built_in_free(mechanism)
     own = f"built-in experiment of '{mechanism.name}'"
@@ -66,7 +66,7 @@ def default_recorder(mechanism: Mechanism) -> Recorder:
 def recording_words(
     rate: float, effort_sigma: float | Float[Array, "a"] | tuple[float, ...], source: str = ""
 ) -> str:
-    """Rate and effort noise of a recording in one line."""
+    """Rate and effort noise of a recording as one line of text."""
     sizes = np.atleast_1d(np.asarray(effort_sigma, dtype=float))
     noise = "no effort noise"
     if sizes.any():

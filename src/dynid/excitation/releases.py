@@ -1,11 +1,12 @@
-"""Releases: cable lengths, the pose of rest on them, and the pose from which the robot is let go.
+"""Releases: cable lengths, the equilibrium pose on them, and the pose from which the robot is released.
 
-Poses of rest are drawn by a walk in which pose and lengths change together by the smallest step
+Equilibria are drawn by a random walk in which pose and lengths change together by the smallest step
 that restores
 
     N^T ID(q, 0, 0; chi) = 0,     stable,     tensions within their limits      [CableRobot, section 4]
 
-From there the free coordinates are displaced, less and less until the whole motion keeps the limits.
+From there the free coordinates are displaced; the displacement is reduced until the whole motion
+satisfies the limits.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ Judge = Callable[[FreeMotions, Int[Array, "m"]], Float[Array, "m p p"]]
 
 _NEWTON_STEPS = 7
 _LARGEST_STEP = 0.3  # m or rad of one Newton step, and of any coordinate's displacement
-_AT_REST = 1e-6  # of the weight's efforts, that a pose of rest may leave
-_STRIDE = 0.2  # of the mean cable length: deviation of a step of the walk; angles in [rad] three quarters
+_AT_REST = 1e-6  # of the gravity efforts: allowed residual of an equilibrium
+_STRIDE = 0.2  # of the mean cable length: standard deviation of a step of the walk; for angles see _TILT
 _TILT = 0.15
 _WALKERS = 64
 _MOST_ROUNDS, _VAIN_ROUNDS = 60, 8
 _REPAIRS = 4
 _SCREENINGS, _FIRST_SWINGS = 2, 0.25
-_FINE, _COARSE = 0.1, 0.3  # rad a step: a search may stride, what is chosen is simulated again
+_FINE, _COARSE = 0.1, 0.3  # rad per step: the search uses coarse steps, the result is simulated again
 _LEAST_SHRINK, _MOST_SHRINK = 0.25, 0.95
-_SPARE = 0.97  # of a limit's room that a shrunk release aims at
+_SPARE = 0.97  # of a limit: target use of a reduced release
 
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """k ways to let a robot on locked cables go.
+    """k releases of a robot on locked cables.
 
     Attributes:
         lengths: Locked cable lengths, shape (k, c), in [m].
-        rest: Poses of rest on them, shape (k, n_q), SI.
-        starts: Poses from which it is let go at rest, shape (k, n_q), SI.
-        by: Displacement of the free coordinates, along the tangent at rest, shape (k, f), in [m] or [rad].
+        rest: Equilibrium poses, shape (k, n_q), SI.
+        starts: Poses from which it is released at zero velocity, shape (k, n_q), SI.
+        by: Displacement of the free coordinates along the tangent at rest, shape (k, f), in [m] or [rad].
     """
 
     lengths: Float[Array, "k c"]
@@ -75,13 +76,13 @@ class Releases:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Releases whose motions keep the limits.
+    """Releases whose motions satisfy the limits.
 
     Attributes:
         releases: These.
-        judged: What a judge says of their motions, shape (k, p, p).
-        tried: Releases from which they come.
-        diverged: How many of those were dropped because their motion diverged.
+        judged: Information of their motions, shape (k, p, p).
+        tried: Number of releases tried.
+        diverged: Number of those discarded because their motion diverged.
     """
 
     releases: Releases
@@ -96,13 +97,13 @@ class Releasing:
     Args:
         mechanism: With cables; its `free` coordinates are displaced.
         chi: Standard parameters by name, SI: tensions need the true scale.
-        limits: What the motions may do.
-        duration, rate: Of the motions that are judged, in [s] and [Hz].
+        limits: Of the motions.
+        duration, rate: Of the evaluated motions, in [s] and [Hz].
         mounted: Payloads on the robot.
 
     Attributes:
         free: Velocity indices of the free coordinates.
-        reference: The mass to which parameters are referred: of the body that most cables hold.
+        reference: Reference mass of the parameters: that of the body held by most cables.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Releasing:
 
     @cached_property
     def swings(self) -> Float[Array, "f"]:
-        """Largest displacement of each free coordinate; half a step of the walk where no limit says."""
+        """Largest displacement of each free coordinate; half a step of the walk without a limit."""
         coordinates, positions = self.robot.robot.coordinates, self.robot.robot.positions
         found = []
         for i in self.free:
@@ -138,11 +139,11 @@ class Releasing:
         return np.array(found)
 
     def rests(self, rng: np.random.Generator, count: int, spare: float = 0.02) -> Float[Array, "k q"]:
-        """Stable poses of rest within the limits, walked to from the start pose.
+        """Stable equilibria within the limits, reached by a random walk from the start pose.
 
         Args:
-            count: How many, at least.
-            spare: Share of the tensions' range that stays free at both ends.
+            count: Minimum number.
+            spare: Margin at both ends of the tension range, as a share of it.
         """
         found = self.robot.assembly.start[None][:0]
         for turn in range(_MOST_ROUNDS):
@@ -156,7 +157,7 @@ class Releasing:
         if len(found):
             return found
         raise NoResultError(
-            "no stable pose of rest near the start pose keeps the cable tensions within"
+            "no stable equilibrium near the start pose has all cable tensions within"
             f" {self.limits.tension[:, 0].max():g} to {self.limits.tension[:, 1].min():g} N;"
             " check `limits: {cables: {tension: ...}}`, the mass in `prior:` and `start:`"
         )
@@ -165,7 +166,7 @@ class Releasing:
         self, rng: np.random.Generator, q: Float[Array, "k q"], size: float = 1.0
     ) -> Float[Array, "k q"]:
         steps = size * rng.normal(size=(len(q), len(self._strides))) * self._strides
-        # Joints beside the cables keep their loops: they walk along what those allow.
+        # Other loops stay closed: the joints move along the directions they allow.
         return moved(self.robot.robot, q, self._allowed(q, steps))
 
     def _allowed(self, q: Float[Array, "k q"], step: Float[Array, "k v"]) -> Float[Array, "k v"]:
@@ -177,12 +178,12 @@ class Releasing:
     def nearby(
         self, rng: np.random.Generator, rest: Float[Array, "k q"], size: float
     ) -> tuple[Float[Array, "k q"], Bool[Array, "k"]]:
-        """Poses of rest near others by random steps of a share of the walk's; and which of them are fit."""
+        """Equilibria near others, by random steps of relative size `size`; and which of them are valid."""
         q = self.settled(self._strayed(rng, rest, size))
         return q, self.fit(q)
 
     def settled(self, q: Float[Array, "k q"]) -> Float[Array, "k q"]:
-        """Poses of rest near others, by smallest steps of pose and lengths; not all may come to rest."""
+        """Equilibria near other poses, by minimal steps of pose and lengths; some may not converge."""
         still = self.robot.still
         for _ in range(_NEWTON_STEPS):
             efforts, K, by_length = still.stiffness(q, self._cables)
@@ -196,7 +197,7 @@ class Releasing:
         return q
 
     def fit(self, q: Float[Array, "k q"], spare: float = 0.0) -> Bool[Array, "k"]:
-        """Whether poses rest, stably, with tensions and places inside the limits."""
+        """Whether poses are stable equilibria with tensions and positions inside the limits."""
         efforts, K, _ = self.robot.still.stiffness(q)
         still = np.zeros((len(q), len(self.robot.robot.coordinates)))
         weight = np.abs(self.robot.dynamics.inverse(q, still, still)).max(axis=1, initial=1e-300)
@@ -207,7 +208,7 @@ class Releasing:
         return np.asarray(rests & stable & allowed)
 
     def displaced(self, rest: Float[Array, "k q"], by: Float[Array, "k f"]) -> Releases:
-        """Releases from rest with the free coordinates displaced by about `by`, cables kept."""
+        """Releases with the free coordinates displaced from rest by about `by`, at constant lengths."""
         N = self.robot.still.freedoms.tangent(rest)
         step = np.einsum("nvf,nf->nv", self.motion.along(N, self.free), by)
         size = np.abs(step).max(axis=1, keepdims=True, initial=1e-300)
@@ -223,10 +224,10 @@ class Releasing:
         return self.displaced(rest, rng.uniform(0.3, 1.0, size=(len(rest), 1)) * direction * self.swings)
 
     def kept(self, releases: Releases, judge: Judge) -> Kept:
-        """The releases whose motions keep the limits, and what a judge says of these motions.
+        """The releases whose motions satisfy the limits, and the information of these motions.
 
-        Motions that diverge are dropped. The others are drawn towards rest as far as they need it;
-        those that do not keep the limits after a few attempts are left out.
+        Motions that diverge are discarded. The others are reduced as far as necessary; those that
+        still violate the limits after a few attempts are omitted.
         """
         tried = len(releases)
         releases, diverged = self._screened(releases)
@@ -244,9 +245,9 @@ class Releasing:
         return Kept(kept, np.concatenate(judged), tried, diverged)
 
     def _screened(self, releases: Releases) -> tuple[Releases, int]:
-        """Releases that keep the limits for the first swings, and how many diverged.
+        """Releases that satisfy the limits during the first swings, and how many diverged.
 
-        That costs little and spares most repairs.
+        This is cheap and avoids most later reductions.
         """
         diverged = 0
         for _ in range(_SCREENINGS):
@@ -259,17 +260,17 @@ class Releasing:
         return releases, diverged
 
     def smaller(self, releases: Releases, use: Float[Array, "k"]) -> Releases:
-        """The same releases, those that use more than all of a limit's room drawn towards rest."""
+        """The same releases; those that violate a limit are moved towards rest."""
         shrink = np.where(use > 1.0, np.clip(_SPARE / use, _LEAST_SHRINK, _MOST_SHRINK), 1.0)
         return self.displaced(releases.rest, shrink[:, None] * releases.by)
 
     def over(
         self, releases: Releases, duration: float, phase: float = _FINE
     ) -> tuple[FreeMotions, Float[Array, "k"]]:
-        """Motions over a time [s], and the largest share of a limit's room that each takes.
+        """Motions of a given duration [s], and the largest used share of a limit of each.
 
         Args:
-            phase: Of the fastest oscillation that a step of the simulation may take, in [rad].
+            phase: Largest phase of the fastest oscillation per simulation step, in [rad].
         """
         motions = free_motions(
             self.robot,

@@ -1,4 +1,4 @@
-"""What a motion is, whatever makes it: positions and exact rates at any time."""
+"""Interface of a motion: positions and exact derivatives at any time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynid.common.arrays import Array
 
 @runtime_checkable
 class Trajectory(Protocol):
-    """Positions and exact rates of some coordinates at any time."""
+    """Positions and exact derivatives of some coordinates at any time."""
 
     def q(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
         """Positions, shape (n, j), in [rad] or [m]."""
@@ -25,8 +25,8 @@ class Trajectory(Protocol):
 
 @runtime_checkable
 class Series(Trajectory, Protocol):
-    """A trajectory that is done after some time."""
+    """A trajectory of finite duration."""
 
     @property
     def period(self) -> float:
-        """Time in which the motion is done once, in [s]."""
+        """Duration of one execution of the motion, in [s]."""

@@ -33,13 +33,13 @@ _COLUMNS = (
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
-    """The content of `comparison.json`; figures that are not defined are null."""
+    """The content of `comparison.json`; undefined values are null."""
     found: dict[str, Any] = plain({"schema": SCHEMA, **asdict(comparison)})
     return found
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """One row a line, then the held-out error of each effort and fold in columns of their own."""
+    """One row per fit, then the held-out error of each effort and fold in separate columns."""
     efforts = list(dict.fromkeys(name for line in comparison.lines for name in line.by_effort))
     n_folds = max((len(line.folds) for line in comparison.lines), default=0)
     text = io.StringIO()

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 _MOST_PARAMETERS = 30
 _EFFORTS = (
-    "errors are 100 |tau - tau_pred| / |tau| of efforts that were not fitted: held-out % low-passed"
-    " as the rows, as logged % every sample; change against the first line"
+    "errors are 100 |tau - tau_pred| / |tau| of efforts that were not used for the fit; held-out %: low-pass"
+    " filtered as in the fit; as logged %: every sample, not filtered; change: relative to the first line"
 )
 _MOTIONS = (
-    "held-out % is what simulated free motions miss of motions that were not fitted, positions and attitudes"
-    " each in percent of their own motion; change against the first line"
+    "held-out %: error of simulated free motions against motions that were not used for the fit, in percent"
+    " of the measured motion (positions and attitudes each); change: relative to the first line"
 )
 TITLES = {
-    "label": "way to fit",
+    "label": "fit",
     "n_parameters": "parameters",
     "fit_percent": "fit %",
     "held_out_percent": "held-out %",
@@ -57,7 +57,7 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
 
 def _print_parameters(out: Console, comparison: Comparison) -> None:
     names = [line.label for line in comparison.lines]
-    table = plain_table("parameter", "unit", *names, "largest difference, sigmas", left=("parameter", "unit"))
+    table = plain_table("parameter", "unit", *names, "largest difference / sigma", left=("parameter", "unit"))
     worst = sorted(comparison.parameters, key=lambda one: -(one.z or 0.0))[:_MOST_PARAMETERS]
     for one in worst:
         cells = [
@@ -74,7 +74,7 @@ def _print_parameters(out: Console, comparison: Comparison) -> None:
 
 
 def cell(line: Line, name: str) -> str:
-    """One figure of a line as text."""
+    """One value of a line as text."""
     value = getattr(line, name)
     if name == "label":
         return f"{value} (failed)" if line.failed else str(value)

@@ -1,4 +1,4 @@
-"""Where text goes: the terminal as wide as it is, a file or pipe at a fixed width."""
+"""The output console: the width of the terminal, a fixed width for a file or pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`parameters.csv`: one row a parameter; `signals.csv`: one row a sample shown. For spreadsheets."""
+"""`parameters.csv`: one row per parameter; `signals.csv`: one row per sample. For spreadsheets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS = (
     "truth",
     "grouping",
 )
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run such text
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would execute such text
 
 
 def parameters_csv(estimate: Estimate) -> str:
@@ -67,7 +67,7 @@ def signals_csv(signals: Sequence[Signals]) -> str:
 
 
 def history_csv(history: History) -> str:
-    """Parameters over time as CSV text: a row an update, `NAME` and `sigma_NAME` in SI, empty where open.
+    """Parameters over time as CSV text: one row per update, `NAME` and `sigma_NAME` in SI, empty if unknown.
 
     `changed` is 1 at the first update after a change; `innovation` is the squared innovation over the
     variance so far.
@@ -108,7 +108,7 @@ def _cell(x: float) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Text that no spreadsheet interprets as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 

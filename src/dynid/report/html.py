@@ -1,4 +1,4 @@
-"""`report.html`: one self-contained page; it loads nothing from anywhere."""
+"""`report.html`: one self-contained page without external resources."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def report_html(estimate: Estimate) -> str:
 
 
 def notebook_html(estimate: Estimate) -> str:
-    """What a notebook shows of a result: verdict, warnings and parameters, all text escaped."""
+    """Notebook view of a result: verdict, warnings and parameters, all text escaped."""
     return str(render("notebook.html", estimate=estimate, verdict=verdict(estimate)))
 
 
 def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:
-    """A page with plotly.js and our own scripts inlined; nothing else runs in it, and nothing is fetched."""
+    """A page with plotly.js and our own scripts inlined; nothing else runs, and nothing is downloaded."""
     from plotly.offline import get_plotlyjs
 
     everything = (get_plotlyjs(), *scripts)
@@ -59,7 +59,7 @@ def _policy(scripts: tuple[str, ...]) -> str:
 
 
 def _verbatim(text: str) -> Markup:
-    """Our own style sheet and scripts; no text of a result ever passes here."""
+    """Our own style sheet and scripts; never used for text of a result."""
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704

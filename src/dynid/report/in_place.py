@@ -1,8 +1,8 @@
-"""Files of a folder that cannot be exchanged for another: the current folder, or the root of a mounted disk.
+"""Files of a folder that cannot be replaced as a whole: the current folder, or the root of a mounted disk.
 
-The folder itself stays, its files are exchanged in two steps. Names inside it say how far a run came, so
-that the next one can put a killed run right: `.dynid-out-ID` while old files are moved out (undone),
-`.dynid-in-ID` while the new ones move in (completed). Old and new files are never there together.
+The folder itself is kept, its files are replaced in two steps. Names inside it show the progress, so that
+the next run can repair a killed one: `.dynid-out-ID` while old files are moved out (then undone),
+`.dynid-in-ID` while new files are moved in (then completed). Old and new files are never there together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NEW, _OUT, _IN = f"{PREFIX}new-", f"{PREFIX}out-", f"{PREFIX}in-"
 
 
 def must_stay(path: Path) -> bool:
-    """Whether a folder cannot be renamed without harm: somebody stands in it, or a disk is mounted there."""
+    """Whether a folder must not be renamed: it is the current folder, or a disk is mounted there."""
     return path.is_dir() and (os.path.ismount(path) or path.samefile(os.curdir))
 
 
@@ -27,7 +27,7 @@ def staging(path: Path) -> str:
 
 
 def exchange_files(path: Path, new: Path, old: Iterable[Path]) -> None:
-    """Replace the entries `old` of `path` by the files in `new`; on failure they stay as they were."""
+    """Replace the entries `old` of `path` by the files in `new`; on failure they are not changed."""
     mark = new.name.removeprefix(_NEW)
     aside = path / f"{_OUT}{mark}"
     names = {one.name for one in new.iterdir()}
@@ -46,7 +46,7 @@ def exchange_files(path: Path, new: Path, old: Iterable[Path]) -> None:
 
 
 def recover(path: Path) -> None:
-    """Put right what a killed run left inside `path`."""
+    """Repair the state left by a killed run inside `path`."""
     if not path.is_dir():
         return
     for aside in _entries(path, _OUT):

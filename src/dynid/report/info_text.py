@@ -1,4 +1,4 @@
-"""What a mechanism is and what can be known of it: `dynid info` as text and as JSON."""
+"""Structure and identifiable parameters of a mechanism: `dynid info` as text and as JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _print_base(out: Console, info: Info) -> None:
 
 
 def _wrapped(relation: str, width: int) -> str:
-    """Lines of a sum, broken between its terms only."""
+    """Lines of a sum, broken only between its terms."""
     glued = re.sub(r"(?<=[^+-]) (?=[^+-])|(?<=[+-]) ", _GLUE, relation)
     return "\n".join(textwrap.wrap(glued, width, break_on_hyphens=False)).replace(_GLUE, " ")
 

@@ -31,12 +31,12 @@ from dynid.statistics.estimate import (
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"
 _OPTIONAL = ("cost_C", "sigma_W")  # of homogeneous systems only
-_UNBOUNDED = ("rank_gap", "condition", "condition_scaled")  # null stands for infinity there
+_UNBOUNDED = ("rank_gap", "condition", "condition_scaled")  # null means infinity there
 _T = TypeVar("_T")
 
 
 def result_document(estimate: Estimate) -> dict[str, Any]:
-    """The content of `result.json`, plain and finite: unbounded or undefined figures are null.
+    """The content of `result.json`, plain and finite: unbounded or undefined values are null.
 
     Raises:
         NoResultError: A parameter or a covariance is not finite: that is no result.
@@ -71,32 +71,32 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-    """A document as text, UTF-8 kept readable; refuses what is not finite."""
+    """A document as readable UTF-8 text; an error for values that are not finite."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_result(path: str | Path) -> Estimate:
-    """The estimate in a `result.json`, or in the folder that holds one; signals are not kept there.
+    """The estimate in a `result.json`, or in its folder; signals are not stored there.
 
     Raises:
         InputError: No such file, not JSON, another schema version, or a key missing or misshapen.
     """
     file = Path(path)
     file = file / RESULT_FILE if file.is_dir() else file
-    document = read_json(file, "give a result.json or its folder; else identify again to write it anew")
+    document = read_json(file, "give a result.json or its folder, or run identify again")
     _check_schema(document, file)
     try:
         estimate = _estimate(document)
-    except (KeyError, TypeError, ValueError) as error:  # msgspec's refusal is a ValueError
+    except (KeyError, TypeError, ValueError) as error:  # msgspec raises a ValueError
         what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"this is no complete result: {what}", file=file, remedy="identify again to write it anew"
+            f"this result is not complete: {what}", file=file, remedy="run identify again"
         ) from error
     return replace(estimate, provenance=absolute_places(estimate.provenance, file.parent))
 
 
 def plain(value: Any) -> Any:
-    """`value` in the types of JSON; not finite numbers become None."""
+    """`value` in JSON types; numbers that are not finite become None."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if isinstance(value, float):
@@ -135,7 +135,7 @@ def _check_schema(document: Mapping[str, Any], file: Path) -> None:
     elif int(found[1]) > int(SCHEMA.rpartition("/")[2]):
         remedy = "it was written by a newer dynid: update dynid"
     else:
-        remedy = "it was written by an older dynid: identify again"
+        remedy = "it was written by an older dynid: run identify again"
     raise InputError(f"schema {schema!r} is not '{SCHEMA}'", file=file, remedy=remedy)
 
 
@@ -171,7 +171,7 @@ def _standard(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _provenance(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What others rely on has its shape: inputs are a list of named entries, options have names."""
+    """Check the expected structure: inputs are a list of named entries, options have names."""
     found: dict[str, Any] = _shaped(document["provenance"], dict[str, Any])
     _shaped(found.get("inputs", []), list[dict[str, Any]])
     _shaped(found.get("options", {}), dict[str, Any])
@@ -189,7 +189,7 @@ def _shaped(value: Any, kind: type[_T] | Any) -> _T | Any:
 
 
 def _restored(value: Any) -> Any:
-    """Figures written as null, back to infinity or NaN."""
+    """Convert null back to infinity or NaN."""
     if isinstance(value, list):
         return [_restored(entry) for entry in value]
     if not isinstance(value, dict):
@@ -210,7 +210,7 @@ def _covariance(document: Mapping[str, Any]) -> Float[Array, "p p"]:
 
 
 def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
-    """Covariance with the parameters of a result without load, where there is one."""
+    """Covariance with the parameters of a result without load, if there is one."""
     stored = document.get("covariance") or {}
     if "unloaded" not in stored:
         return None

@@ -12,14 +12,14 @@ from pathlib import Path
 from dynid.common.errors import InputError
 from dynid.common.strict_number import is_count
 
-_WRITTEN_AFTER = 0.5  # s: a lock is written right after it is made
+_WRITTEN_AFTER = 0.5  # s: a lock is written immediately after it is created
 
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold the lock `file` (process id and host) for the time of the block.
+    """Hold the lock `file` (process id and host) during the block.
 
-    A lock whose process is gone from this machine is stale and taken over; so is one that stays empty.
+    A lock whose process no longer exists on this machine is stale and taken over; so is an empty one.
 
     Raises:
         InputError: Another run holds it.
@@ -47,7 +47,7 @@ def _take(file: Path) -> None:
 def _drop_if_stale(file: Path) -> None:
     try:
         content = file.read_text(encoding="utf-8", errors="replace").strip()
-        if not content:  # just made, or of a run that was killed as it made it
+        if not content:  # just created, or left by a run that was killed at that moment
             time.sleep(_WRITTEN_AFTER)
             content = file.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: as many digits as the uncertainty supports, never more."""
+"""Number formatting: as many digits as the uncertainty supports, not more."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 from dynid.base.grouping import readable
 from dynid.statistics.estimate import ParameterEstimate
 
-_MOST_DIGITS = 5  # behind the point of a power of ten: exact data would fill the line with noise
+_MOST_DIGITS = 5  # decimals in scientific notation: exact data would fill the line with noise
 _MOST_FIGURES = 8  # of a plain number, for the same reason
-_MOST_DECIMALS = 6  # beyond these, small values read better with a power of ten
+_MOST_DECIMALS = 6  # beyond these, scientific notation is easier to read
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """`value` with `digits` significant digits; a dash when there is none."""
+    """`value` with `digits` significant digits; a dash if there is no value."""
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.{digits}g}"
@@ -32,7 +32,7 @@ def value_text(value: float, sigma: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Percentages: two digits below 10, whole numbers above, `>999` where more says nothing."""
+    """Percentages: two digits below 10, whole numbers above, `>999` for larger values."""
     if value is None or math.isnan(value):
         return "-"
     if value > 999:
@@ -51,7 +51,7 @@ def interval_text(parameter: ParameterEstimate) -> str:
 
 
 def sigma_text(sigma: float | None) -> str:
-    """A deviation in two significant digits, as many decimals as the value beside it."""
+    """A standard deviation with two significant digits, and as many decimals as its value."""
     return "-" if sigma is None else value_text(sigma, sigma)
 
 
@@ -61,7 +61,7 @@ def unit_text(unit: str) -> str:
 
 
 def grouping_text(name: str, grouping: str) -> str:
-    """The right side of a grouping relation, for places where the name stands beside it."""
+    """The right side of a grouping relation, for use next to the name."""
     return readable(grouping.removeprefix(f"{name} = "))
 
 

@@ -1,4 +1,4 @@
-"""Result folders: written whole or not at all, and never over somebody else's files."""
+"""Result folders: written atomically, and never over other files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWN_FILES = (
     "compensation.py",
     "compensation.json",
 )
-_NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB, and the old one stays until the new one stands
+_NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB; the old one is kept until the new one is complete
 _REMEDY = "choose another folder with --out"
 
 
@@ -43,10 +43,10 @@ class ResultFolder:
 
 
 def write_results(estimate: Estimate, directory: str | Path) -> None:
-    """Write the files of a result into `directory`, whole or not at all.
+    """Write the files of a result into `directory` atomically.
 
     Raises:
-        InputError: The folder holds files that are not a result, cannot be written, or is in use.
+        InputError: The folder contains files that are not a result, cannot be written, or is in use.
     """
     with claimed(directory) as folder:
         folder.write(estimate)
@@ -54,7 +54,7 @@ def write_results(estimate: Estimate, directory: str | Path) -> None:
 
 @contextlib.contextmanager
 def claimed(directory: str | Path) -> Iterator[ResultFolder]:
-    """Check and lock the folder of a result before the work, so that a long run does not fail at its end."""
+    """Check and lock the result folder before the run, so that a long run does not fail at its end."""
     with _claimed(directory, _check_result) as path:
         yield ResultFolder(path)
 
@@ -66,21 +66,22 @@ def claimed_folder(directory: str | Path, own: Sequence[str]) -> Iterator[Path]:
     def check(path: Path) -> None:
         foreign = sorted(one.name for one in path.iterdir() if one.name not in own) if path.exists() else []
         if foreign:
-            raise InputError(f"holds {', '.join(foreign[:3])}", file=path, remedy=_REMEDY)
+            text = f"folder contains other files: {', '.join(foreign[:3])}"
+            raise InputError(text, file=path, remedy=_REMEDY)
 
     with _claimed(directory, check) as path:
         yield path
 
 
 def replace_folder(path: Path, files: Mapping[str, str]) -> None:
-    """Put `files` into a claimed folder, whole or not at all."""
+    """Put `files` into a claimed folder atomically."""
     with _refusing(path):
         write_files(path, files)
 
 
 @contextlib.contextmanager
 def _claimed(directory: str | Path, check: Callable[[Path], None]) -> Iterator[Path]:
-    """Check and lock a folder; `check` looks at what is in it."""
+    """Check and lock a folder; `check` inspects its content."""
     path = real_path(directory)
     with contextlib.ExitStack() as stack:
         with _refusing(path):
@@ -94,13 +95,13 @@ def _claimed(directory: str | Path, check: Callable[[Path], None]) -> Iterator[P
 
 
 def real_path(path: str | Path) -> Path:
-    """Where a path leads: what a link points to is replaced, the link stays."""
+    """The target of a path: the target of a link is replaced, the link is kept."""
     return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Failures of the file system as refusals with a way out."""
+    """Turn file system failures into input errors with a remedy."""
     try:
         yield
     except OSError as error:
@@ -114,14 +115,14 @@ def _missing_parents(path: Path) -> list[Path]:
 
 
 def _remove_empty(folders: list[Path]) -> None:
-    """Take back folders made for a run that wrote nothing; those in use stay."""
+    """Remove folders created for a run that wrote nothing; those in use are kept."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
 def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, str]:
-    """Name -> text of every file of a result, in which paths are relative to `folder`."""
+    """Name -> text of every file of a result; paths in them are relative to `folder`."""
     from dynid.report.csv_file import history_csv, parameters_csv, signals_csv
     from dynid.report.html import report_html
     from dynid.report.json_file import json_text, result_document
@@ -139,7 +140,7 @@ def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, st
 
 
 def write_files(path: Path, files: Mapping[str, str]) -> None:
-    """Make the folder `path` hold exactly `files`; on failure it stays as it was."""
+    """Make the folder `path` contain exactly `files`; on failure it is not changed."""
     path = real_path(path)
     stays = in_place.must_stay(path)
     old = sorted(path.iterdir()) if stays else []
@@ -160,7 +161,7 @@ def write_files(path: Path, files: Mapping[str, str]) -> None:
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write one file whole or not at all; a link stays, and what it points to is written."""
+    """Write one file atomically; a link is kept, and its target is written."""
     file = real_path(file)
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     os.close(handle)
@@ -188,7 +189,7 @@ def _exchange(path: Path, new: Path) -> None:
 
 
 def _recover(path: Path) -> None:
-    """Clear what a killed run left; a result moved aside comes back if its place is empty."""
+    """Clean up after a killed run; a result that was moved aside is restored if its place is empty."""
     in_place.recover(path)
     for old in _leftovers(path, "old"):
         if path.exists():
@@ -226,11 +227,11 @@ def _check_result(path: Path) -> None:
     foreign = [name for name in names if name not in OWN_FILES and not _is_cache(path / name)]
     if names and (foreign or not _is_result(path)):
         shown = ", ".join((foreign or names)[:3])
-        raise InputError(f"holds files that are no dynid result: {shown}", file=path, remedy=_REMEDY)
+        raise InputError(f"contains files that are not a dynid result: {shown}", file=path, remedy=_REMEDY)
 
 
 def _is_cache(path: Path) -> bool:
-    """What Python leaves beside `wrist/compensation.py` where that was imported."""
+    """Whether it is the cache that Python creates when `compensation.py` is imported."""
     return path.name == "__pycache__" and all(one.name.startswith("compensation.") for one in path.iterdir())
 
 

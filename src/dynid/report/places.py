@@ -1,6 +1,6 @@
 """Paths in a result: relative to its folder in files, absolute in memory.
 
-A result folder may be sent to others: it names no home directory, and moves together with its inputs.
+A result folder may be sent to others: it contains no home directory, and can be moved with its inputs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def relative_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A provenance for `folder/result.json`; what shares nothing but the root keeps its full path."""
+    """A provenance for `folder/result.json`; paths that share only the root stay absolute."""
 
     def relative(file: str) -> str:
         path = os.path.abspath(file)
@@ -24,13 +24,13 @@ def relative_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, An
 
 
 def absolute_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The provenance in a file of `folder`, with paths that are found from anywhere."""
+    """The provenance in a file of `folder`, with absolute paths."""
     home = folder.resolve()
 
     def absolute(file: str) -> str:
         return os.path.normpath(home / file)
 
-    # The name of a built-in robot, or of one that came from no file, is no path.
+    # The name of a built-in robot, or of one without a file, is not a path.
     return _changed(provenance, absolute, lambda name: absolute(name) if (home / name).is_file() else name)
 
 
@@ -45,7 +45,7 @@ def _share(one: str, other: str) -> bool:
 def _changed(
     provenance: Mapping[str, Any], path: Callable[[str], str], robot: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Each place where a provenance names a file, changed."""
+    """The provenance with every file path changed."""
     made = dict(provenance)
     if "inputs" in made:
         made["inputs"] = [

@@ -1,4 +1,4 @@
-"""Predicted efforts as CSV, with the units in a remark above the header."""
+"""Predicted efforts as CSV, with the units in a comment above the header."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def prediction_csv(prediction: EffortPrediction) -> str:
     """`t, tau_NAME.., sigma_tau_NAME.., power, sigma_power` and `c_1..` of redundant robots, SI units.
 
-    A remark (`#`) with the unit of each column stands first; readers of logs pass over it.
+    The first line is a comment (`#`) with the unit of each column; log readers ignore it.
     """
     motors = list(zip(prediction.names, prediction.units, strict=True))
     z = prediction.c.shape[1]
@@ -51,7 +51,7 @@ def prediction_csv(prediction: EffortPrediction) -> str:
 
 
 def write_prediction(prediction: EffortPrediction, file: Path) -> None:
-    """Write the efforts to `file`, whole or not at all."""
+    """Write the efforts to `file` atomically."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, prediction_csv(prediction))

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, for work that lasts."""
+"""A progress bar on the terminal, for long runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_PATIENCE = 1.0  # seconds of work before a bar is worth showing
+_PATIENCE = 1.0  # seconds before a bar is shown
 
 
 class ProgressBar:
-    """Called with a stage and the fraction of it done; draws on standard error, if that is a terminal.
+    """Called with the stage and the fraction completed; draws on standard error, if that is a terminal.
 
-    Use as a context, so that the bar goes when the work ends or fails.
+    Use as a context manager, so that the bar disappears when the run ends or fails.
     """
 
     def __init__(self) -> None:

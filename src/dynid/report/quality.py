@@ -1,6 +1,6 @@
-"""How good a parameter and a whole result are, in classes a reader can act on.
+"""Quality classes of a parameter and of a whole result, each with a clear consequence for the reader.
 
-R2 takes no part: delay, a wrong gain or a wrong zero leave it untouched.
+R2 is not used: it hardly changes with a delay, a wrong gain or a wrong joint zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 
 class Quality(StrEnum):
-    """Class of one parameter, by its relative deviation and its 95 % interval."""
+    """Class of one parameter, from its relative standard deviation and its 95 % interval."""
 
     GOOD = "good"
     FAIR = "fair"
@@ -28,17 +28,17 @@ MEANING = {
     Quality.GOOD: "sigma below 5 %",
     Quality.FAIR: "sigma 5 to 20 %",
     Quality.WEAK: "sigma above 20 %",
-    Quality.ZERO: "interval holds zero",
+    Quality.ZERO: "95 % interval contains zero",
     Quality.REMOVED: "removed, set to zero",
 }
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
-_LOAD = "load "  # begins the name of a choice that tells what was found on the robot
-_PROMISED = 0.95  # of the intervals hold the truth
+_LOAD = "load "  # prefix of the choices that describe identified loads
+_PROMISED = 0.95  # expected share of intervals that contain the true value
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result in one line: `level` is good, care or bad; `reasons` say what speaks against it."""
+    """The result in one line: `level` is good, care or bad; `reasons` list the problems."""
 
     level: str
     headline: str
@@ -65,20 +65,20 @@ def owner_of(name: str) -> str:
 
 
 def holds_truth(parameter: ParameterEstimate, truth: float) -> bool | None:
-    """Whether the 95 % interval holds the true value; None where there is no interval."""
+    """Whether the 95 % interval contains the true value; None if there is no interval."""
     if parameter.ci95 is None:
         return None
     return parameter.ci95[0] <= truth <= parameter.ci95[1]
 
 
 def coverage(estimate: Estimate) -> str:
-    """How many 95 % intervals hold the truth, beside how many should."""
+    """How many 95 % intervals contain the true value, and how many are expected to."""
     held, n = _held(estimate)
-    return f"{held} of {n} intervals hold the true value (about {_PROMISED * n:.0f} expected)"
+    return f"{held} of {n} intervals contain the true value (about {_PROMISED * n:.0f} expected)"
 
 
 def _held(estimate: Estimate) -> tuple[int, int]:
-    """Number of intervals that hold the truth, and of those that could."""
+    """Number of intervals that contain the true value, and number of intervals tested."""
     truth = estimate.truth or {}
     found = [holds_truth(p, truth[p.name]) for p in estimate.parameters if p.name in truth]
     marks = [mark for mark in found if mark is not None]
@@ -86,35 +86,35 @@ def _held(estimate: Estimate) -> tuple[int, int]:
 
 
 def verdict(estimate: Estimate) -> Verdict:
-    """The whole result in one line, with what speaks against it."""
+    """The whole result in one line, with the problems found."""
     failures = tuple(_failures(estimate))
     cares = tuple(_cares(estimate))
     if failures:
         return Verdict("bad", "Do not use these parameters yet", _evidence(estimate), failures + cares)
     if cares:
         return Verdict("care", "Usable with care", _evidence(estimate), cares)
-    return Verdict("good", "Usable: no warning, and it predicts unseen motion", _evidence(estimate), ())
+    return Verdict("good", "Usable: no warnings, and validated on independent data", _evidence(estimate), ())
 
 
 def loads(estimate: Estimate) -> list[tuple[str, str]]:
-    """Tools and payloads that were found, each with mass and centre of mass in words."""
+    """Identified tools and payloads, each with mass and centre of mass as text."""
     return [(name, text) for name, text in estimate.choices.items() if name.startswith(_LOAD)]
 
 
 def other_choices(estimate: Estimate) -> dict[str, str]:
-    """Choices without the loads, which stand beside the verdict."""
+    """Choices without the loads, which are shown with the verdict."""
     return {name: text for name, text in estimate.choices.items() if not name.startswith(_LOAD)}
 
 
 def _evidence(estimate: Estimate) -> str:
     kept = [p for p in estimate.parameters if p.essential]
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
-    text = f"{known} of {plural(len(kept), 'parameter')} known to better than {_FAIR_BELOW:.0f} %"
+    text = f"{known} of {plural(len(kept), 'parameter')} with a standard deviation below {_FAIR_BELOW:.0f} %"
     text += f"; residual of the fit {percent(estimate.fit.residual_percent)} %"
     unseen = _independent(estimate.validation)
     if unseen:
         worst = max(unseen, key=lambda item: item.residual_percent)
-        text += f", of unseen motion {percent(worst.residual_percent)} %"
+        text += f", of validation logs {percent(worst.residual_percent)} %"
     return text
 
 
@@ -126,7 +126,7 @@ def _failures(estimate: Estimate) -> Iterable[str]:
         yield f"the fit leaves {percent(fit.residual_percent)} % of the measured effort unexplained"
     for item in _independent(estimate.validation):
         if item.poor(fit.residual_percent):
-            yield f"unseen motion {item.log} is predicted {percent(item.residual_percent)} % off"
+            yield f"validation log {item.log} is predicted with {percent(item.residual_percent)} % error"
 
 
 def _cares(estimate: Estimate) -> Iterable[str]:
@@ -137,9 +137,9 @@ def _cares(estimate: Estimate) -> Iterable[str]:
     if not _independent(estimate.validation):
         yield "no independent validation log"
     held, n = _held(estimate)
-    # Three deviations of a binomial count below what is promised: that is no bad luck.
+    # Three standard deviations of a binomial count below the expected number: not explained by chance.
     if held < _PROMISED * n - 3.0 * math.sqrt(n * _PROMISED * (1.0 - _PROMISED)):
-        yield f"only {held} of {n} intervals hold the true value"
+        yield f"only {held} of {n} intervals contain the true value"
 
 
 def _independent(validations: Iterable[Validation]) -> list[Validation]:

@@ -21,13 +21,13 @@ FILES = ("rehearsal.json", "rehearsal.csv", "rehearsal.html")
 
 
 def rehearsal_document(found: Rehearsal) -> dict[str, Any]:
-    """The content of `rehearsal.json`; figures that are not defined are null."""
+    """The content of `rehearsal.json`; undefined values are null."""
     document: dict[str, Any] = plain({"schema": SCHEMA, **asdict(found)})
     return document
 
 
 def rehearsal_csv(found: Rehearsal) -> str:
-    """One row a parameter, full precision, SI."""
+    """One row per parameter, full precision, SI."""
     names = [one.name for one in fields(RehearsedParameter)]
     text = io.StringIO()
     writer = RowWriter(text)
@@ -39,7 +39,7 @@ def rehearsal_csv(found: Rehearsal) -> str:
 
 
 def rehearsal_html(found: Rehearsal) -> str:
-    """One self-contained page with a picture of what was promised and what was found."""
+    """One self-contained page with a figure of the actual errors against the reported sigma."""
     return scripted_page(
         "rehearsal.html",
         (source("figures.js"),),
@@ -57,6 +57,6 @@ def rehearsal_files(found: Rehearsal) -> dict[str, str]:
 
 
 def write_rehearsal(found: Rehearsal, folder: Path) -> None:
-    """Write the three files into `folder`, whole or not at all; only an older rehearsal is replaced."""
+    """Write the three files into `folder` atomically; only an older rehearsal is replaced."""
     with claimed_folder(folder, FILES) as path:
         replace_folder(path, rehearsal_files(found))

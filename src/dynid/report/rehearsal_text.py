@@ -18,7 +18,7 @@ _ASSUMED = ("rate", "length", "effort noise", "encoder steps", "pose noise")
 
 
 def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | None = None) -> None:
-    """Print the table of a rehearsal; the most uncertain parameters where there are many."""
+    """Print the table of a rehearsal; if there are many parameters, only the most uncertain ones."""
     out = console or standard_console()
     print_warnings(out, found.warnings)
     out.print(verbatim(f"{found.robot}, {found.model}, {found.estimator}: {found.words}", "bold"))
@@ -34,8 +34,9 @@ def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | 
     print_titled(out, "Expected accuracy" + (f" (first {_MOST}; --full shows all)" if more else ""), table)
     out.print(
         verbatim(
-            "sigma: what an identification will print, and in % of the truth; rms: error of the runs, and its"
-            " ratio to sigma, where 1 is right; bias in sigmas; in 95 %: intervals that hold the truth",
+            "sigma: standard deviation that an identification will report, also in % of the true value;"
+            " rms: error of the runs; ratio: rms / sigma, ideally 1; bias: in units of sigma;"
+            " in 95 %: share of intervals that contain the true value",
             "dim",
         )
     )

@@ -1,4 +1,4 @@
-"""Pieces of terminal output that all commands share: warnings, titles, plain tables."""
+"""Terminal output shared by all commands: warnings, titles, plain tables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def print_titled(out: Console, title: str, content: RenderableType) -> None:
 
 
 def verbatim(text: str, style: str = "") -> Text:
-    """Text as it is: names never act as markup, and never steer the terminal."""
+    """Literal text: names are never interpreted as markup or terminal control."""
     from rich.text import Text
 
     return Text(printable(text), style=style)

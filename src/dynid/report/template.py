@@ -1,4 +1,4 @@
-"""The templates of the HTML report: everything is escaped unless it is markup made here."""
+"""The templates of the HTML report: everything is escaped except markup created here."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def _environment() -> Environment:
 
 
 def render(template: str, **context: Any) -> Markup:
-    """The template of that name, filled; safe to stand in another template."""
+    """The rendered template; safe to include in another template."""
     from markupsafe import Markup
 
     return Markup(_environment().get_template(template).render(**context))  # noqa: S704 (escaped by jinja)
 
 
 def source(template: str) -> str:
-    """The text of a style sheet or script, as it is."""
+    """The unchanged text of a style sheet or script."""
     environment = _environment()
     assert environment.loader is not None  # noqa: S101 (given above)
     return environment.loader.get_source(environment, template)[0]

@@ -1,4 +1,4 @@
-"""The terminal summary of a result: warnings first, then what it is worth, then the numbers."""
+"""The terminal summary of a result: warnings first, then the verdict, then the numbers."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from dynid.prediction.predict import EffortPrediction
 
-_MOST_ROWS = 40  # more parameters than this are summed up by owner, with the worst ones
+_MOST_ROWS = 40  # more parameters than this are summarised per owner, with the worst ones
 _MOST_GROUPS = 16
 _WORST_ROWS = 10
-_WIDE = 100  # columns from which sigma finds room too
+_WIDE = 100  # terminal columns needed to show sigma too
 _WIDER = 112  # the same for the prior beside the truth
 _COLOURS = {
     Quality.GOOD: "",
@@ -77,12 +77,12 @@ def print_validation(
     title: str = "Validation",
     warnings: bool = False,
 ) -> None:
-    """Print how well other logs are predicted, and with `warnings` what was noticed in them."""
+    """Print how well other logs are predicted; with `warnings`, also the warnings about these logs."""
     out = console or standard_console()
     if warnings:
-        told = [replace(notice, text=f"{v.log}: {notice.text}") for v in validations for notice in v.warnings]
-        _print_warnings(out, told)
-    table = _table("log", "independent", "residual %", "effort %", "worst row")
+        notices = [replace(one, text=f"{v.log}: {one.text}") for v in validations for one in v.warnings]
+        _print_warnings(out, notices)
+    table = _table("log", "independent", "residual %", "effort %", "worst equation")
     for item in validations:
         worst = max(item.groups, key=_percent_off, default=None)
         shown = f"{worst.name} {percent(worst.residual_percent)} %" if worst else "-"
@@ -96,11 +96,11 @@ def print_validation(
             for line in simulated_lines(item):
                 out.print(_text(line))
     if not all(item.independent for item in validations):
-        out.print(_text("NO: this log was also used for identification, its figures prove nothing", "yellow"))
+        out.print(_text("NO: this log was also used for the fit, it does not validate the result", "yellow"))
 
 
 def simulated_lines(item: Validation) -> list[str]:
-    """How far simulated free motions stay from the measured ones, all runs of a log together."""
+    """Rms distance between simulated and measured free motions, over all runs of a log."""
     lines = []
     for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
         parts = []
@@ -116,7 +116,7 @@ def simulated_lines(item: Validation) -> list[str]:
 
 
 def print_prediction(prediction: EffortPrediction, *, console: Console | None = None) -> None:
-    """Print peak, rms and uncertainty of predicted efforts, after what there is to know about them."""
+    """Print warnings, then peak, rms and uncertainty of the predicted efforts."""
     import numpy as np
 
     out = console or standard_console()
@@ -156,7 +156,7 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
     )
     shown = sorted(fit.groups, key=_percent_off, reverse=True)[:_WORST_ROWS]
     if len(fit.groups) > _MOST_GROUPS:
-        _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)} groups", _group_table(shown))
+        _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)} equations", _group_table(shown))
     else:
         _titled(out, "Fit", _group_table(fit.groups))
     if estimate.validation:
@@ -164,12 +164,12 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
 
 
 def _percent_off(group: GroupFit) -> float:
-    """Residual in percent; below all others where there is none."""
+    """Residual in percent; -1 if it is undefined, so that it sorts last."""
     return group.residual_percent if math.isfinite(group.residual_percent) else -1.0
 
 
 def _group_table(groups: Sequence[GroupFit]) -> Table:
-    table = _table("rows of", "rms", "unit", "residual %", "R2", left=("rows of", "unit"))
+    table = _table("equation", "rms", "unit", "residual %", "R2", left=("equation", "unit"))
     for group in groups:
         r2 = f"{group.r2:.5f}" if math.isfinite(group.r2) else "-"
         cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), r2)
@@ -187,7 +187,7 @@ def _parameter_table(estimate: Estimate, shown: Sequence[ParameterEstimate], wid
 
 
 def _columns(estimate: Estimate, width: int) -> dict[str, Callable[[ParameterEstimate], str]]:
-    """Title -> cell of the columns that have content and find room in `width` characters."""
+    """Title -> cell function, of the columns that have content and fit in `width` characters."""
     truth = estimate.truth or {}
     has_prior = any(p.prior is not None for p in estimate.parameters)
     columns: dict[str, Callable[[ParameterEstimate], str]] = {
@@ -218,7 +218,7 @@ def _print_digest(out: Console, estimate: Estimate) -> None:
     owners: dict[str, list[ParameterEstimate]] = {}
     for p in estimate.parameters:
         owners.setdefault(owner_of(p.name), []).append(p)
-    table = _table("owner", "parameters", "better than 20 %", "least known", left=("owner", "least known"))
+    table = _table("owner", "parameters", "sigma < 20 %", "most uncertain", left=("owner", "most uncertain"))
     for owner, members in owners.items():
         known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in members)
         worst = max(members, key=_badness)
@@ -226,7 +226,7 @@ def _print_digest(out: Console, estimate: Estimate) -> None:
         table.add_row(*map(_text, (owner, str(len(members)), str(known), last)))
     _titled(out, f"{len(estimate.parameters)} parameters by owner", table)
     worst_first = sorted(estimate.parameters, key=_badness, reverse=True)[:_WORST_ROWS]
-    _titled(out, f"The {_WORST_ROWS} least known", _parameter_table(estimate, worst_first, out.width))
+    _titled(out, f"The {_WORST_ROWS} most uncertain", _parameter_table(estimate, worst_first, out.width))
     out.print(_text("All parameters: parameters.csv and report.html, or --full", "dim"))
 
 
@@ -236,7 +236,7 @@ def _badness(parameter: ParameterEstimate) -> float:
 
 def _print_unknown(out: Console, estimate: Estimate) -> None:
     if estimate.not_identifiable:
-        table = _table("not identifiable", "why", left=("not identifiable", "why"))
+        table = _table("not identifiable", "reason", left=("not identifiable", "reason"))
         for item in estimate.not_identifiable:
             table.add_row(_text(item.name), _text(item.reason))
         _titled(out, "", table)
@@ -247,4 +247,4 @@ def _print_choices(out: Console, estimate: Estimate) -> None:
         table = _table("choice", "value", left=("choice", "value"))
         for name, value in other_choices(estimate).items():
             table.add_row(_text(name), _text(value))
-        _titled(out, "Chosen for this result", table)
+        _titled(out, "Choices made for this result", table)

@@ -1,4 +1,4 @@
-"""`validation.json` (`dynid.validation/1`): how well a result predicts other logs; its curves beside it."""
+"""`validation.json` (`dynid.validation/1`): how well a result predicts other logs; and its curves."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SCHEMA = "dynid.validation/1"
 
 
 def validation_document(result: str | Path, validations: Sequence[Validation]) -> dict[str, Any]:
-    """The content of `validation.json`; figures that are not defined are null."""
+    """The content of `validation.json`; undefined values are null."""
     entries = [plain(asdict(item)) for item in validations]
     return {"schema": SCHEMA, "result": str(result), "validation": entries}
 
 
 def write_validation(document: dict[str, Any], folder: Path, signals: Sequence[Signals] = ()) -> None:
-    """Write `validation.json` and `validation_signals.csv` into `folder`; other files there stay.
+    """Write `validation.json` and `validation_signals.csv` into `folder`; other files are kept.
 
     Each is written whole or not at all.
     """

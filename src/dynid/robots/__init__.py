@@ -1,1 +1,1 @@
-"""Built-in robots: one description file each, with a true parameter set and an exciting motion."""
+"""Built-in robots: one description file each, with true parameters and an exciting motion."""

@@ -1,13 +1,13 @@
 """Reader of NAME.demo.yaml: the true parameters and the simulated experiment of a built-in robot.
 
 truth:   bodies: {BODY: {M, com, central: {XX ...}}}   central: about the centre of mass
-                                                       or `description`: the robot's own priors
+                                                       or `description`: the priors of the robot
          payloads: {PAYLOAD: as a body}
          drive: {JOINT: {Fv: ...}}
 log:     rate [Hz], periods, encoder [rad, m], torque_sigma [N m, N]: one number or one per joint
-         runs: how many, or one entry each: {payload: NAME} or {}; validation: one more such entry
+         runs: number, or one entry each: {payload: NAME} or {}; validation: one more such entry
          tension: internal tension of a redundantly actuated robot [N m, N]
-model:   default the robot's own
+model:   default: that of the robot
 motion:  harmonics, frequency [Hz], draws, seed
 """
 
@@ -36,13 +36,13 @@ class Demo:
 
     Attributes:
         truth: Every standard parameter by name, SI.
-        rate: Samples a second, in [Hz].
+        rate: Sampling rate, in [Hz].
         periods: Periods of the motion in each log.
         runs: Payloads mounted in each log for identification.
         validation: Payloads mounted in one more log, for validation.
-        model: Identification model; None is the robot's own.
+        model: Identification model; None: that of the robot.
         encoder: Resolution of each measured position, shape (m,), in [rad] or [m].
-        torque_sigma: Deviation of each effort's noise, shape (a,), in [N m] or [N].
+        torque_sigma: Standard deviation of the noise of each effort, shape (a,), in [N m] or [N].
         tension: Internal tension, see `internal_tension`, in [N m] or [N].
         harmonics, frequency, draws, seed: Of the motion, see `random_motion`.
     """
@@ -91,7 +91,7 @@ def read_demo(file: Path, mechanism: Mechanism) -> Demo:
 
 
 def truth_of(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:
-    """Every standard parameter by name, SI; refused where one has no value."""
+    """Every standard parameter by name, SI; an error if one has no value."""
     fields = entry.fields(("bodies", "payloads", "drive"), required=("bodies",))
     values = _bodies(fields["bodies"], scope, mechanism)
     if "payloads" in fields:
@@ -122,7 +122,7 @@ def _bodies(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float
 
 
 def _payloads(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, float]:
-    """What the description takes as known of a payload is what it is."""
+    """Known payload parameters of the description are the true ones."""
     values: dict[str, float] = {}
     for name, item in entry.mapping().items():
         if name not in mechanism.payloads:
@@ -158,7 +158,7 @@ def _ten_parameters(entry: Entry, name: str, scope: Scope) -> dict[str, float]:
         central[i, j] = central[j, i] = scope.number(item)
     chi = from_centre_of_mass(positive(fields["M"], scope), com, central)
     if not is_physical(chi):
-        raise entry.error(f"no body has the parameters given for '{name}'", "check com and central")
+        raise entry.error(f"parameters of '{name}' are not physical", "check com and central")
     return {f"{symbol}_{name}": float(x) for symbol, x in zip(SYMBOLS, chi, strict=True)}
 
 
@@ -190,7 +190,7 @@ def positive(entry: Entry, scope: Scope) -> float:
 
 
 def demo_file(name: str) -> Path:
-    """The experiment file of a built-in robot; a robot without one is refused."""
+    """The experiment file of a built-in robot; an error if there is none."""
     from importlib.resources import files
 
     path = Path(str(files("dynid.robots"))) / f"{name}.demo.yaml"

@@ -21,10 +21,10 @@ class FreeDemo:
 
     Attributes:
         truth: Every standard parameter by name, SI.
-        motions, validation: Free motions to identify from, and to predict, each about a rest of its own.
-        rate: Samples a second, in [Hz].
+        motions, validation: Free motions for the fit and for validation, each about its own equilibrium.
+        rate: Sampling rate, in [Hz].
         duration: Of each motion, in [s].
-        position_sigma, angle_sigma: Deviations of the measured pose's noise, in [m] and [rad].
+        position_sigma, angle_sigma: Standard deviations of the pose noise, in [m] and [rad].
         seed: Of releases and noise.
     """
 
@@ -39,7 +39,7 @@ class FreeDemo:
 
 
 def read_free_demo(file: Path, mechanism: Mechanism) -> FreeDemo | None:
-    """The experiment of a robot on locked cables; None where the file is one of another kind."""
+    """The experiment of a robot on locked cables; None if the file is of another kind."""
     root = root_entry(read_yaml(file))
     if "free" not in root.mapping():
         return None

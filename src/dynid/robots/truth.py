@@ -29,12 +29,12 @@ SCHEMA = "dynid.truth/1"
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Where true parameters come from.
+    """Source of the true parameters.
 
     Attributes:
         source: `demo` (of a built-in robot), `prior` (of the description), or a file: `dynid.truth/1` as
             JSON, or YAML with names and values; None: demo if there is one, else prior.
-        values: Standard name or glob -> value that wins over the source, SI.
+        values: Standard name or glob -> value that overrides the source, SI.
     """
 
     source: str | None = None
@@ -44,7 +44,7 @@ class Truth:
 def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], tuple[Notice, ...]]:
     """Every standard parameter by name, SI.
 
-    A body without inertia is refused; of drive terms that nobody gave it is told that they are zero.
+    A body without inertia is an error. Drive terms without a value are zero, with a notice.
     """
     found = {**_source(mechanism, truth), **_known(mechanism)}
     names = [parameter.name for parameter in parameter_table(mechanism)]
@@ -60,15 +60,15 @@ def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], t
     inertial = [name for name in missing if name.partition("_")[0] in SYMBOLS]
     if inertial:
         raise InputError(
-            f"robot '{mechanism.name}' has no true value of {len(inertial)} inertial parameters:"
+            f"robot '{mechanism.name}' has no true values for {len(inertial)} inertial parameters:"
             f" {', '.join(inertial[:6])}{' ...' if len(inertial) > 6 else ''}",
             file=mechanism.file,
-            remedy="give `prior:` of the bodies, or a file of true values (--truth, `truth:`)",
+            remedy="give `prior:` for the bodies, or a file of true values (--truth, `truth:`)",
         )
     values = {name: float(found.get(name, 0.0)) for name in names}
     if not missing:
         return values, ()
-    text = f"nothing is known of {', '.join(missing[:6])}{' ...' if len(missing) > 6 else ''}: taken as zero"
+    text = f"no value for {', '.join(missing[:6])}{' ...' if len(missing) > 6 else ''}: taken as zero"
     remedy = "give values under `parameters:` of the simulation file"
     return values, (Notice("no-drive-values", text, remedy),)
 
@@ -76,12 +76,12 @@ def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], t
 def believed_values(
     mechanism: Mechanism, values: Mapping[str, float], beliefs: str
 ) -> tuple[dict[str, float], tuple[Notice, ...]]:
-    """What a controller takes for true: the priors, zero where there is none; or the truth itself."""
+    """Parameters of the controller model: the priors (zero if missing), or the true parameters."""
     priors = {**prior_values(mechanism), **_known(mechanism)} if beliefs == "prior" else {}
     if not any(name.startswith("M_") for name in priors):
         if beliefs == "prior":
-            text = "the description has no priors, so the controller knows the true parameters"
-            return dict(values), (Notice("no-priors", text, "give `prior:` of the bodies"),)
+            text = "the description has no priors, so the controller uses the true parameters"
+            return dict(values), (Notice("no-priors", text, "give `prior:` for the bodies"),)
         return dict(values), ()
     return {name: priors.get(name, 0.0) for name in values}, ()
 
@@ -89,16 +89,16 @@ def believed_values(
 def read_truth(path: Path) -> dict[str, float]:
     """Values by name of a `dynid.truth/1` file, or of YAML with names and values."""
     if path.suffix.lower() == ".json":
-        document = read_json(path, "check the path; give a file that simulate wrote")
+        document = read_json(path, "check the path; give a file written by simulate")
         if document.get("schema") != SCHEMA:
-            raise InputError(f"is no '{SCHEMA}' file", file=path, remedy="give one that simulate wrote")
+            raise InputError(f"is not a '{SCHEMA}' file", file=path, remedy="give a file written by simulate")
         return _numbers(document.get("parameters"), path)
     scope = Scope()
     return {name: scope.number(entry) for name, entry in root_entry(read_yaml(path)).mapping().items()}
 
 
 def _numbers(given: object, path: Path) -> dict[str, float]:
-    """Names with numbers; true and false are none."""
+    """Names with numbers; true and false are not numbers."""
     if not isinstance(given, dict):
         raise InputError("'parameters' has no names with values", file=path, remedy='e.g. {"M_arm": 2.5}')
     for name, value in given.items():
@@ -116,7 +116,7 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
     if source == "prior":
         return prior_values(mechanism)
     if source == "demo":
-        # Of the robot as it is built in: an experiment may have given it other payloads or drive terms.
+        # Of the built-in robot: an experiment may have given it other payloads or drive terms.
         free = built_in_free(mechanism)
         return dict((free or read_demo(demo_file(mechanism.name), load_robot(mechanism.name))).truth)
     path = Path(source)
@@ -142,7 +142,7 @@ def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
 
 
 def built_in_demo(mechanism: Mechanism) -> Demo | None:
-    """The experiment of a built-in robot whose motors move it; None for any other."""
+    """The experiment of an actuated built-in robot; None for any other."""
     from dynid.robots.demo_file import demo_file, read_demo
 
     if not has_demo(mechanism) or built_in_free(mechanism) is not None:
@@ -151,7 +151,7 @@ def built_in_demo(mechanism: Mechanism) -> Demo | None:
 
 
 def has_demo(mechanism: Mechanism) -> bool:
-    """Whether it is a built-in robot with an experiment of its own."""
+    """Whether it is a built-in robot with an experiment."""
     from importlib.resources import files
 
     folder = Path(str(files("dynid.robots")))
@@ -163,6 +163,6 @@ def has_demo(mechanism: Mechanism) -> bool:
 
 
 def _known(mechanism: Mechanism) -> dict[str, float]:
-    """What the description takes as known is what it is."""
+    """Known values of the description are the true values."""
     owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
     return {f"{symbol}_{one.name}": value for one in owners for symbol, value in one.known.items()}

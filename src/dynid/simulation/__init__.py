@@ -1,1 +1,1 @@
-"""Simulated robots: motion, sensors, logs with a known truth, and rehearsals of whole experiments."""
+"""Simulated robots: motion, sensors, logs with known true parameters, and rehearsals of experiments."""

@@ -23,14 +23,14 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, eq=False)
 class BuiltInExperiment:
-    """What a demo identifies.
+    """A simulated experiment for identification.
 
     Attributes:
         logs: For identification.
         validation: Another motion, with other noise.
         truth: Standard parameter -> true value, SI.
         seed: Of motions and noise.
-        model: Identification model; None is the robot's own.
+        model: Identification model; None: that of the robot.
     """
 
     mechanism: Mechanism
@@ -47,9 +47,9 @@ def built_in_experiment(
     """Simulate the experiment of a built-in robot: every run has its own motion and noise.
 
     Args:
-        name: As `dynid robots` lists it.
+        name: As listed by `dynid robots`.
         seed: Of motions and noise; default that of the robot's experiment file.
-        progress: Told the stage and how much of it is done, 0 to 1.
+        progress: Called with the stage and the fraction completed, 0 to 1.
     """
     path = demo_file(name)
     mechanism = load_robot(name)
@@ -58,7 +58,7 @@ def built_in_experiment(
         return _swinging(mechanism, free, free.seed if seed is None else seed, progress)
     demo = read_demo(path, mechanism)
     chosen = demo.seed if seed is None else seed
-    # Spawned seeds: neighbouring seeds of the caller share no stream, and neither do the runs.
+    # Spawned seeds: neighbouring seeds of the caller give independent streams, and so do the runs.
     states = np.random.SeedSequence(chosen).generate_state(2 * (len(demo.runs) + 1))
     names = [f"{name} run {i + 1}" for i in range(len(demo.runs))] + [f"{name} validation"]
     logs = []
@@ -104,7 +104,7 @@ def _swinging(
 
 
 def run_demo(name: str, progress: Progress | None = None, seed: int | None = None) -> Estimate:
-    """Simulate a built-in robot, identify it, and put the true base values beside the estimates."""
+    """Simulate a built-in robot, identify it, and add the true base values to the estimate."""
     from dynid.pipeline import identify_logs
 
     demo = built_in_experiment(name, seed, progress)

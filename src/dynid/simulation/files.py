@@ -1,4 +1,4 @@
-"""Files of a simulated recording: the log as a robot would leave it, and the truth beside it."""
+"""Files of a simulated recording: the log as a robot would record it, and the true parameters."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ ENDINGS = (".csv", ".parquet")
 
 
 def check_target(path: Path, inputs: Sequence[str | Path | None] = ()) -> Path:
-    """A file that can be written and is none of the `inputs`, before anything is simulated."""
+    """Check before the simulation that a file can be written and is not one of the `inputs`."""
     if path.suffix not in ENDINGS:
         raise InputError(
             f"a log ends in {' or '.join(ENDINGS)}, not in '{path.suffix}'", file=path, remedy="rename --out"
         )
     if not path.resolve().parent.is_dir():
-        raise InputError("its folder does not exist", file=path, remedy="make the folder, or choose another")
+        raise InputError("its folder does not exist", file=path, remedy="create it, or choose another")
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         raise InputError("no permission to write in its folder", file=path, remedy="choose another --out")
     if path.resolve() in [Path(one).resolve() for one in inputs if one]:
-        raise InputError("would overwrite what it is made from", file=path, remedy="choose another --out")
+        raise InputError("would overwrite one of its inputs", file=path, remedy="choose another --out")
     return path
 
 
 def write_simulated(simulated: Simulated, path: Path) -> tuple[Path, Path]:
-    """Write the log and `NAME.truth.json` beside it, each whole or not at all."""
+    """Write the log and `NAME.truth.json` next to it, each atomically."""
     columns = simulated.recording().columns()
     return write_both(path, lambda part: write_columns(columns, part), truth_document(simulated, path.name))
 
 
 def write_both(path: Path, write: Callable[[Path], object], document: Mapping[str, Any]) -> tuple[Path, Path]:
-    """A log that `write` writes, and the truth beside it, each whole or not at all."""
+    """Write a log with `write`, and the true parameters next to it, each atomically."""
     truth = path.with_name(f"{path.stem}.truth.json")
     target = real_path(path)
     part = target.with_name(f".{target.name}.new{path.suffix}")
@@ -62,7 +62,7 @@ def write_both(path: Path, write: Callable[[Path], object], document: Mapping[st
 
 
 def truth_document(simulated: Simulated, log: str) -> dict[str, Any]:
-    """The content of `NAME.truth.json` (`dynid.truth/1`): parameters by name, SI, and what was done."""
+    """The content of `NAME.truth.json` (`dynid.truth/1`): parameters by name, SI, and the settings."""
     settings = simulated.settings
     motors = [actuator.name for actuator in simulated.mechanism.actuators]
     gains = np.broadcast_to(np.asarray(settings.sensing.gain, float), (len(motors),))
@@ -81,10 +81,10 @@ def truth_document(simulated: Simulated, log: str) -> dict[str, Any]:
 
 
 def described(simulated: Simulated) -> dict[str, str]:
-    """What was simulated, in words."""
+    """Description of the simulation as text."""
     settings, course, run = simulated.settings, simulated.course, simulated.run
     sizes = np.abs(course.tau).max(axis=0)
-    told = {
+    words = {
         "engine": settings.engine,
         "motion": settings.motion.file or f"random ({settings.motion.kind})",
         "log": f"{len(course.t)} samples, {course.t[-1]:g} s at {settings.rate:g} Hz",
@@ -93,26 +93,26 @@ def described(simulated: Simulated) -> dict[str, str]:
     }
     if settings.payloads or settings.changes:
         phases = [(0.0, settings.payloads), *settings.changes]
-        told["payloads"] = ", ".join(f"{', '.join(names) or 'none'} from {at:g} s" for at, names in phases)
+        words["payloads"] = ", ".join(f"{', '.join(names) or 'none'} from {at:g} s" for at, names in phases)
     if run is not None:
-        told["steps"] = f"Runge-Kutta, {run.step:.3g} s"
-        told["controller"] = _controller(simulated, run)
-        told["tracking error"] = f"at most {_away(simulated):.2g} rad or m"
-        told["loops open"] = f"at most {run.gap.max(initial=0.0):.2g} m or rad"
+        words["steps"] = f"Runge-Kutta, {run.step:.3g} s"
+        words["controller"] = _controller(simulated, run)
+        words["tracking error"] = f"at most {_away(simulated):.2g} rad or m"
+        words["loops open"] = f"at most {run.gap.max(initial=0.0):.2g} m or rad"
         if np.isfinite(run.energy_drift):
-            told["energy drift"] = f"{run.energy_drift:.2g} of the largest kinetic energy"
+            words["energy drift"] = f"{run.energy_drift:.2g} of the largest kinetic energy"
         if run.width:
-            told["dry friction"] = f"turns within {max(run.width.values()):.2g} rad/s or m/s of rest"
-    return told
+            words["dry friction"] = f"smoothed below {max(run.width.values()):.2g} rad/s or m/s"
+    return words
 
 
 def _controller(simulated: Simulated, run: PlantRun) -> str:
-    """Its kind, and what it sees."""
+    """Kind and feedback of the controller."""
     settings = simulated.settings.moving.controller
     if run.sight is None:
-        return f"{settings.kind}, sees the true state"
+        return f"{settings.kind}, feedback of the true state"
     rate, cutoff = 1.0 / run.sight.period, run.sight.cutoff
-    return f"{settings.kind}, reads its encoders at {rate:g} Hz, velocities below {cutoff:.3g} Hz"
+    return f"{settings.kind}, encoders read at {rate:g} Hz, velocities low-passed at {cutoff:.3g} Hz"
 
 
 def _away(simulated: Simulated) -> float:

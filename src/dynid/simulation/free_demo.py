@@ -1,6 +1,6 @@
 """Built-in experiments of robots that swing on locked cables: random releases within their limits.
 
-truth:   as of any demo (see `demo_file`)
+truth:   as in any demo (see `demo_file`)
 free:    motions, validation (how many of each), rate [Hz], duration [s] of each,
          position_sigma [m] and angle_sigma [rad] of the markers' noise, seed
 """
@@ -18,11 +18,11 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.robots.free_demo_file import FreeDemo
 
-_ROUNDS = 6  # of drawing smaller swings where the limits are not kept
+_ROUNDS = 6  # attempts with smaller swings if the limits are violated
 
 
 def free_logs(mechanism: Mechanism, demo: FreeDemo, seed: int) -> tuple[Log, Log]:
-    """A log to identify from and one to predict: one segment a motion, noise on the measured pose."""
+    """A log for the fit and one for validation: one segment per motion, noise on the measured pose."""
     releases = random_releases(mechanism, demo, seed)
     seeds = np.random.SeedSequence(seed).generate_state(3)
     parts = {
@@ -53,13 +53,13 @@ def free_logs(mechanism: Mechanism, demo: FreeDemo, seed: int) -> tuple[Log, Log
 def random_releases(
     mechanism: Mechanism, demo: FreeDemo, seed: int, mounted: tuple[str, ...] = ()
 ) -> Releases:
-    """As many releases as the experiment has motions, each within the limits of the robot.
+    """One release per motion of the experiment, each within the limits of the robot.
 
     Args:
         mechanism: With its cables and limits.
-        demo: What is true, and how many motions of what length.
+        demo: True parameters, number and duration of the motions.
         seed: Of the draws.
-        mounted: Payloads on the robot: tensions are those with them.
+        mounted: Payloads on the robot, included in the tensions.
     """
     count = demo.motions + demo.validation
     cables = tuple(cable.name for cable in driven_cables(mechanism))
@@ -74,5 +74,5 @@ def random_releases(
             return releases.picked(np.flatnonzero(use <= 1.0)[:count])
         releases = releasing.smaller(releases, use)
     raise NoResultError(
-        f"not {count} free motions keep the limits of robot '{mechanism.name}'; widen `limits:`"
+        f"fewer than {count} free motions satisfy the limits of robot '{mechanism.name}'; widen `limits:`"
     )

@@ -1,4 +1,4 @@
-"""Virtual robots on locked cables: free motions from random releases, measured as their experiment says."""
+"""Simulated robots on locked cables: free motions from random releases, measured as in their experiment."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _LENGTH = 10.0  # s of each motion
 
 @dataclass(frozen=True, eq=False)
 class FreeSimulated:
-    """Free motions of a robot whose parameters are known, before they are measured.
+    """Free motions of a robot with known parameters, before they are measured.
 
     Attributes:
         mechanism: The robot.
-        settings: As asked.
-        demo: Truth, motions, rate and noise.
+        settings: As requested.
+        demo: True parameters, motions, rate and noise.
         robot: On its locked cables.
-        motions: What it did.
+        motions: The simulated motions.
         lengths: Locked in each motion, shape (k, c), in [m].
-        notices: What to know of it.
+        notices: Warnings.
     """
 
     mechanism: Mechanism
@@ -68,7 +68,7 @@ class FreeSimulated:
         return self.demo.duration
 
     def log(self, seed: Seed = None, name: str = "simulated", mechanism: Mechanism | None = None) -> Log:
-        """One measurement, a segment a motion; another seed gives other noise of the same motions."""
+        """One recording, one segment per motion; another seed gives other noise on the same motions."""
         own = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
         sigma = (self.demo.position_sigma, self.demo.angle_sigma)
         rng = np.random.default_rng(own)
@@ -76,7 +76,7 @@ class FreeSimulated:
         return measured_log(robot, self.robot, self.motions, self.lengths, rng, sigma, payloads, name)
 
     def described(self) -> dict[str, str]:
-        """What was simulated, in words."""
+        """Description of the simulation as text."""
         demo = self.demo
         samples = self.motions.q.shape[0] * self.motions.q.shape[1]
         return {
@@ -101,7 +101,7 @@ class FreeSimulated:
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Free motions as a log recorded them: what they began with.
+    """Initial conditions of the free motions of a log.
 
     Attributes:
         lengths: Locked in each motion, shape (k, c), in [m].
@@ -136,9 +136,9 @@ def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -
     pairs = [(own, state) for own, state in zip(lengths, found, strict=True) if state is not None]
     if not pairs:
         raise InputError(
-            "no motion begins at a pose on its cable lengths",
+            "no motion starts at a pose that matches its cable lengths",
             file=entry.file,
-            remedy="check the lengths' zero and unit, and the cables' points",
+            remedy="check zero and unit of the lengths, and the cable points",
         )
     shortest = min(b - a for a, b in log.segments)
     return Released(
@@ -155,18 +155,18 @@ def simulate_free(
 ) -> FreeSimulated:
     """Free motions with the rate, length, truth, payloads and seed of the settings.
 
-    Those of a log where `released` gives them, else from random releases.
+    They start as in a log if `released` is given, else from random releases.
 
-    Noise of the pose is that of a built-in experiment, else `position_sigma` of the sensing, for metres and
-    radians alike.
+    The pose noise is that of a built-in experiment, else `position_sigma` of the sensing, both in metres
+    and in radians.
     """
     if settings.motion.file is not None:
         raise InputError(
-            "a robot on locked cables is let go: it follows no trajectory",
+            "a robot on locked cables swings freely and cannot follow a trajectory",
             file=settings.motion.file,
-            remedy="leave --motion out; `dynid excite` chooses good releases",
+            remedy="remove --motion; `dynid excite` designs good releases",
         )
-    values, told = true_values(mechanism, settings.truth)
+    values, notices = true_values(mechanism, settings.truth)
     own = built_in_free(mechanism)
     sigma = float(np.max(settings.sensing.position_sigma))
     demo = FreeDemo(
@@ -185,10 +185,10 @@ def simulate_free(
         lengths, rates = releases.lengths, released.velocities if released else None
         motions = free_motions(robot, values, lengths, releases.starts, demo.duration, demo.rate, rates)
         motions.refuse_slack()
-    return FreeSimulated(mechanism, settings, demo, robot, motions, lengths, told)
+    return FreeSimulated(mechanism, settings, demo, robot, motions, lengths, notices)
 
 
 def write_free(found: FreeSimulated, path: Path) -> tuple[Path, Path]:
-    """Write the log and `NAME.truth.json` beside it."""
+    """Write the log and `NAME.truth.json` next to it."""
     log = found.log()
     return write_both(path, lambda part: write_log(log, part), found.document(path.name))

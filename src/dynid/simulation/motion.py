@@ -1,4 +1,4 @@
-"""What a simulated robot shall do: a random motion, a trajectory file, or what a log did."""
+"""Desired motion of a simulated robot: random, from a trajectory file, or from a log."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from dynid.prediction.trajectory import desired_motion
 RandomMotion = FourierMotion | PointToPoint | ClosedMotion
 KINDS = ("fourier", "points")
 _ROUGH = "rough-trajectory"
-_ALLOWANCE = 1e-6  # of a limit: digits of a file
+_ALLOWANCE = 1e-6  # of a limit: rounding of numbers in a file
 
 
 @dataclass(frozen=True)
 class MotionChoice:
-    """A motion by its file, or by what is random about it.
+    """A motion from a file, or the settings of a random motion.
 
     Attributes:
         file: Trajectory (CSV, Parquet, YAML, ROS 2) or log; None: random.
@@ -64,10 +64,10 @@ class MotionChoice:
 
 
 class SampledMotion:
-    """A `Trajectory` through samples: quintic splines of the positions, or of given rates.
+    """A `Trajectory` through samples: quintic splines of the positions, or of given derivatives.
 
     Args:
-        t: Shape (n,), in [s], growing; time counts from the first.
+        t: Shape (n,), in [s], increasing; time counts from the first.
         q: Positions, shape (n, m), in [rad] or [m].
     """
 
@@ -99,10 +99,10 @@ class SampledMotion:
 
 @dataclass(frozen=True, eq=False)
 class LedMotion:
-    """A motion of the measured coordinates of a robot that the pose of one of its bodies leads.
+    """A motion of the measured coordinates of a robot guided by the pose of one of its bodies.
 
     Attributes:
-        lead: Of the robot with the chain that leads it, see `guided`; both measure the same.
+        lead: Motion of the robot with its guiding chain, see `guided`; both measure the same.
     """
 
     lead: RandomMotion
@@ -126,14 +126,14 @@ class LedMotion:
 
 
 def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Trajectory:
-    """The motion of the measured coordinates that is asked for; one outside the limits is refused."""
+    """The requested motion of the measured coordinates; an error if it violates the limits."""
     if choice.file is not None:
         return file_motion(mechanism, choice.file)
     own = seed if choice.seed is None else choice.seed
     body = led_body(mechanism)
     if not body:
         return _random(mechanism, choice, own)
-    # Limits are those of the pose, which no series of cables or quaternion parts would keep.
+    # The limits are those of the pose; a series of cable lengths or quaternions would not satisfy them.
     robot, names = guided(mechanism, body)
     return LedMotion(_random(robot, choice, own, names))
 
@@ -141,7 +141,7 @@ def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Traj
 def _random(
     mechanism: Mechanism, choice: MotionChoice, seed: int, joints: tuple[str, ...] | None = None
 ) -> RandomMotion:
-    """A random motion of the robot, led by `joints` where they are given."""
+    """A random motion of the robot, guided by `joints` if given."""
     if choice.kind == "points":
         return random_point_to_point(mechanism, seed, points=choice.points, dwell=choice.dwell, joints=joints)
     return random_motion(
@@ -155,7 +155,7 @@ def _random(
 
 
 def file_motion(mechanism: Mechanism, file: str) -> SampledMotion:
-    """The motion of a trajectory file, or of a log (low-passed as for identification)."""
+    """The motion of a trajectory file or of a log (low-pass filtered as for identification)."""
     path = Path(file)
     if path.suffix.lower() in (".yaml", ".yml"):
         found = _ordered(mechanism, read_trajectory(path), path)
@@ -165,7 +165,7 @@ def file_motion(mechanism: Mechanism, file: str) -> SampledMotion:
         log = desired.log
         if len(log.segments) > 1:
             raise InputError(
-                f"the motion has {len(log.segments)} pieces", file=path, remedy="give one without gaps"
+                f"the motion has {len(log.segments)} segments", file=path, remedy="give one without gaps"
             )
         if any(notice.code == _ROUGH for notice in log.notices):
             motion = log_motion(mechanism, log)
@@ -180,7 +180,7 @@ def file_motion(mechanism: Mechanism, file: str) -> SampledMotion:
 
 
 def log_motion(mechanism: Mechanism, log: Log) -> SampledMotion:
-    """What the robot of a log did, as far as its sensors tell: the longest piece, low-passed."""
+    """The measured motion of a log: its longest segment, low-pass filtered."""
     plan = plan_motions([log], mechanism, FilterSettings(), MaskSettings())[0]
     smooth = Motion(log, plan)
     start, stop = max(smooth.usable(), key=lambda one: one[1] - one[0], default=(0, 0))
@@ -193,7 +193,7 @@ def log_motion(mechanism: Mechanism, log: Log) -> SampledMotion:
 
 
 def check_limits(mechanism: Mechanism, motion: SampledMotion, file: object = None) -> None:
-    """Refuse a motion that leaves the limits of its measured coordinates, with the worst of it."""
+    """Reject a motion that exceeds the limits of its measured coordinates, and name the worst violation."""
     t = np.linspace(0.0, motion.period, 2001)
     for symbol, values in (("q", motion.q(t)), ("dq", motion.dq(t)), ("ddq", motion.ddq(t))):
         for column, name in zip(values.T, mechanism.measured_positions, strict=True):
@@ -205,7 +205,7 @@ def check_limits(mechanism: Mechanism, motion: SampledMotion, file: object = Non
             k = int(np.argmax(np.maximum(column - high, low - column)))
             if not low - spare <= column[k] <= high + spare:
                 raise InputError(
-                    f"the motion leaves the limits: {symbol} of '{name}' is {column[k]:.4g} at {t[k]:.4g} s,"
+                    f"the motion exceeds the limits: {symbol} of '{name}' is {column[k]:.4g} at {t[k]:.4g} s,"
                     f" limits {low:g} to {high:g}",
                     file=file,
                     remedy="give a smaller or slower motion, or correct `limits:`",
@@ -229,7 +229,7 @@ def _ordered(mechanism: Mechanism, found: SampledTrajectory, path: Path) -> Samp
 def _joints(
     mechanism: Mechanism, guided: Mechanism, q: Float[Array, "n m"], dt: float
 ) -> Float[Array, "n m"]:
-    """Measured positions of the robot from those of its guiding chain."""
+    """Measured positions of the robot from the positions of its guiding chain."""
     sensors = sensors_of(guided, guided.measured_positions)
     rates = [differentiate(q, dt, "spline", order=order) for order in (1, 2)]
     states = closed_states(guided, sensors, q, *rates)

@@ -2,7 +2,7 @@
 
     effort_map tau = N^T W_tree(q, dq, ddq) chi_true        (closed robots: see `efforts`)
 
-What is written down is what a real recorder would get: positions in encoder steps, efforts
+The log contains what a real recorder would measure: positions in encoder steps, efforts
 with noise. Friction, rotor inertia and offsets act through their columns of W.
 """
 
@@ -29,7 +29,7 @@ from dynid.projection.load import simulated_loads
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.sensors import Course, Per, Sensing, recorded
 
-_BLOCK = 4096  # samples: the dense regressor of a block stays below some tens of megabytes
+_BLOCK = 4096  # samples: keeps the dense regressor of a block below some tens of megabytes
 _IDLE_RTOL = 1e-9  # of the largest effort: rounding of the projection
 
 
@@ -43,17 +43,17 @@ def inverse_efforts(
     resist: Float[Array, "n v"] | None = None,
     tension: Float[Array, "n a"] | None = None,
 ) -> Float[Array, "n a"]:
-    """Efforts of all actuators at measured positions and their rates, least norm if redundant.
+    """Efforts of all actuators at measured positions and their derivatives, minimum norm if redundant.
 
     Args:
-        mechanism: Whose actuators do the work.
+        mechanism: The robot.
         chi_true: All standard parameters, in the order of the table or by name, SI.
         q: Measured positions, shape (n, m), in [rad] or [m].
         dq: Their rates, shape (n, m), per s.
         ddq: Their second rates, shape (n, m), per s^2.
         mounted: Payloads on the robot.
-        resist: Further efforts against each tree coordinate, shape (n, v), in [N m] or [N].
-        tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it loads the joints too.
+        resist: Additional efforts against each tree coordinate, shape (n, v), in [N m] or [N].
+        tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it also loads the joints.
 
     Returns:
         In the order of the actuators, shape (n, a), in [N m] or [N].
@@ -78,9 +78,9 @@ def inverse_efforts(
     if np.any(left > _IDLE_RTOL * np.abs(rows).max()):
         idle = directions.names[int(np.argmax(left))]
         raise InputError(
-            f"nothing drives '{idle}', so it would not follow a prescribed motion",
+            f"'{idle}' has no actuator, so it cannot follow a prescribed motion",
             file=mechanism.file,
-            remedy="add an actuator, or simulate a robot whose joints are all driven",
+            remedy="add an actuator, or simulate a fully actuated robot",
         )
     return np.asarray(tau if tension is None else tau + tension)
 
@@ -93,7 +93,7 @@ def parameter_vector(
     if not isinstance(values, Mapping):
         chi = np.asarray(values, float)
         if chi.shape != (len(names),):
-            raise InputError(f"{chi.shape} values do not fit {len(names)} standard parameters")
+            raise InputError(f"{chi.shape} values do not match {len(names)} standard parameters")
         return chi
     for name in values:
         if name not in names:
@@ -120,18 +120,18 @@ def simulate_log(
     tension: float = 0.0,
     name: str = "simulated",
 ) -> Log:
-    """The log a robot with `chi_true` would leave along a motion of its measured coordinates.
+    """The log of a robot with parameters `chi_true` along a motion of its measured coordinates.
 
     Args:
         mechanism: The robot.
         chi_true: All standard parameters, in the order of the table or by name, SI.
         motion: Of the measured coordinates, e.g. a `FourierMotion`.
-        rate: Samples a second, in [Hz].
+        rate: Sampling rate, in [Hz].
         duration: In [s]; both ends are sampled.
-        encoder_resolution: Step of the positions, one or per coordinate, in [rad] or [m]; 0: none.
-        torque_sigma: Deviation of the effort noise, one or per actuator, in [N m] or [N].
+        encoder_resolution: Of the positions, one or per coordinate, in [rad] or [m]; 0: none.
+        torque_sigma: Standard deviation of the effort noise, one or per actuator, in [N m] or [N].
         seed: Of the noise.
-        velocity: Whether the exact velocities are logged too.
+        velocity: Whether the exact velocities are also logged.
         tau_coloured: Correlation of the noise from one sample to the next, 0 to 1; None: white.
         payloads: Mounted during the recording.
         tension: Internal tension of a redundantly actuated closed robot, see `internal_tension`,
@@ -156,7 +156,7 @@ def prescribed_course(
     friction: ExtraFriction | None = None,
     changes: Sequence[tuple[float, tuple[str, ...]]] = (),
 ) -> Course:
-    """What a robot does that follows a motion exactly: the efforts are those of the inverse model.
+    """The course of a robot that follows a motion exactly, with the efforts of the inverse model.
 
     Args:
         mechanism: The robot.
@@ -165,8 +165,8 @@ def prescribed_course(
         t: Evenly spaced, shape (n,), in [s].
         payloads: Mounted at the beginning.
         tension: Of a redundantly actuated closed robot, see `internal_tension`, in [N m] or [N].
-        friction: Beyond that of the drive terms.
-        changes: Times [s], growing, and the payloads mounted from then on.
+        friction: In addition to the drive terms.
+        changes: Times [s], increasing, and the payloads mounted from then on.
     """
     chi = parameter_vector(mechanism, chi_true)
     states: ClosedStates | None = None
@@ -202,7 +202,7 @@ def tree_tension(mechanism: Mechanism, t: Float[Array, "n"], size: float) -> Flo
 def payload_phases(
     t: Float[Array, "n"], payloads: tuple[str, ...], changes: Sequence[tuple[float, tuple[str, ...]]] = ()
 ) -> list[tuple[tuple[str, ...], slice]]:
-    """Stretches of samples with the payloads mounted in each; `changes` as for `prescribed_course`."""
+    """Ranges of samples with the payloads mounted in each; `changes` as for `prescribed_course`."""
     times = [time for time, _ in changes]
     starts = [0, *np.searchsorted(t, times).tolist()]
     stops = [*starts[1:], len(t)]

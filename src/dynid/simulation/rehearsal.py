@@ -1,7 +1,7 @@
-"""Rehearse an experiment before anyone runs the robot: simulate it many times, identify each, compare.
+"""Rehearse an experiment before the robot runs: simulate it many times, identify each run, compare.
 
-plan (trajectory, log, or random) -> one course per log -> N recordings -> N identifications -> what the
-statistics promise against what was found.
+plan (trajectory, log, or random) -> one course per log -> N recordings -> N identifications ->
+comparison of the reported sigma with the actual errors.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
 from dynid.unknown import Task
 
 RANDOM, EXCITE = "random", "excite"
-_STARTS, _HOPS = 2, 2  # of a motion that is planned on the way
+_STARTS, _HOPS = 2, 2  # of a motion that is designed during the rehearsal
 
 
 @dataclass(frozen=True, eq=False)
 class RehearsalPlan:
-    """What is rehearsed; small and plain, so that every process builds the same.
+    """Inputs of a rehearsal; small and serialisable, so that every process builds the same.
 
     Attributes:
-        experiment: Robot, model, filter, estimator, and the logs it is going to have.
-        simulation: Engine, truth, sensors.
-        motion: Trajectory or log that all logs follow, `random`, or `excite`: the motion that tells most;
-            None: each log's own, random where its file does not exist.
+        experiment: Robot, model, filter, estimator, and the planned logs.
+        simulation: Engine, true parameters, sensors.
+        motion: Trajectory or log that all logs follow, `random`, or `excite` (exciting trajectory);
+            None: that of each log, random if its file does not exist.
         seed: Of motions and noise.
     """
 
@@ -56,7 +56,7 @@ class RehearsalPlan:
 
 
 class Rehearser:
-    """One course per log, and as many recordings and identifications of them as are asked for."""
+    """One course per log, and the requested number of recordings and identifications."""
 
     def __init__(self, plan: RehearsalPlan) -> None:
         self.plan = plan
@@ -74,7 +74,7 @@ class Rehearser:
         )
 
     def logs(self, number: int) -> list[Log]:
-        """The logs of the run of that number: the same in every process, and in whatever order."""
+        """The logs of run `number`: the same in every process and in any order."""
         own = np.random.SeedSequence(self._noise.entropy, spawn_key=(*self._noise.spawn_key, number))
         pairs = zip(self.simulated, own.spawn(len(self.simulated)), strict=True)
         name = f"run {number + 1}, log"
@@ -86,7 +86,7 @@ class Rehearser:
         ]
 
     def run(self, number: int) -> Draw:
-        """Record and identify the run of that number."""
+        """Record and identify run `number`."""
         with single_threaded_blas():
             try:
                 fit = fit_task(Task(self.robot, tuple(self.logs(number)), self.plan.experiment))
@@ -95,7 +95,7 @@ class Rehearser:
         return self.draw(number, fit.parts.parameters, fit)
 
     def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
-        """The course of one log, simulated once: only noise differs between runs."""
+        """The course of one log, simulated once: runs differ only in noise."""
         if swings_freely(self.true_robot):
             return self._free(k, entry, seed)
         _refuse_silence(self.plan.simulation)
@@ -105,11 +105,11 @@ class Rehearser:
         return simulate(self.true_robot, settings, motion)
 
     def _free(self, k: int, entry: LogEntry, seed: int) -> FreeSimulated:
-        """Free motions as a log recorded them, or from random releases."""
+        """Free motions as recorded in a log, or from random releases."""
         if self.plan.motion == EXCITE:
             raise InputError(
-                f"robot '{self.true_robot.name}' swings freely: no motion is planned on the way",
-                remedy="run dynid excite first and give its motions.csv by --motion",
+                f"robot '{self.true_robot.name}' swings freely: --motion excite is not available",
+                remedy="run dynid excite first and give its motions.csv with --motion",
             )
         mounted = tuple(entry.payloads) or self.plan.simulation.payloads
         free = replace(self.plan.simulation, seed=seed, payloads=mounted)
@@ -131,7 +131,7 @@ class Rehearser:
         if source == EXCITE:
             return self._planned(entry, seed)
         if source == RANDOM:
-            # With a file named but absent, its own end is not known: the motion's period decides.
+            # If the named file does not exist, its duration is unknown: the period of the motion is used.
             motion = chosen_motion(self.true_robot, replace(settings.motion, file=None), seed)
             return motion, settings, f"random motion (seed {seed})"
         path = Path(source)
@@ -146,16 +146,16 @@ class Rehearser:
         if not log.effort_present.any():
             return file_motion(self.true_robot, source), whole, f"trajectory {path.name}"
         recorded = log_motion(self.true_robot, log)
-        return recorded, replace(whole, rate=1.0 / log.dt), f"what log {path.name} did"
+        return recorded, replace(whole, rate=1.0 / log.dt), f"motion of log {path.name}"
 
     def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
-        """The motion that `dynid excite` finds for this robot, a short search."""
+        """The motion that a short search of `dynid excite` finds for this robot."""
         from dynid.excitation.excite import excite
         from dynid.excitation.plan import ExciteSettings
 
         robot, settings = self.plan.experiment.robot, self.plan.simulation
         if isinstance(robot, Mechanism):
-            raise InputError("a motion is planned for a robot with a file", remedy="name the robot's file")
+            raise InputError("--motion excite needs a robot file", remedy="name the robot's file")
         asked = ExciteSettings(
             period=settings.duration or ExciteSettings.period,
             starts=_STARTS,
@@ -171,7 +171,7 @@ class Rehearser:
         return SampledMotion(found.t, found.q), replace(settings, duration=None), words
 
     def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fit) -> Draw:
-        """What a run found, beside the truth."""
+        """The estimates of a run, with the true values."""
         found = [one for one in parameters if one.sigma is not None and one.ci95 is not None]
         known = {**fit.true_values(self.simulated[0].values), **self._gains()}
         return Draw(
@@ -203,18 +203,18 @@ def rehearse(
 
     Args:
         plan: Experiment, simulation, motion, seed.
-        runs: How many.
-        jobs: Processes side by side; the robot must then be a name or a path.
-        journal: Where finished runs are kept until the end; a killed rehearsal goes on from there.
-        progress: Called with a stage and the fraction of it done.
+        runs: Number of runs.
+        jobs: Parallel processes; the robot must then be a name or a path.
+        journal: File of finished runs; an interrupted rehearsal continues from there.
+        progress: Called with the stage and the fraction completed.
     """
     from dynid.excitation.optimal.journal import Journal
     from dynid.excitation.optimal.multistart import run_starts
 
     if runs < 2:
-        raise InputError(f"{runs} runs tell nothing about a deviation", remedy="give 2 or more, better 50")
+        raise InputError(f"{runs} runs are too few", remedy="give 2 or more, better 50")
     if jobs > 1 and isinstance(plan.experiment.robot, Mechanism):
-        raise InputError("a mechanism cannot be sent to other processes", remedy="name the robot's file")
+        raise InputError("several jobs need a robot given by a file", remedy="name the robot's file")
     book = Journal(journal, _asked(plan), _revived)
     here = Rehearser(plan)
     draws = run_starts(
@@ -225,7 +225,7 @@ def rehearse(
     book.remove()
     if not found.runs:
         raise InputError(
-            f"none of {runs} runs gave a result: {found.failed[0]}", remedy="mend the experiment first"
+            f"none of {runs} runs gave a result: {found.failed[0]}", remedy="correct the experiment first"
         )
     return found
 
@@ -258,7 +258,7 @@ def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
 
 
 def _noise(settings: Simulation, motors: int) -> tuple[float, ...]:
-    """Effort noise of the simulated sensors as a search wants it; empty where some motor has none."""
+    """Effort noise of the simulated sensors, for a search; empty if a motor has none."""
     sigma = np.broadcast_to(np.asarray(settings.sensing.effort_sigma, dtype=float), (motors,))
     return tuple(sigma.tolist()) if np.all(sigma > 0.0) else ()
 
@@ -272,14 +272,14 @@ def _refuse_silence(simulation: Simulation) -> None:
     sensing = simulation.sensing
     if not (np.any(sensing.effort_sigma) or np.any(sensing.position_sigma) or np.any(sensing.resolution)):
         raise InputError(
-            "the simulated sensors have neither noise nor steps: there is nothing to rehearse",
+            "the simulated sensors have neither noise nor a finite resolution: all runs would be equal",
             remedy="give a simulation file (--config) with  effort: {sigma: ...}  and"
             "  encoder: {resolution: ...}",
         )
 
 
 def _asked(plan: RehearsalPlan) -> dict[str, Any]:
-    """What identifies a rehearsal: only the same one may go on from a journal."""
+    """Identifies a rehearsal: only the same one may continue from a journal."""
     from importlib.metadata import version
 
     robot = plan.experiment.robot
@@ -296,7 +296,7 @@ def _asked(plan: RehearsalPlan) -> dict[str, Any]:
 
 
 def _digest(file: str | None) -> str:
-    """Of a file's content; the name itself where there is no such file."""
+    """Hash of the content of a file; the name itself if there is no such file."""
     import hashlib
 
     path = Path(file or "")

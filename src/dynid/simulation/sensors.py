@@ -1,9 +1,9 @@
-"""What a recorder gets of a motion: encoder steps, noise, delays, drive gains, a clock that is not perfect.
+"""Recorded signals of a motion: encoder steps, noise, delays, drive gains, an imperfect clock.
 
     q_k   = round(q(t_k - delay) + noise)          t_k = k / rate + jitter
     tau_k = tau(t_k - delay) / gain + noise
 
-Every simulator uses it: the inverse model along a prescribed motion, dynid's own plant, and MuJoCo's.
+Used by every simulator: the inverse model along a prescribed motion, dynid's own plant, and MuJoCo.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 
-Per = float | Float[Array, "_c"]  # each of its own length: positions and motors differ in number
+Per = float | Float[Array, "_c"]  # lengths differ: numbers of positions and motors
 STAMPS = ("sampled", "nominal")
-_MOST_JITTER = 0.45  # of a sampling period: later samples stay later
-_MOST_DEVIATION = 0.15  # of a sampling period: three deviations of the jitter stay within the most
-_FEWEST = 10  # samples that must be left
+_MOST_JITTER = 0.45  # of a sampling period: keeps the order of the samples
+_MOST_DEVIATION = 0.15  # of a sampling period: three sigma of the jitter stay within the maximum
+_FEWEST = 10  # samples that must remain
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +32,21 @@ class Sensing:
     """Imperfections of sensors and recorder.
 
     Attributes:
-        resolution: Encoder step of the positions, one or per coordinate, in [rad] or [m]; 0: none.
-        position_sigma: Noise of the positions before they are rounded, in [rad] or [m].
-        position_delay: By which positions come late, in [s].
+        resolution: Encoder resolution of the positions, one or per coordinate, in [rad] or [m]; 0: none.
+        position_sigma: Noise of the positions before rounding, in [rad] or [m].
+        position_delay: Delay of the positions, in [s].
         effort_sigma: Noise of the efforts as logged, one or per actuator, in [N m], [N] or [A].
         correlation: Of this noise from one sample to the next, 0 to 1; None: white.
         effort_resolution: Step of the efforts as logged, in [N m], [N] or [A]; 0: none.
-        effort_delay: By which efforts come late, in [s].
-        gain: True effort per unit logged, one or per actuator: near 1 for a torque that the drive
-            reckons with a wrong constant, in [N m/A] or [N/A] where currents are logged.
-        velocity, acceleration: Whether exact rates are logged too.
-        reference: Whether the positions asked for are logged too.
-        jitter: Deviation of the moments of sampling from the clock's, in [s].
-        stamps: Times written down: `sampled`, when the sample was taken, or `nominal`, when it should.
-        dropped: Share of samples that are lost, 0 to 1.
-        anywhere: Whether the encoders' steps begin anywhere instead of at zero (drawn per recording).
+        effort_delay: Delay of the efforts, in [s].
+        gain: True effort per logged unit, one or per actuator: near 1 for a torque that the drive computes
+            with a wrong constant, in [N m/A] or [N/A] if currents are logged.
+        velocity, acceleration: Whether the exact derivatives are also logged.
+        reference: Whether the desired positions are also logged.
+        jitter: Standard deviation of the sampling times, in [s].
+        stamps: Logged times: `sampled` (actual sampling time) or `nominal` (clock time).
+        dropped: Share of lost samples, 0 to 1.
+        anywhere: Whether the encoder steps have a random offset (drawn per recording).
     """
 
     resolution: Per = 0.0
@@ -80,27 +80,27 @@ class Sensing:
             if not np.all(np.isfinite(size)) or least < 0.0:
                 raise InputError(f"{what} {least:g} is negative or not finite", remedy="give 0 or more")
         if not np.all(np.isfinite(self.gain)) or np.any(np.asarray(self.gain) == 0.0):
-            raise InputError("a gain of zero logs nothing", remedy="give N m/A, N/A or a factor near 1")
+            raise InputError("a gain of zero is not valid", remedy="give N m/A, N/A or a factor near 1")
         if self.correlation is not None and not 0.0 <= self.correlation < 1.0:
             raise InputError(
                 f"noise correlation {self.correlation} is not between 0 and 1", remedy="e.g. 0.95"
             )
         if not 0.0 <= self.dropped < 1.0:
-            raise InputError(f"a share of {self.dropped:g} samples cannot be dropped", remedy="e.g. 0.01")
+            raise InputError(f"dropped share {self.dropped:g} is not valid", remedy="e.g. 0.01")
         if self.stamps not in STAMPS:
             raise InputError(f"stamps '{self.stamps}' are not known", remedy=f"use {' or '.join(STAMPS)}")
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The columns of a log as they are written, before anything is mended.
+    """The columns of a log as written, before any cleaning.
 
     Attributes:
-        t: Times written down, shape (n,), in [s].
+        t: Logged times, shape (n,), in [s].
         q: Measured positions, shape (n, m), in [rad] or [m].
         tau: Efforts as logged, shape (n, a), in [N m], [N] or [A].
-        dq, ddq: Rates of q, shape (n, m), per s and per s^2; None where not logged.
-        q_ref: Positions asked for, shape (n, m), as `q`; None where not logged.
+        dq, ddq: Derivatives of q, shape (n, m), per s and per s^2; None if not logged.
+        q_ref: Desired positions, shape (n, m), as `q`; None if not logged.
     """
 
     t: Float[Array, "n"]
@@ -136,14 +136,14 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What the measured coordinates and the motors did, at the ticks of an even clock.
+    """Measured coordinates and motor efforts at the ticks of a uniform clock.
 
     Attributes:
         t: Shape (n,), in [s], evenly spaced.
-        q, dq, ddq: Measured positions and their exact rates, shape (n, m).
+        q, dq, ddq: Measured positions and their exact derivatives, shape (n, m).
         tau: Efforts of the motors, shape (n, a), in [N m] or [N].
-        q_ref: Positions asked for, shape (n, m); None: the robot does exactly what it is asked.
-        noise: Of the encoders where a controller has read them, shape (n, m), NaN elsewhere; None: nowhere.
+        q_ref: Desired positions, shape (n, m); None: the robot follows them exactly.
+        noise: Of the encoders when a controller has read them, shape (n, m), NaN elsewhere; None: never.
     """
 
     t: Float[Array, "n"]
@@ -156,18 +156,18 @@ class Course:
 
 
 def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Recording:
-    """One recording of a course: noise, steps, delays and clock as the sensing has them."""
+    """One recording of a course, with noise, resolution, delays and clock of the sensing."""
     n, a = course.tau.shape
     _check_delays(course, sensing)
-    # Efforts first: a recording with nothing but effort noise draws nothing else.
+    # Efforts first: a recording with only effort noise draws nothing else.
     noise = effort_noise(rng, n, a, sensing.correlation) * np.asarray(sensing.effort_sigma)
     moments = course.t
     if sensing.jitter:
         period = float(course.t[1] - course.t[0])
         if sensing.jitter > _MOST_DEVIATION * period:
             raise InputError(
-                f"a jitter of {sensing.jitter:g} s is too much for samples every {period:g} s: they would"
-                " change places",
+                f"a jitter of {sensing.jitter:g} s is too large for samples every {period:g} s: it would"
+                " change their order",
                 remedy=f"give at most {_MOST_DEVIATION * period:.2g} s",
             )
         most = _MOST_JITTER * period
@@ -176,7 +176,7 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
     tau = _efforts(course, moments - sensing.effort_delay) / np.asarray(sensing.gain) + noise
     if np.any(sensing.position_sigma):
         drawn = rng.normal(size=q.shape) * np.asarray(sensing.position_sigma)
-        # What a controller has read is written down as it was read: its efforts answer to it.
+        # Positions read by a controller are logged with the same noise: its efforts depend on them.
         read = drawn if course.noise is None else np.where(np.isnan(course.noise), drawn, course.noise)
         q = q + read
     shift = np.zeros(q.shape[1])
@@ -194,7 +194,7 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
 
 
 def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:
-    """Positions rounded to whole encoder steps; a resolution of 0 leaves them as they are."""
+    """Positions rounded to whole encoder steps; unchanged for a resolution of 0."""
     step = np.broadcast_to(np.asarray(resolution, float), q.shape[1:])
     if np.any(step < 0):
         raise InputError(f"encoder resolution {step.min():g} is negative")
@@ -205,7 +205,7 @@ def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:
 def effort_noise(
     rng: np.random.Generator, n: int, a: int, correlation: float | None = None
 ) -> Float[Array, "n a"]:
-    """Noise of deviation 1: white, or e_k = c e_(k-1) + sqrt(1 - c^2) w_k, stationary from the start."""
+    """Unit-variance noise: white, or e_k = c e_(k-1) + sqrt(1 - c^2) w_k, stationary from the start."""
     white = rng.normal(size=(n, a))
     if correlation is None:
         return white
@@ -228,7 +228,7 @@ def _check_delays(course: Course, sensing: Sensing) -> None:
 
 
 def _positions(course: Course, times: Float[Array, "n"]) -> tuple[Array, Array, Array]:
-    """Positions and rates between the ticks, by quintics through q, dq and ddq; still before the start."""
+    """Positions and rates between ticks, by quintics through q, dq and ddq; at rest before the start."""
     if np.array_equal(times, course.t):
         return course.q, course.dq, course.ddq
     i, u, h = _places(course, times)
@@ -245,7 +245,7 @@ def _positions(course: Course, times: Float[Array, "n"]) -> tuple[Array, Array, 
 
 
 def _efforts(course: Course, times: Float[Array, "n"]) -> Float[Array, "n a"]:
-    """Efforts between the ticks, on straight lines: dry friction jumps, and polynomials would swing."""
+    """Efforts between ticks, linear: dry friction is discontinuous, polynomials would oscillate."""
     if np.array_equal(times, course.t):
         return course.tau
     i, u, _ = _places(course, times)
@@ -253,7 +253,7 @@ def _efforts(course: Course, times: Float[Array, "n"]) -> Float[Array, "n a"]:
 
 
 def _places(course: Course, times: Float[Array, "n"]) -> tuple[Array, Float[Array, "n"], float]:
-    """The tick before each time, the part of the step that is over, and the step [s]."""
+    """The tick before each time, the elapsed part of the step, and the step [s]."""
     h = float(course.t[-1] - course.t[0]) / (len(course.t) - 1)
     steps = np.clip((times - course.t[0]) / h, 0.0, len(course.t) - 1.0)
     i = np.minimum(steps.astype(np.int64), len(course.t) - 2)
@@ -264,8 +264,8 @@ def _kept(recording: Recording, keep: Bool[Array, "n"]) -> Recording:
     keep[[0, -1]] = True
     if np.count_nonzero(keep) < _FEWEST:
         raise InputError(
-            f"dropped samples leave {np.count_nonzero(keep)} of {len(keep)}, too few for a log",
-            remedy="drop fewer",
+            f"only {np.count_nonzero(keep)} of {len(keep)} samples remain, too few for a log",
+            remedy="drop fewer samples",
         )
     t, q, tau = (x[keep] for x in (recording.t, recording.q, recording.tau))
     rest = (x if x is None else x[keep] for x in (recording.dq, recording.ddq, recording.q_ref))

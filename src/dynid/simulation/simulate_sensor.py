@@ -1,4 +1,4 @@
-"""The log that a force/torque sensor on a moving arm would leave."""
+"""Simulated log of a force/torque sensor on a moving arm."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def simulate_sensor_log(
         mechanism: A tree with a force sensor that its joints move.
         truth: True parameters by name (`M_tool`, `Off_fx`, `angle_sensor`, ...); others are zero.
         motion: Of the measured joints.
-        rate: Samples a second, in [Hz].
+        rate: Sampling rate, in [Hz].
         duration: In [s].
-        sigma: Deviations of the noise of forces [N] and moments [N m].
-        encoder_sigma: Deviation of the noise of the joints, in [rad] or [m].
+        sigma: Standard deviations of the noise of forces [N] and moments [N m].
+        encoder_sigma: Standard deviation of the joint noise, in [rad] or [m].
         seed: Of the noise.
         payloads: Mounted on the tool.
         name: Of the log.
@@ -75,8 +75,8 @@ def _values(mechanism: Mechanism, truth: Mapping[str, float]) -> Float[Array, "p
     sensor = mechanism.force_sensor
     if sensor is None or sensor.imu is not None or mechanism.is_closed:
         raise InputError(
-            f"robot '{mechanism.name}' is no tree with a force sensor that its joints move",
-            remedy=f"put one on it by with_force_sensor; it measures {', '.join(COMPONENTS)}",
+            f"robot '{mechanism.name}' is not a tree with a force sensor moved by its joints",
+            remedy=f"add one with with_force_sensor; it measures {', '.join(COMPONENTS)}",
         )
     names = [parameter.name for parameter in parameter_table(mechanism)]
     for name in truth:

@@ -1,10 +1,10 @@
-"""The virtual robot: a motion, true parameters and an engine make a course; sensors make a log of it.
+"""Simulation: a motion, true parameters and an engine give a course; sensors turn it into a log.
 
-| engine  | what moves                                                    | for                         |
-|---------|---------------------------------------------------------------|-----------------------------|
-| inverse | nothing: efforts of the inverse model along the motion itself | fast and exact; rehearsals  |
-| dynid   | dynid's constrained forward dynamics, with a controller       | tracking errors, stick-slip |
-| mujoco  | the same in MuJoCo (extra `sim`)                              | a second opinion            |
+| engine  | method                                                  | use                         |
+|---------|---------------------------------------------------------|-----------------------------|
+| inverse | efforts of the inverse model along the motion itself    | fast and exact; rehearsals  |
+| dynid   | dynid's constrained forward dynamics, with a controller | tracking errors, stick-slip |
+| mujoco  | the same in MuJoCo (extra `sim`)                        | independent check           |
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dynid.simulation.sensors import Course, Recording, Sensing, recorded
 
 ENGINES = ("inverse", "dynid", "mujoco")
 BELIEFS = ("prior", "truth")
-STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short ones
+STEPS = {"dynid": 1e-3, "mujoco": 1e-4}  # s: MuJoCo's loops are springs that need short steps
 Seed = int | np.random.SeedSequence | None
 _FEWEST = 10  # samples of a log
 _MOST = 20_000_000  # samples: a few gigabytes
@@ -47,14 +47,14 @@ class Simulation:
 
     Attributes:
         engine: `inverse`, `dynid` or `mujoco`.
-        rate: Samples a second, in [Hz].
+        rate: Sampling rate, in [Hz].
         duration: In [s]; None: one period of the motion, or its end.
         seed: Of motion and noise.
-        motion: What the robot shall do.
-        truth: Where the true parameters come from, see `true_values`.
-        beliefs: What the controller takes for true: `prior` (where the description has any), or `truth`.
+        motion: Desired motion.
+        truth: Source of the true parameters, see `true_values`.
+        beliefs: Parameters of the controller model: `prior` (if the description has any), or `truth`.
         payloads: Mounted at the beginning.
-        changes: Times [s], growing, and the payloads mounted from then on.
+        changes: Times [s], increasing, and the payloads mounted from then on.
         plant: Steps, controller, friction, tension.
         sensing: Encoders, noise, gains, clock.
     """
@@ -82,32 +82,32 @@ class Simulation:
                 )
         for what, value in (("rate", self.rate), ("duration", self.duration)):
             if value is not None and not 0.0 < value < float("inf"):
-                raise InputError(f"a {what} of {value:g} makes no log", remedy="give a positive number")
+                raise InputError(f"a {what} of {value:g} is not valid", remedy="give a positive number")
         times = [time for time, _ in self.changes]
         if any(b <= a for a, b in zip([0.0, *times], times, strict=False)):
             raise InputError(
-                f"payload changes at {', '.join(f'{x:g}' for x in times)} s do not follow each other",
-                remedy="list them in the order of their times, after 0 s",
+                f"payload changes at {', '.join(f'{x:g}' for x in times)} s are not in order",
+                remedy="list them in increasing order, after 0 s",
             )
 
     @property
     def moving(self) -> PlantSettings:
-        """Settings of the plant, with steps that suit the engine where nobody chose them."""
+        """Settings of the plant; the default step depends on the engine."""
         return self.plant or PlantSettings(step=STEPS.get(self.engine, 1e-3))
 
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """What a simulation made, before sensors.
+    """Result of a simulation, before sensors.
 
     Attributes:
         mechanism: The robot.
-        settings: As asked.
-        course: Measured coordinates and efforts as they were.
+        settings: As requested.
+        course: True measured coordinates and efforts.
         values: True standard parameters by name, SI.
-        run: All coordinates, where an engine integrated them.
-        notices: What to know of it.
-        motion: That was asked for.
+        run: All coordinates, if an engine integrated them.
+        notices: Warnings.
+        motion: The desired motion.
     """
 
     mechanism: Mechanism
@@ -124,13 +124,13 @@ class Simulated:
         return float(self.course.t[-1])
 
     def recording(self, seed: Seed = None, *, anywhere: bool = False) -> Recording:
-        """One recording; another seed gives other noise of the same motion.
+        """One recording; another seed gives other noise on the same motion.
 
-        Noise that a controller reads moves the robot: there another seed gives another course too.
+        Noise read by a controller moves the robot: then another seed also gives another course.
 
         Args:
             seed: Of the noise; default that of the settings.
-            anywhere: Whether the encoders' steps begin anywhere, as at another start of the robot.
+            anywhere: Whether the encoder steps have a random offset, as after a restart of the robot.
         """
         own = _seed_of(self.settings, _RECORDER) if seed is None else seed
         sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
@@ -147,7 +147,7 @@ class Simulated:
         *,
         anywhere: bool = False,
     ) -> Log:
-        """The same as a log that was read, for this robot or for what somebody takes it for."""
+        """The recording as a log, for this robot or for another description of it."""
         recording = self.recording(seed, anywhere=anywhere)
         return recording.log(mechanism or self.mechanism, self.settings.payloads, name)
 
@@ -155,39 +155,39 @@ class Simulated:
 def simulate(
     mechanism: Mechanism, settings: Simulation | None = None, motion: Trajectory | None = None
 ) -> Simulated:
-    """Move a robot whose true parameters are known.
+    """Simulate a robot with known true parameters.
 
     Args:
         mechanism: The robot.
-        settings: Engine, motion, truth, sensors; default a random motion without noise.
+        settings: Engine, motion, true parameters, sensors; default a random motion without noise.
         motion: Of the measured coordinates, instead of that of the settings.
     """
     settings = settings or Simulation()
     _check_payloads(mechanism, settings)
     with single_threaded_blas():
-        values, told = true_values(mechanism, settings.truth)
+        values, notices = true_values(mechanism, settings.truth)
         chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
         t = _times(settings, chosen)
         if settings.engine == "inverse":
             course = _prescribed(mechanism, settings, values, chosen, t)
-            told = (*told, *_unused(settings), *_loose(mechanism, course))
-            return Simulated(mechanism, settings, course, values, None, told)
+            notices = (*notices, *_unused(settings), *_loose(mechanism, course))
+            return Simulated(mechanism, settings, course, values, None, notices)
         doubts = believed_values(mechanism, values, settings.beliefs)[1]
         course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
-    told = (*told, *doubts, *_loose(mechanism, course))
-    return Simulated(mechanism, settings, course, values, run, told, chosen)
+    notices = (*notices, *doubts, *_loose(mechanism, course))
+    return Simulated(mechanism, settings, course, values, run, notices, chosen)
 
 
 def _unused(settings: Simulation) -> tuple[Notice, ...]:
-    """Settings that a motion without a controller does not ask for."""
+    """Warn about controller settings that this engine ignores."""
     if settings.plant is None or settings.plant.controller == ControllerSettings():
         return ()
     text = "engine 'inverse' follows the motion exactly: the controller is not simulated"
-    return (Notice("no-controller", text, "take engine `dynid` or `mujoco`"),)
+    return (Notice("no-controller", text, "use engine `dynid` or `mujoco`"),)
 
 
 def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
-    """The cable that leaves its range of tensions most, or that would have to push."""
+    """Warn about the cable that exceeds its tension range most, or that would have to push."""
     worst, text = 0.0, ""
     cables = {cable.name for cable in mechanism.cables}
     for actuator, tau in zip(mechanism.actuators, course.tau.T, strict=True):
@@ -198,7 +198,7 @@ def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
             if beyond > worst:
                 worst = float(beyond)
                 text = f"the tension of '{actuator.name}' would be {value:.4g} N, range {low:g} to {high:g} N"
-    remedy = "move less or slower, change `tension:`, or state `limits: {cables: {tension: [20, 400]}}`"
+    remedy = "reduce the motion, change `tension:`, or set `limits: {cables: {tension: [20, 400]}}`"
     return (Notice("loose-cables", text, remedy),) if text else ()
 
 
@@ -224,7 +224,7 @@ def _course(
     duration: float,
     seed: Seed = None,
 ) -> tuple[Course, PlantRun]:
-    """What an integrating engine makes of a motion; the seed is that of the encoders' noise."""
+    """The course computed by an integrating engine; the seed is that of the encoder noise."""
     chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
     believed = believed_values(mechanism, values, settings.beliefs)[0]
     noise = _seed_of(settings, _CONTROLLER) if seed is None else _child(seed, _CONTROLLER)
@@ -266,13 +266,13 @@ def _seed_of(settings: Simulation, stream: int) -> np.random.SeedSequence:
 
 
 def _child(seed: int | np.random.SeedSequence, stream: int) -> np.random.SeedSequence:
-    """The same stream whenever it is asked for: spawning counts."""
+    """The same stream at every call (spawning would give a new one)."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, stream))
 
 
 def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
-    """Ticks of the recorder, in [s]."""
+    """Sampling times of the recorder, in [s]."""
     end = float(getattr(motion, "period", 0.0))
     duration = settings.duration or end
     if not duration:
@@ -286,18 +286,18 @@ def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
     n = round(duration * settings.rate) + 1
     if n < _FEWEST:
         raise InputError(
-            f"{duration:g} s at {settings.rate:g} Hz are {n} samples, too few for a log",
+            f"{duration:g} s at {settings.rate:g} Hz give {n} samples, too few for a log",
             remedy="raise the rate or the duration",
         )
     if n > _MOST:
         raise InputError(
-            f"{duration:g} s at {settings.rate:g} Hz are {n:.2g} samples, more than {_MOST:.2g}",
+            f"{duration:g} s at {settings.rate:g} Hz give {n:.2g} samples, more than {_MOST:.2g}",
             remedy="lower the rate or the duration",
         )
     late = [time for time, _ in settings.changes if time >= duration]
     if late:
         raise InputError(
-            f"a payload changes at {late[0]:g} s, after the log of {duration:g} s has ended",
+            f"a payload changes at {late[0]:g} s, after the end of the log at {duration:g} s",
             remedy="give an earlier time, or a longer duration",
         )
     return np.arange(n) / settings.rate

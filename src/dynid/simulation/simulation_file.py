@@ -1,4 +1,4 @@
-"""Strict reader of simulation settings (`dynid.simulation/1`), with the built-in robots' own as defaults."""
+"""Strict reader of simulation settings (`dynid.simulation/1`); built-in robots provide defaults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NONE = "none"
 
 
 def read_simulation(file: PathLike, mechanism: Mechanism) -> Simulation:
-    """Settings of a file for this robot; what it leaves out is that of `default_simulation`."""
+    """Settings of a file for this robot; missing ones are those of `default_simulation`."""
     fields_ = root_entry(read_yaml(file)).fields(_KEYS)
     if "schema" in fields_:
         fields_["schema"].choice((SCHEMA,))
@@ -56,7 +56,7 @@ def read_simulation(file: PathLike, mechanism: Mechanism) -> Simulation:
 
 
 def default_simulation(mechanism: Mechanism) -> Simulation:
-    """A built-in robot's own experiment, else a random motion; rate and noise of `default_recorder`."""
+    """The experiment of a built-in robot, else a random motion; rate and noise of `default_recorder`."""
     recorder = default_recorder(mechanism)
     sensing = Sensing(resolution=recorder.resolution)
     if recorder.effort_sigma:
@@ -76,7 +76,7 @@ def default_simulation(mechanism: Mechanism) -> Simulation:
 
 
 def with_flags(settings: Simulation, **flags: Any) -> Simulation:
-    """Settings in which what a command line says wins; a value of None says nothing.
+    """Settings overridden by the command line; a value of None changes nothing.
 
     Args:
         settings: Of a file, or the default.
@@ -87,7 +87,7 @@ def with_flags(settings: Simulation, **flags: Any) -> Simulation:
     motion = said.pop("motion", None)
     if motion is not None:
         choice = replace(settings.motion, file=None if motion == "random" else motion)
-        # A file has its own end; periods of the built-in motion say nothing about it.
+        # A file has its own duration; the period of the built-in motion does not apply.
         settings = replace(
             settings, motion=choice, duration=settings.duration if choice.file is None else None
         )
@@ -107,7 +107,7 @@ def with_flags(settings: Simulation, **flags: Any) -> Simulation:
 
 
 class _Reader:
-    """Readers of the sections, which share the folder, the robot and the arithmetic."""
+    """Readers of the sections, which share folder, robot and expressions."""
 
     def __init__(self, folder: Path, mechanism: Mechanism, default: Simulation) -> None:
         self.folder, self.robot, self.default = folder, mechanism, default
@@ -146,7 +146,7 @@ class _Reader:
         return replace(self.default, **options)
 
     def motion(self, entry: Entry) -> MotionChoice:
-        """`random`, a file, or what a random motion shall be."""
+        """`random`, a file, or settings of a random motion."""
         if not entry.is_mapping:
             text = entry.text()
             return self.default.motion if text == "random" else MotionChoice(str(self.folder / text))
@@ -242,7 +242,7 @@ class _Reader:
         return replace(self.default.sensing, **options)
 
     def encoder(self, entry: Entry) -> dict[str, Any]:
-        """A resolution, or what else is wrong with the encoders."""
+        """A resolution, or all imperfections of the encoders."""
         if not entry.is_mapping or set(entry.mapping()) <= set(self.positions):
             return {"resolution": self.per(entry, self.positions)}
         found = entry.fields(("resolution", "sigma", "delay"))
@@ -255,7 +255,7 @@ class _Reader:
         return options
 
     def effort(self, entry: Entry) -> dict[str, Any]:
-        """A noise deviation, or all that stands between a motor and its column."""
+        """A noise standard deviation, or all imperfections between a motor and its log column."""
         if not entry.is_mapping or set(entry.mapping()) <= set(self.motors):
             return {"effort_sigma": self.per(entry, self.motors)}
         found = entry.fields(("sigma", "correlation", "resolution", "delay", "gain"))

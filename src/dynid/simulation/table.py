@@ -1,4 +1,4 @@
-"""`dynid simulate --table`: what a multibody program would print of a robot whose parameters are known."""
+"""`dynid simulate --table`: the output table of a multibody program, for a robot with known parameters."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dynid.simulation.wrench_table import wrench_table, write_wrench_table
 
 @dataclass(frozen=True, eq=False)
 class SimulatedTable:
-    """A table and the truth behind it.
+    """A table and its true parameters.
 
     Attributes:
-        log: A row per body and instant.
-        digits: Significant figures of its numbers.
+        log: One row per body and instant.
+        digits: Significant digits of its numbers.
         values: True standard parameters by name, SI.
-        choices: What was simulated, in words.
+        choices: Description of the simulation as text.
     """
 
     log: TableLog
@@ -44,21 +44,21 @@ def simulate_table(mechanism: Mechanism, settings: Simulation, instants: int, di
 
     Args:
         mechanism: An open tree.
-        settings: Motion, truth, payloads and duration; sensors take no part, for nothing is measured.
-        instants: How many.
-        digits: Significant figures that are printed.
+        settings: Motion, true parameters, payloads and duration; sensors are ignored.
+        instants: Number of instants.
+        digits: Printed significant digits.
     """
     if settings.engine != "inverse":
         raise InputError(
-            f"engine '{settings.engine}' makes no table: its bodies follow the motion exactly",
-            remedy="leave --engine out",
+            f"engine '{settings.engine}' is not available for tables: their bodies follow the motion exactly",
+            remedy="remove --engine",
         )
     for name in settings.payloads:
         if name not in mechanism.payloads:
             raise InputError(
                 f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads)
             )
-    values, told = true_values(mechanism, settings.truth)
+    values, notices = true_values(mechanism, settings.truth)
     motion = chosen_motion(mechanism, settings.motion, settings.seed)
     duration = settings.duration or float(getattr(motion, "period", 1.0))
     t = duration * (np.arange(instants) + 0.5) / instants
@@ -66,15 +66,15 @@ def simulate_table(mechanism: Mechanism, settings: Simulation, instants: int, di
         mechanism, values, motion, t, digits, payloads=settings.payloads, positions=True, name=mechanism.name
     )
     choices = {
-        "table": f"{instants} instants of {duration:.4g} s, {len(mechanism.bodies)} bodies, {digits} figures",
+        "table": f"{instants} instants of {duration:.4g} s, {len(mechanism.bodies)} bodies, {digits} digits",
         "motion": settings.motion.file or f"random ({settings.motion.kind}), seed {settings.seed}",
         "payloads": ", ".join(settings.payloads) or "none",
     }
-    return SimulatedTable(log, digits, values, choices, told)
+    return SimulatedTable(log, digits, values, choices, notices)
 
 
 def write_table(simulated: SimulatedTable, robot: str, path: Path) -> tuple[Path, Path]:
-    """Write the table and `NAME.truth.json` beside it."""
+    """Write the table and `NAME.truth.json` next to it."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "robot": robot,

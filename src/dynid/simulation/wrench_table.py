@@ -1,6 +1,6 @@
-"""Simulated wrench tables: what a multibody program prints of a robot with known parameters.
+"""Simulated wrench tables: the output of a multibody program for a robot with known parameters.
 
-From the tips inwards, with own = W_body chi_true about the body's origin,
+From the tips to the base, with own = W_body chi_true about the body's origin,
 
     F = F_own + sum over children F_c        M = M_own + moments of F about the joint + sum over children M_c
 """
@@ -65,21 +65,21 @@ def wrench_table(
     positions: bool = False,
     name: str = "simulated",
 ) -> TableLog:
-    """The table that a multibody program prints of a tree along a motion of its measured coordinates.
+    """The output table of a multibody program for a tree along a motion of its measured coordinates.
 
     Args:
-        mechanism: The robot; closed loops are refused, for their reactions are in no inner joint.
+        mechanism: The robot; closed loops are rejected: their reactions appear in no inner joint.
         truth: Inertial parameters by name, SI; those not named are zero.
         motion: Of the measured coordinates.
         instants: Times of the rows, shape (n,), in [s].
-        digits: Significant figures of every number; None: full precision.
+        digits: Significant digits of every number; None: full precision.
         payloads: Mounted on the robot.
-        positions: Print x y z of the bodies' origins too.
+        positions: Also print x y z of the body origins.
     """
     if mechanism.is_closed:
         raise InputError(
-            f"robot '{mechanism.name}' has closed loops: what acts at its inner joints does not follow from"
-            " the motion alone",
+            f"robot '{mechanism.name}' has closed loops: the wrenches at its inner joints are not determined"
+            " by the motion alone",
             file=mechanism.file,
             remedy="simulate an open tree",
         )
@@ -109,7 +109,7 @@ def wrench_table(
 
 
 def _continued(q: Float[Array, "n b 4"]) -> Float[Array, "n b 4"]:
-    """The same attitudes, no quaternion pointing away from the one before."""
+    """The same attitudes, with continuous signs of the quaternions."""
     away = np.sum(q[1:] * q[:-1], axis=2) < 0.0
     sign = np.where(np.cumsum(away, axis=0) % 2, -1.0, 1.0)
     return np.concatenate([q[:1], sign[..., None] * q[1:]])
@@ -118,7 +118,7 @@ def _continued(q: Float[Array, "n b 4"]) -> Float[Array, "n b 4"]:
 def _joint_wrenches(
     robot: Mechanism, moved: BodyMotion, truth: Mapping[str, float]
 ) -> tuple[Float[Array, "n b 3"], Float[Array, "n b 3"]]:
-    """Force and moment that each body's parent exerts at its inner joint, world axes."""
+    """Force and moment that the parent of each body exerts at its inner joint, world axes."""
     names = [*robot.bodies, *robot.payloads]
     chi = np.array([[truth.get(f"{symbol}_{body}", 0.0) for symbol in SYMBOLS] for body in names])
     own = np.einsum("nbij,bj->nbi", wrench_regressor(moved.V[..., 3:], moved.dV), chi)
@@ -142,24 +142,24 @@ def _joint_wrenches(
 
 
 def rounded(x: Float[Array, "*n"], digits: int | None) -> Float[Array, "*n"]:
-    """Numbers as printed with so many significant figures."""
+    """Numbers as printed with `digits` significant digits."""
     if digits is None:
         return np.asarray(x)
     size = np.floor(np.log10(np.where(x == 0.0, 1.0, np.abs(x))))
     places = digits - 1.0 - size
-    # Dividing by a power of ten gives the float nearest to the printed number; its inverse is no float.
+    # Dividing by a power of ten gives the float nearest to the printed number; its inverse is not exact.
     up, down = 10.0 ** np.maximum(places, 0.0), 10.0 ** np.maximum(-places, 0.0)
     return np.asarray(np.rint(x / down * up) / up * down)
 
 
 def _figures(x: Float[Array, "*n"], digits: int | None) -> Float[Array, "*n"]:
-    """Unit of the last figure of each number."""
+    """Unit of the last digit of each number."""
     size = np.floor(np.log10(np.where(x == 0.0, 1.0, np.abs(x))))
     return np.where(x == 0.0, 0.0, 10.0 ** (size - (digits or 16) + 1.0))
 
 
 def table_columns(log: TableLog) -> dict[str, Shaped[Array, "r"]]:
-    """Columns of a table, a row per instant and body: t, body (names), and what there is of the others."""
+    """Columns of a table, one row per instant and body: t, body (names), and the other available ones."""
     table = log.rows
     n, b = table.present.shape
     columns: dict[str, Array] = {"t": np.repeat(table.t, b), "body": np.tile(np.array(table.bodies), n)}
@@ -172,10 +172,10 @@ def table_columns(log: TableLog) -> dict[str, Shaped[Array, "r"]]:
 
 
 def write_wrench_table(log: TableLog, path: str | os.PathLike[str], digits: int | None = None) -> Path:
-    """Write a table as CSV, with so many significant figures (None: all)."""
+    """Write a table as CSV with `digits` significant digits (None: all)."""
     target = Path(path)
     if target.suffix != ".csv":
-        raise InputError(f"'{target.name}' is no .csv", remedy="tables of bodies are written as CSV")
+        raise InputError(f"'{target.name}' is not a .csv file", remedy="tables of bodies are written as CSV")
     columns = table_columns(log)
     figures = digits or 17
     rows = [

@@ -15,16 +15,16 @@ from dynid.motion.log import Log
 
 
 def write_log(log: Log, path: str | os.PathLike[str]) -> Path:
-    """Write the valid samples of a log; the ending .csv or .parquet decides the format."""
+    """Write the valid samples of a log; the extension .csv or .parquet sets the format."""
     return write_columns(log_columns(log), path)
 
 
 def write_columns(columns: Mapping[str, Shaped[Array, "n"]], path: str | os.PathLike[str]) -> Path:
-    """Write columns by name; the ending .csv or .parquet decides the format."""
+    """Write columns by name; the extension .csv or .parquet sets the format."""
     target = Path(path)
     if target.suffix == ".csv":
         rows = np.column_stack([np.asarray(column, float) for column in columns.values()])
-        # Seventeen digits give every float64 back exactly.
+        # Seventeen digits reproduce every float64 exactly.
         np.savetxt(target, rows, fmt="%.17g", delimiter=",", header=",".join(columns), comments="")
     elif target.suffix == ".parquet":
         _write_parquet(columns, target)
@@ -34,7 +34,7 @@ def write_columns(columns: Mapping[str, Shaped[Array, "n"]], path: str | os.Path
 
 
 def log_columns(log: Log) -> dict[str, Shaped[Array, "n"]]:
-    """The samples of all segments by canonical column name; absent efforts are left out."""
+    """The samples of all segments by canonical column name; missing efforts are omitted."""
     rows = np.concatenate([np.arange(start, stop) for start, stop in log.segments])
     columns: dict[str, Array] = {"t": log.t[rows]}
     for symbol, signal in (("q", log.q), ("dq", log.dq), ("ddq", log.ddq), ("tau", log.tau)):

@@ -1,12 +1,12 @@
-"""Limits that are not linear, between the samples too.
+"""Nonlinear limits, also between the samples.
 
-A smooth h(t) that bends downwards exceeds its samples by less than an eighth of their second difference:
+A smooth concave h(t) exceeds its samples by less than an eighth of their second difference:
 
     max h  <=  h_k + max(0, -(h_(k+1) - 2 h_k + h_(k-1))) / 8
 
-A parabola exactly, others to the fourth order of the step; h that is the larger of several (condition
-numbers, distances of capsules) has kinks that point downwards only, which lie below their samples.
-Dry friction jumps where a joint reverses: there both sides of the jump are looked at instead.
+This is exact for a parabola, and of fourth order in the step otherwise. If h is a maximum of several
+functions (condition numbers, distances of capsules), its kinks point downwards and lie below the samples.
+Dry friction jumps where a joint reverses: there both sides of the jump are evaluated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dynid.excitation.optimal.families import Family
 from dynid.excitation.optimal.paths import Path, RobotStates, states_along
 from dynid.excitation.optimal.soft import SoftLimits
 
-_FINER = 5  # of the samples on which soft limits are set: each costs a pose
-_BESIDE = 1e-4  # of a step: how near a jump its sides are looked at
-_NEAR = 2  # samples on either side whose bend counts
+_FINER = 5  # times the samples on which soft limits are imposed: each costs a pose
+_BESIDE = 1e-4  # of a step: distance from a jump at which its sides are evaluated
+_NEAR = 2  # samples on either side whose curvature is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +31,9 @@ class FineMotion:
     """The robot at many times of one motion.
 
     Attributes:
-        states: At even times and beside jumps.
-        even: Which of them are even, shape (n,).
-        torn: Even samples with a jump between them and a neighbour, shape (n,).
+        states: At evenly spaced times and on both sides of jumps.
+        even: Which of them are evenly spaced, shape (n,).
+        torn: Evenly spaced samples with a jump between them and a neighbour, shape (n,).
     """
 
     states: RobotStates
@@ -44,7 +44,7 @@ class FineMotion:
 def fine_motion(
     path: Path, family: Family, x: Float[Array, "m j"], samples: int, soft: SoftLimits | None
 ) -> FineMotion | None:
-    """The robot along one motion, finer than the design; None where it cannot follow, or its pose jumps."""
+    """The robot along one motion, finer than the design; None if it cannot follow, or its pose jumps."""
     n = _FINER * samples
     t = np.arange(n + 1) / n * family.period
     states = states_along(path, family.matrices(t) @ x, t)
@@ -66,13 +66,13 @@ def fine_motion(
 
 
 def worst_between(soft: SoftLimits, motion: FineMotion) -> Float[Array, "s"]:
-    """Largest value of every row along a motion, between the samples too."""
+    """Largest value of every row along a motion, also between the samples."""
     found = soft.excess(motion.states)
     return np.asarray(np.maximum(found.max(axis=1), peaks(found[:, motion.even], motion.torn)))
 
 
 def peaks(h: Float[Array, "s n"], torn: Bool[Array, "n"]) -> Float[Array, "s"]:
-    """What rows reach at most between even samples, by how they bend beside samples that are not torn."""
+    """Upper bound of rows between evenly spaced samples, from their curvature away from jumps."""
     bend = np.zeros_like(h)
     bend[:, 1:-1] = np.maximum(0.0, 2.0 * h[:, 1:-1] - h[:, :-2] - h[:, 2:]) / 8.0
     bend[:, torn] = 0.0

@@ -1,4 +1,4 @@
-"""Limits of the coordinates that a family moves: linear in its coefficients, one block a coordinate."""
+"""Limits of the moved coordinates: linear in the coefficients of the family, one block per coordinate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STILL = 1e-9  # of the largest row of the same rate: rounding
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """What every coordinate must keep within.
+    """Limits of every coordinate.
 
     Attributes:
         names: Of the coordinates, j of them.
@@ -32,20 +32,20 @@ class Box:
     high: Float[Array, "o j"]
 
     def narrowed(self, margin: float) -> Box:
-        """The same with a share of each limit left unused."""
+        """The same with an unused share of each limit."""
         width = self.high - self.low
         spare = 0.5 * margin * np.where(np.isfinite(width), width, 0.0)
         return Box(self.names, self.low + spare, self.high - spare)
 
 
 def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
-    """Limits of the robot file for these coordinates; a position range is needed, and a speed or more."""
+    """Limits of the robot file for these coordinates; needs a position range and a speed or acceleration."""
     low, high = np.full((2, ORDERS, len(names)), np.inf)
     for j, name in enumerate(names):
         own = mechanism.limits.get(name, {})
         if "q" not in own:
             raise InputError(
-                f"joint '{name}' has no position limits, so nothing tells how far it may swing",
+                f"joint '{name}' has no position limits, so its range of motion is unknown",
                 file=mechanism.file,
                 place="limits",
                 remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}",
@@ -56,7 +56,7 @@ def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
             low[order, j] = high[order, j] = speed_bound(own.get(rate, np.inf))
         if not np.isfinite(high[1:, j]).any():
             raise InputError(
-                f"joint '{name}' has no limit on speed or acceleration, so no motion is the best",
+                f"joint '{name}' has no limit on speed or acceleration, so no motion is optimal",
                 file=mechanism.file,
                 place=f"limits.{name}",
                 remedy=f"add  limits: {{{name}: {{dq: 2, ddq: 10}}}}",
@@ -65,7 +65,7 @@ def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
 
 
 class Blocks:
-    """Limits of a family's coefficients z, scaled so that one is about as much as the limits allow.
+    """Limits of the coefficients z of a family, scaled so that 1 is about the largest allowed value.
 
     x_j = size_j spread * z_j for coordinate j; lower_j <= C z_j <= upper_j on the family's grid.
 
@@ -81,7 +81,7 @@ class Blocks:
         half = 0.5 * (box.high - box.low)
         centre = 0.5 * (box.high[0] + box.low[0])
         orders = [o for o in range(ORDERS) if np.isfinite(half[o]).any()]
-        # What one unit of each coefficient does, beside what a typical coordinate may do.
+        # Effect of one unit of each coefficient, relative to the limits of a typical coordinate.
         typical = np.full(ORDERS, np.inf)
         for o in orders:
             typical[o] = np.median(half[o][np.isfinite(half[o])])
@@ -90,7 +90,7 @@ class Blocks:
         ratios = half[orders] / typical[orders, None]
         self.size = np.exp(np.mean(np.log(np.where(np.isfinite(ratios), ratios, 1.0)), axis=0))
         self.family, self.box = family, box
-        # A constant moves positions only: the position range is used about its middle.
+        # A constant changes only positions: the position range is used about its middle.
         C = np.concatenate([B[o] * self.spread for o in orders])
         reach = np.concatenate([np.repeat(share * half[o][:, None], len(t), axis=1) for o in orders], axis=1)
         middle = np.zeros_like(reach)
@@ -103,7 +103,7 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """Variables altogether."""
+        """Total number of variables."""
         return len(self.size) * len(self.spread)
 
     def coefficients(self, z: Float[Array, "v"]) -> Float[Array, "m j"]:
@@ -115,11 +115,11 @@ class Blocks:
         return np.asarray((x.T / self.spread / self.size[:, None]).ravel())
 
     def slope(self, slope_x: Float[Array, "m j"]) -> Float[Array, "v"]:
-        """A slope with respect to coefficients as one with respect to variables."""
+        """A gradient with respect to coefficients as one with respect to variables."""
         return np.asarray((slope_x.T * self.spread * self.size[:, None]).ravel())
 
     def uses(self, z: Float[Array, "v"]) -> Float[Array, "j"]:
-        """Largest share of the way from rest to a limit that each coordinate uses: at most 1 is inside."""
+        """Largest used share of the distance from rest to a limit, per coordinate: at most 1 is inside."""
         value, rest = (x.reshape(len(self.size), -1) @ self.C.T for x in (z, self.rest))
         way = value - rest
         room = np.where(way >= 0.0, self.upper - rest, rest - self.lower)
@@ -132,16 +132,16 @@ class Blocks:
         return float(self.uses(z).max())
 
     def inside(self, z: Float[Array, "v"], share: float = 0.999) -> Float[Array, "v"]:
-        """The same motion drawn towards rest until it uses at most this share."""
+        """The same motion, reduced towards rest until it uses at most this share."""
         used = self.use(z)
         return z if used <= share else self.towards_rest(z, share / used)
 
     def towards_rest(self, z: Float[Array, "v"], size: float) -> Float[Array, "v"]:
-        """The same motion, smaller about the pose of rest."""
+        """The same motion, scaled down about the rest pose."""
         return np.asarray(self.rest + size * (z - self.rest))
 
     def random(self, rng: np.random.Generator, share: float = 0.7) -> Float[Array, "v"]:
-        """Random variables: every coordinate for itself uses this share of its way."""
+        """Random variables: every coordinate uses this share of its range."""
         move = rng.normal(size=(len(self.size), len(self.spread)))
         used = self.uses(self.rest + move.ravel())
         return np.asarray(self.rest + (share * move / used[:, None]).ravel())
@@ -155,7 +155,7 @@ class Blocks:
 
 
 def _acting(C: Float[Array, "r m"], n: int) -> Bool[Array, "r"]:
-    """Rows that some coefficient moves: rates at the ends of a motion at rest are zero whatever it does."""
+    """Rows that depend on a coefficient: rates at the ends of a motion at rest are always zero."""
     sizes = np.linalg.norm(C, axis=1)
     largest = np.repeat(sizes.reshape(-1, n).max(axis=1), n)  # of each rate
     return np.asarray(sizes > _STILL * largest)

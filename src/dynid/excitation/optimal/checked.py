@@ -1,4 +1,4 @@
-"""What a motion uses of every limit, between the samples of the design too."""
+"""Use of every limit by a motion, also between the samples of the design."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dynid.excitation.optimal.soft import SoftLimits
 from dynid.excitation.optimal.soft_joints import NEARNESS
 from dynid.mechanism.mechanism import Mechanism
 
-DENSER = 20  # of the grid on which linear limits are set
+DENSER = 20  # times the grid on which linear limits are imposed
 
 
 @dataclass(frozen=True)
 class LimitUse:
-    """One limit and what a motion uses of it.
+    """One limit and its use by a motion.
 
     Attributes:
         name: Coordinate, motor, body or pair of bodies.
-        kind: q, dq, ddq, jerk, or what else is limited.
-        low, high: The limit, in SI; None where there is none on that side.
-        least, most: What is reached, in SI.
-        margin_percent: Left of the limit; negative is too much.
+        kind: q, dq, ddq, jerk, or another limited quantity.
+        low, high: The limit, in SI; None if there is none on that side.
+        least, most: Reached minimum and maximum, in SI.
+        margin_percent: Remaining margin; negative: violated.
     """
 
     name: str
@@ -41,13 +41,13 @@ class LimitUse:
 
 
 def dense_times(family: Family) -> Float[Array, "n"]:
-    """Times at which a motion is judged: many times as dense as the grid of its limits."""
+    """Times at which a motion is checked: many times as dense as the grid of its limits."""
     t, _ = family.grid()
     return np.union1d(np.linspace(0.0, family.period, DENSER * len(t) + 1), t)
 
 
 def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitUse]:
-    """Use of every limit of the coordinates moved."""
+    """Use of every limit of the moved coordinates."""
     found = []
     signals = family.matrices(dense_times(family)) @ x
     for order, kind in enumerate(RATES):
@@ -61,7 +61,7 @@ def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitU
 
 
 def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
-    """Use of every limit that is not linear; two sides of one limit are one entry."""
+    """Use of every nonlinear limit; the two sides of one limit are one entry."""
     if soft is None:
         return []
     worst = worst_between(soft, motion)
@@ -77,7 +77,7 @@ def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
 
 
 def unkept_limits(mechanism: Mechanism, uses: Sequence[LimitUse]) -> list[str]:
-    """Limits of the robot file that no motion was held to, in its own words."""
+    """Limits of the robot file that were not applied, named as in the file."""
     kept = {(one.name, one.kind) for one in uses}
     kinds = {one.kind for one in uses}
     whole = {"singularity": NEARNESS in kinds, "cables": "tension" in kinds}

@@ -1,11 +1,11 @@
-"""A closed robot: independent coordinates move, the loops give all others, and slopes the way back.
+"""A closed robot: independent coordinates move, the loops determine all others; and gradients (adjoint).
 
 With A(q) N = 0, N = dq/dy, dq = N dy and A ddq + gamma(q, dq) = 0, a small change of y along N_i gives
 
     A dN_i = -dA_i N        A d(dq)_i = -dA_i dq        A d(ddq)_i = -dA_i ddq - dgamma_i
 
 with the coordinates y themselves unchanged. dA_i and dgamma_i come from complex steps of the closure:
-a first-order step along the tangent is enough, because the step is far below rounding.
+a first-order step along the tangent is sufficient, because the step is far below rounding.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dynid.regressor.adjoint import Slopes
 
 _STEP = 1e-30
 _CLOSED = 1e-9  # m or rad
-_MOST_JUMP = 0.1  # rad or m between what the rates foretell and where the next pose is
+_MOST_JUMP = 0.1  # rad or m between the pose predicted from the rates and the next pose
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedFollowed(Followed):
-    """The same with what gave it.
+    """The same with intermediate results.
 
     Attributes:
         A_y: Change of the closure Jacobian by y, (d, n, c, v).
@@ -45,9 +45,9 @@ class ClosedFollowed(Followed):
 
 
 class ClosedPath:
-    """Independent joints move; a row of the information is what one motor feels.
+    """Independent joints move; each row of the information is the effort of one motor.
 
-    With more motors than freedoms their efforts are those of least norm, weighted with the noise.
+    With redundant motors the efforts are those of minimum norm, weighted with the noise.
 
     Args:
         names: Scalar coordinates to move; default independent joints.
@@ -73,13 +73,13 @@ class ClosedPath:
         self._known: WeakKeyDictionary[RobotStates, ClosedFollowed] = WeakKeyDictionary()
 
     def states(self, moved: Moved) -> RobotStates | None:
-        """The whole robot along the motion; None where the loops cannot follow."""
+        """The whole robot along the motion; None if the loops cannot follow."""
         sensors = self.assembly.sensors(self._at)
         tracker = self.assembly.tracker(sensors)
         if tracker is None:
             q = self.assembly.track(moved[0], sensors)
         else:
-            # What the compiled steps miss is out of reach or singular: no second try while improving.
+            # If the compiled steps fail, the pose is out of reach or singular: no second attempt here.
             q, done = tracker.track(self.assembly.start, moved[0])
             if not done.all():
                 return None
@@ -92,9 +92,9 @@ class ClosedPath:
         return RobotStates(q, found.dq, found.ddq, self._directions(N), N, moved)
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
-        """Whether positions go where the rates lead: a jump means another assembly of the loops.
+        """Whether positions are consistent with the rates: a jump means another assembly mode of the loops.
 
-        Foretold by velocities and accelerations at both ends, which errs by the fifth power of the step.
+        Predicted from velocities and accelerations at both ends, with an error of fifth order in the step.
         """
         robot = self.mechanism
         scalar = [name for name in robot.coordinates if name in robot.positions]
@@ -104,7 +104,7 @@ class ClosedPath:
         return bool(np.abs(np.diff(states.q[:, at_q], axis=0) - predicted[:, at_v]).max() < _MOST_JUMP)
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
-        """Slopes with respect to y, dy and ddy."""
+        """Gradients with respect to y, dy and ddy."""
         found = self.followed(states)
         y = np.einsum("nv,nvd->nd", slopes.q, found.N)
         y += np.einsum("nv,nvd->nd", slopes.dq, found.dq_y) + np.einsum("nv,nvd->nd", slopes.ddq, found.ddq_y)
@@ -117,7 +117,7 @@ class ClosedPath:
         return y, dy, ddy
 
     def followed(self, states: RobotStates) -> ClosedFollowed:
-        """How all coordinates follow; made once for the states of a motion."""
+        """Sensitivities of all coordinates; computed once for the states of a motion."""
         if states not in self._known:
             self._known[states] = self._follow(states)
         return self._known[states]
@@ -143,13 +143,13 @@ class ClosedPath:
         return ClosedFollowed(N, dq_y, ddq_y, ddq_dy, A_y, inverse)
 
     def _tangent(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
-        """The basis in which the coordinates moved are the freedoms."""
+        """The basis in which the moved coordinates are the degrees of freedom."""
         return np.asarray(N @ inv(N[:, self._at]))
 
     def _directions(self, N: Float[Array, "n v d"]) -> Float[Array, "n v a"]:
         """Rows of the motors: D = N (J'J)^-1 J' Sigma^1/2, J = Sigma^1/2 C N; D'W chi are the efforts.
 
-        Of all efforts that move the robot so, those of least norm when each is divided by its noise.
+        Of all efforts that produce this motion, those of minimum norm when each is divided by its noise.
         """
         J = (self.mechanism.actuator_map * self.sigma[:, None]) @ N
         K = inv(np.swapaxes(J, 1, 2) @ J)
@@ -158,7 +158,7 @@ class ClosedPath:
     def _directions_back(
         self, N: Float[Array, "n v d"], D_bar: Float[Array, "n v a"]
     ) -> Float[Array, "n v d"]:
-        """Slopes with respect to N from those with respect to D."""
+        """Gradients with respect to N from those with respect to D."""
         C = self.mechanism.actuator_map * self.sigma[:, None]
         D_bar = D_bar * self.sigma
         J = C @ N
@@ -171,7 +171,7 @@ class ClosedPath:
 
 
 def along(mechanism: Mechanism, q: Float[Array, "n q"], rate: Float[Array, "n v"]) -> Complex[Array, "n q"]:
-    """Positions with a complex step along a direction of velocities; quaternions turn along."""
+    """Positions with a complex step along a velocity direction, quaternions included."""
     found = q.astype(complex)
     at_q = at_v = 0
     for joint in mechanism.joints:
@@ -186,7 +186,7 @@ def along(mechanism: Mechanism, q: Float[Array, "n q"], rate: Float[Array, "n v"
 
 
 def _left_inverse(A: Float[Array, "n c x"]) -> Float[Array, "n x c"]:
-    """Inverse of the dependent columns; the pseudo-inverse where equations are redundant."""
+    """Inverse of the dependent columns; the pseudo-inverse if equations are redundant."""
     if A.shape[1] != A.shape[2]:
         return pinv(A)
     found = inv(A)

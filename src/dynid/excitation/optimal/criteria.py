@@ -1,14 +1,14 @@
-"""What makes a motion good: functions of the information matrix G = W^T Sigma^-1 W, and their slopes.
+"""Optimality criteria: functions of the information matrix G = W^T Sigma^-1 W, and their gradients.
 
 | name      | minimised, and reported                                              |
 |-----------|----------------------------------------------------------------------|
 | logdet    | -log det G                                    reported: log det G    |
-| condition | sqrt(l_max / l_min), by p-norms of eigenvalues while it is improved   |
+| condition | sqrt(l_max / l_min), by p-norms of eigenvalues during optimisation   |
 | emin      | 1 / sqrt(l_min): the worst sigma of any combination                   |
 | c003      | (s_1 + 1) / s_min of [CableRobot, eq. 40], s = sqrt(l)                |
 | sigma     | root mean square of the named parameters' sigma over their scale     |
 
-G is that of scaled base parameters: columns of W divided by a size that the robot itself gives.
+G is that of scaled base parameters: columns of W divided by their typical norm for this robot.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from dynid.common.batched import eigvalsh
 from dynid.common.errors import InputError, nearest
 
 CRITERIA = ("logdet", "condition", "emin", "c003", "sigma")
-_SMALLEST = 1e-14  # of the largest eigenvalue: below it a direction counts as not seen at all
+_SMALLEST = 1e-14  # of the largest eigenvalue: below it a direction counts as not excited
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A function of the information matrix, to be made small.
+    """A function of the information matrix, to be minimised.
 
     Attributes:
         name: One of CRITERIA.
         picked: For `sigma`, which base parameters.
-        power: Of the p-norm that stands for largest and smallest eigenvalues while improving.
+        power: Of the p-norm that replaces largest and smallest eigenvalues during optimisation.
     """
 
     name: str
@@ -48,10 +48,10 @@ class Criterion:
             raise InputError("criterion 'sigma' needs parameters", remedy="name them with --sigma NAME")
 
     def smooth(self, G: Float[Array, "b b"]) -> tuple[float, Float[Array, "b b"]]:
-        """The value that is minimised, and its slope with respect to G (symmetric).
+        """The minimised value, and its gradient with respect to G (symmetric).
 
-        Logarithms of what is reported, so that steps do not depend on the size of the problem; infinite
-        where G is singular.
+        Logarithm of the reported value, so that steps do not depend on the size of the problem; infinite
+        if G is singular.
         """
         if self.name == "logdet":
             value = _log_determinant(G)
@@ -63,7 +63,7 @@ class Criterion:
         return value, (vectors * slope) @ vectors.T
 
     def smooth_value(self, G: Float[Array, "b b"]) -> float:
-        """The value alone, which is cheaper: most steps that are tried are not taken."""
+        """Only the value, which is cheaper: most trial steps are not accepted."""
         if self.name == "logdet":
             return _log_determinant(G)
         if self.name == "sigma":
@@ -85,7 +85,7 @@ class Criterion:
         return float(value), slope
 
     def value(self, G: Float[Array, "b b"]) -> float:
-        """What is reported, exactly: log det is larger, all others are smaller, the better."""
+        """The exact reported value: log det should be large, all others small."""
         if self.name == "logdet":
             sign, value = np.linalg.slogdet(G)
             return float(value) if sign > 0 else -np.inf
@@ -100,7 +100,7 @@ class Criterion:
         return float(top / np.sqrt(values[0]))
 
     def costs(self, G: Float[Array, "m b b"]) -> Float[Array, "m"]:
-        """Values of many matrices at once, the smaller the better."""
+        """Values of many matrices at once; smaller is better."""
         if self.name == "sigma":
             return np.array([self.value(one) for one in G])
         values = eigvalsh(G)
@@ -116,7 +116,7 @@ class Criterion:
 
     @property
     def larger_is_better(self) -> bool:
-        """Whether the reported value grows with quality."""
+        """Whether a larger reported value is better."""
         return self.name == "logdet"
 
 
@@ -151,7 +151,7 @@ def _named(G: Float[Array, "b b"], picked: Sequence[int]) -> tuple[float, Float[
 
 
 def _norm(values: Float[Array, "b"], power: float) -> tuple[float, Float[Array, "b"]]:
-    """Log of the p-norm of positive values, and its slope with respect to them."""
+    """Log of the p-norm of positive values, and its gradient with respect to them."""
     top = values.max()
     parts = (values / top) ** power
     total = parts.sum()

@@ -4,7 +4,7 @@
 |----------|-------------------------------------------------|---------------------------------|
 | fourier  | centre and harmonics, at rest at both ends      | Ehlich and Zeller's bound       |
 | spline   | control points of quintic B-splines, at rest    | the worst spline of a fine grid |
-| points   | points of rest, equal times between them        | the grid holds all extremes     |
+| points   | points of rest, equal times between them        | the grid contains all extremes  |
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dynid.excitation.point_to_point import PointToPoint
 from dynid.excitation.series import Series
 
 ORDERS = 4  # position, velocity, acceleration, jerk
-# Grid points of limits in each piece of a spline. The splines that exceed their grid most, found by linear
-# programs for all four rates, exceed it by 0.9 % between points.
+# Grid points of limits in each piece of a spline. The worst splines, found by linear programs for position
+# and its three derivatives, exceed their grid values by 0.9 % between points.
 _PER_PIECE, _SPLINE_SHARE = 16, 0.99
-# Where position, velocity, acceleration and jerk of a quintic move are largest, as shares of its length.
+# Where position, velocity, acceleration and jerk of a quintic move are largest, as shares of its duration.
 _EXTREMES = (0.0, (3.0 - 3.0**0.5) / 6.0, 0.5, (3.0 + 3.0**0.5) / 6.0)
 _POINTS_SHARE = 0.9999  # rounding of the quadratic programs
-_ROUNDED = 1e-9  # of a move: a time this near its beginning belongs to it
+_ROUNDED = 1e-9  # of a move: a time this close to its start belongs to it
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class Family(Protocol):
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """Name on the command line."""
 
     @property
     def period(self) -> float:
@@ -52,10 +52,10 @@ class Family(Protocol):
         """B of position, velocity, acceleration and jerk at the times t, shape (4, n, m)."""
 
     def grid(self) -> tuple[Float[Array, "n"], float]:
-        """Times at which limits are set, in [s], and the share of each limit that they may use."""
+        """Times at which limits are imposed, in [s], and the usable share of each limit."""
 
     def motion(self, x: Float[Array, "m j"]) -> Series:
-        """The motion with these coefficients, one column a coordinate."""
+        """The motion with these coefficients, one column per coordinate."""
 
     def joins(self) -> Float[Array, "k"]:
         """Times inside the motion at which the jerk jumps, in [s]."""
@@ -84,7 +84,7 @@ class FourierFamily:
                 f"{self.harmonics} harmonics cannot begin and end at rest", remedy=f"use {least} or more"
             )
         if not 0.0 < self.period < np.inf:
-            raise InputError(f"a period of {self.period} s is no motion", remedy="e.g. --period 10")
+            raise InputError(f"period {self.period} s is not valid", remedy="e.g. --period 10")
 
     @property
     def count(self) -> int:
@@ -109,7 +109,7 @@ class FourierFamily:
         return np.arange(n) / n * self.period, float(np.cos(np.pi / self.per_harmonic))
 
     def motion(self, x: Float[Array, "m j"]) -> FourierMotion:
-        """Its amplitudes of velocity and centres."""
+        """The series with velocity amplitudes and centres."""
         raw = self._free() @ x
         h = self.harmonics
         return FourierMotion(1.0 / self.period, raw[1 : 1 + h], raw[1 + h :], raw[0])
@@ -121,7 +121,7 @@ class FourierFamily:
     def _free(self) -> Float[Array, "r m"]:
         """Raw coefficients (centre, a, b) from free ones: sum a = 0 and sum l b = 0 where it rests.
 
-        Amplitudes count in positions of the harmonic, so that coefficients are alike in size.
+        Amplitudes are scaled to positions, so that coefficients have similar size.
         """
         h = self.harmonics
         w = 2.0 * np.pi / self.period * np.arange(1.0, h + 1)
@@ -146,12 +146,12 @@ class SplineFamily:
     def __post_init__(self) -> None:
         if self.pieces < 2 or not 0.0 < self.period < np.inf:
             raise InputError(
-                f"{self.pieces} pieces in {self.period} s are no motion", remedy="use 2 pieces or more"
+                f"{self.pieces} pieces in {self.period} s are not a motion", remedy="use 2 pieces or more"
             )
 
     @property
     def count(self) -> int:
-        """Control points that are free: of the first three and the last three, one each."""
+        """Free control points: the first three are equal, and so are the last three."""
         return self.pieces + 1
 
     def matrices(self, t: Float[Array, "n"]) -> Float[Array, "o n m"]:
@@ -171,7 +171,7 @@ class SplineFamily:
         return np.zeros(0)
 
     def _free(self) -> Float[Array, "c m"]:
-        """Three equal control points at either end: velocity and acceleration vanish there."""
+        """Three equal control points at either end: velocity and acceleration are zero there."""
         places = np.concatenate([[0, 0], np.arange(self.count), [self.count - 1] * 2])
         return np.asarray(np.eye(self.count)[places])
 
@@ -187,7 +187,7 @@ class PointsFamily:
     def __post_init__(self) -> None:
         if self.points < 2 or not 0.0 < self.period < np.inf:
             raise InputError(
-                f"{self.points} points in {self.period} s are no motion", remedy="use 2 points or more"
+                f"{self.points} points in {self.period} s are not a motion", remedy="use 2 points or more"
             )
 
     @property
@@ -215,7 +215,7 @@ class PointsFamily:
         return out
 
     def grid(self) -> tuple[Float[Array, "n"], float]:
-        """Beginning and extremes of every move: between them nothing is larger."""
+        """Start and extremes of every move: values between them are not larger."""
         moves = self.points - 1
         t = (np.arange(moves)[:, None] + np.array(_EXTREMES)).ravel() / moves * self.period
         return np.append(t, self.period), _POINTS_SHARE
@@ -246,5 +246,5 @@ def family_of(name: str, terms: int, period: float) -> Family:
 
 
 def _complement(direction: Float[Array, "h"]) -> Float[Array, "h m"]:
-    """An orthonormal basis of what is perpendicular to a vector."""
+    """An orthonormal basis of the complement of a vector."""
     return np.asarray(np.linalg.svd(direction[None])[2][1:].T)

@@ -1,4 +1,4 @@
-"""Pictures of an exciting motion: spectrum, gains, limits, starts, paths and an animation."""
+"""Figures of an exciting motion: spectrum, gains, limits, starts, paths and an animation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spectrum_figure(
 
 
 def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
-    """How many times sharper every parameter gets, the most first."""
+    """Improvement factor of every parameter, largest first."""
     gain = before / after
     gain = np.where(np.isfinite(gain), gain, np.nanmax(np.where(np.isfinite(gain), gain, 1.0)))
     order = np.argsort(gain)
@@ -54,11 +54,11 @@ def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Ar
         "yaxis": axis(dtick=1),
         "showlegend": False,
     }
-    return figure("gains", [bar], layout, "gain of every parameter", "Which parameters gained")
+    return figure("gains", [bar], layout, "gain of every parameter", "Improvement of each parameter")
 
 
 def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
-    """How much of every limit is used."""
+    """Use of every limit."""
     order = np.argsort(-left)
     bar = {
         "type": "bar",
@@ -70,11 +70,11 @@ def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
     }
     layout = {
         "height": _FRAME + _BAR * len(names),
-        "xaxis": axis("per cent of the limit", range=[0, 105]),
+        "xaxis": axis("use of the limit [%]", range=[0, 105]),
         "yaxis": axis(dtick=1),
         "showlegend": False,
     }
-    return figure("uses", [bar], layout, "use of every limit", "Limits used; orange: less than 5 % left")
+    return figure("uses", [bar], layout, "use of every limit", "Use of the limits; orange: margin below 5 %")
 
 
 def spread_figure(values: Float[Array, "s"]) -> Markup:
@@ -91,11 +91,11 @@ def joint_figure(
     unit: str,
     efforts: tuple[Sequence[str], Float[Array, "n a"]] | None = None,
 ) -> Markup:
-    """Positions, velocities and accelerations of the measured joints and efforts, one under the other.
+    """Positions, velocities and accelerations of the measured joints, and efforts, one plot each.
 
     Args:
         unit: Of the positions, as shown.
-        efforts: Names of the motors, and what the prior model foretells of them.
+        efforts: Names of the motors, and their efforts predicted by the prior model.
     """
     rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
     units = unit.split(" or ")
@@ -112,8 +112,8 @@ def joint_figure(
         for j, name in enumerate(owners):
             at = names.index(name) if name in names else j
             one = _line(name, t[rows], signal[rows, j], _PALETTE[at % len(_PALETTE)])
-            told = k == 0 or (k == 3 and name not in names)
-            data.append(one | {"yaxis": f"y{k + 1}" if k else "y", "showlegend": told, "legendgroup": name})
+            named = k == 0 or (k == 3 and name not in names)
+            data.append(one | {"yaxis": f"y{k + 1}" if k else "y", "showlegend": named, "legendgroup": name})
     count = len(titles)
     layout: dict[str, Any] = {"height": 200 * count, "xaxis": axis("time [s]", anchor=f"y{count}")}
     for k, title in enumerate(titles):
@@ -124,7 +124,7 @@ def joint_figure(
 
 
 def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
-    """Where a body's origin goes, seen along the three axes."""
+    """Path of the origin of a body, seen along the three axes."""
     rows = np.linspace(0, len(p) - 1, min(_POINTS, len(p))).astype(int)
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"height": 300, "showlegend": False}
@@ -139,17 +139,17 @@ def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
 
 
 def tip_of(mechanism: Mechanism) -> str:
-    """The body whose path is shown: the platform, else what cables hold, else the last one of the tree."""
+    """The body whose path is shown: the platform, else the body held by cables, else the last of the tree."""
     return "platform" if "platform" in mechanism.bodies else held_body(mechanism)
 
 
 def animation_of(
     mechanism: Mechanism, q: Float[Array, "n q"], period: float, frames_shown: int = _FRAMES, runs: int = 1
 ) -> dict[str, Any]:
-    """Points of the bodies in some frames, and which of them are joined.
+    """Points of the bodies in some frames, and which of them are connected.
 
     Args:
-        runs: Motions of equal length that follow one another: no path leads from one to the next.
+        runs: Number of consecutive motions of equal length: their paths are not connected.
     """
     rows = np.linspace(0, len(q) - 1, min(frames_shown, len(q))).astype(int)
     tree, some = tree_of(mechanism), q[rows]
@@ -165,7 +165,7 @@ def animation_of(
     ground: list[list[int]] = []
 
     def point(body: str, place: Float[Array, "3"]) -> int:
-        """A point of a body, joined to its frame."""
+        """A point of a body, connected to its frame."""
         i = index[body] - 1
         points.append(np.tile(place, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place)
         (ground if i < 0 else edges).append([index[body], len(points) - 1])
@@ -197,7 +197,7 @@ def animation_of(
 
 
 def _bare(mechanism: Mechanism) -> list[str]:
-    """Bodies of which nothing but their frame is known to be somewhere, if they have a centre of mass."""
+    """Bodies of which only the frame is known, if they have a centre of mass."""
     joined = {joint.parent for joint in mechanism.joints} | set(mechanism.capsules)
     joined |= {body for loop in mechanism.loops for body in (loop.body_a, loop.body_b)}
     joined |= {body for cable in mechanism.cables for body in (cable.body_from, cable.body_to)}
@@ -205,7 +205,7 @@ def _bare(mechanism: Mechanism) -> list[str]:
 
 
 def _centre(body: Body) -> Float[Array, "3"]:
-    """Centre of mass as the description has it, body frame, in [m]; zero where nothing is known."""
+    """Centre of mass of the description, body frame, in [m]; zero if unknown."""
     values = {**body.prior, **body.known}
     mass = float(values.get("M", 0.0))
     return (

@@ -1,9 +1,9 @@
-"""Information that a motion brings about the base parameters, and its slope along the motion.
+"""Information of a motion about the base parameters, and its gradient along the motion.
 
 G = G_0 + weight sum_samples W_base^T Sigma^-1 W_base,     W_base = N^T W_tree T
 
-Sums of squares are enough here: motions are compared by G, nothing is solved with it. What is reported
-in the end comes from singular values of W itself.
+Sums of squares are sufficient here: motions are compared by G, nothing is solved with it. The reported
+values come from the singular values of W itself.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dynid.common.arrays import Array
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates
 from dynid.excitation.optimal.rows import Entries, Rows
 
-# Of a scaled column's square: a direction that a motion does not show at all costs much, but not everything.
+# Of a scaled column's square: a direction that a motion does not excite has a large but finite cost.
 _RIDGE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """What the way back needs: entries, and those of every row."""
+    """Intermediate results for the gradient: entries, and those of every row."""
 
     entries: Entries
     blocks: tuple[Float[Array, "_ n"], ...]
@@ -39,13 +39,13 @@ class Information:
     """G of a motion, for one robot and set of base parameters.
 
     Args:
-        path: How the robot follows what is moved.
+        path: How the robot follows the moved coordinates.
         base: Structural base set; T are its columns, divided by `scale`.
         sigma: Deviation of the noise of every actuator's effort, shape (a,), in [N m] or [N].
         scale: Size of each base parameter's column, shape (b,); default ones.
         weight: Recorded samples per sample of the design.
         known: G_0 of data already recorded, in unscaled base parameters, shape (b, b).
-        softness: Speed over which friction's jump is softened, per coordinate and actuator.
+        softness: Speed over which the friction discontinuity is smoothed, per coordinate and actuator.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Information:
         self._places = [np.ix_(columns, columns) for columns in self.rows.columns]
 
     def gram(self, moved: Moved) -> tuple[Float[Array, "b b"], Tape] | None:
-        """G in scaled base parameters, and what the way back needs; None where the robot cannot follow."""
+        """G in scaled base parameters, and data for the gradient; None if the robot cannot follow."""
         states = self.path.states(moved)
         return None if states is None else self.gram_of(states)
 
@@ -87,7 +87,7 @@ class Information:
         return self.weight * (self.T.T @ G @ self.T) + self.known, Tape(entries, blocks)
 
     def back(self, tape: Tape, slope: Float[Array, "b b"]) -> Moved:
-        """Slopes along the motion of f(G) from its slope with respect to G."""
+        """Gradient of f(G) along the motion, from its gradient with respect to G."""
         outer = 2.0 * self.weight * (self.T @ slope @ self.T.T)
         weights = np.zeros_like(tape.entries.model)
         parts = zip(self._entries, self._places, tape.blocks, self.sigma_rows, strict=True)
@@ -104,13 +104,13 @@ class Information:
 
 
 def row_sigmas(effort_map: Float[Array, "k a"], sigma: Float[Array, "a"]) -> Float[Array, "k"]:
-    """Noise of each row; a row that no motor enters counts as the quietest one that a motor does."""
+    """Noise of each row; a row without a motor gets the smallest noise of those with a motor."""
     found = np.sqrt((effort_map**2) @ sigma**2)
     driven = found[found > 0.0]
     return np.where(found > 0.0, found, driven.min(initial=np.inf) if len(driven) else 1.0)
 
 
 def _run(places: Int[Array, "e"]) -> slice | Int[Array, "e"]:
-    """Places that follow one another as a slice, which copies nothing."""
+    """Consecutive indices as a slice, which copies nothing."""
     whole = len(places) > 0 and places[-1] - places[0] + 1 == len(places) and np.all(np.diff(places) == 1)
     return slice(int(places[0]), int(places[-1]) + 1) if whole else places

@@ -1,6 +1,6 @@
-"""The journal of an optimisation: one line a start, so that a killed run goes on where it was.
+"""The journal of an optimisation: one line per start, so that an interrupted run can continue.
 
-The first line says what was asked; a line that was torn by the kill counts as not written.
+The first line contains the settings; an incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def _start(document: Mapping[str, Any]) -> Start:
 
 
 class Journal:
-    """Starts done, kept on disk line by line.
+    """Finished starts, stored on disk line by line.
 
     Args:
-        file: Where; None keeps them in memory only.
-        asked: What identifies the work: robot, settings, versions. A file of another one is refused.
-        revive: Makes an entry of what its line says.
+        file: Path; None keeps them only in memory.
+        asked: Identifies the run: robot, settings, versions. The file of another run is rejected.
+        revive: Makes an entry from the content of its line.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Journal:
             self._read(file)
 
     def add(self, start: Any) -> None:
-        """Keep an entry, a dataclass with a `number`; it is on the disk when this returns."""
+        """Store an entry, a dataclass with a `number`; it is on disk when this returns."""
         self.done[start.number] = start
         if self.file is None:
             return
@@ -52,7 +52,7 @@ class Journal:
         self._append(self.file, asdict(start))
 
     def remove(self) -> None:
-        """The work is finished and written elsewhere."""
+        """Delete the file: the run is finished and its result is written elsewhere."""
         if self.file is not None:
             self.file.unlink(missing_ok=True)
 
@@ -62,7 +62,7 @@ class Journal:
         try:
             size = os.lseek(handle, 0, os.SEEK_END)
             if size and os.pread(handle, 1, size - 1) != b"\n":
-                line = b"\n" + line  # after a torn line
+                line = b"\n" + line  # after an incomplete line
             os.write(handle, line)
             os.fsync(handle)
         finally:
@@ -79,22 +79,22 @@ class Journal:
             return
         if documents[0] != self._asked:
             raise InputError(
-                "is the journal of other work: " + _difference(documents[0], self._asked),
+                "is the journal of another run: " + _difference(documents[0], self._asked),
                 file=file,
-                remedy="finish that one with its own options, choose another --out, or delete this file",
+                remedy="finish that run with its own options, choose another --out, or delete this file",
             )
         for document in documents[1:]:
             try:
                 entry = self._revive(document)
             except (AttributeError, KeyError, TypeError, ValueError):
-                continue  # a damaged line: that one is done again
+                continue  # a damaged line: this entry is computed again
             self.done[entry.number] = entry
 
 
 def _difference(there: Any, asked: Mapping[str, Any]) -> str:
     if not isinstance(there, dict):
-        return "it has another form"
+        return "it has another format"
     for key, value in asked.items():
         if there.get(key) != value:
             return f"{key} is {there.get(key)!r} there and {value!r} here"
-    return "it holds other options"
+    return "it contains other options"

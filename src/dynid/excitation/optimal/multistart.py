@@ -1,4 +1,4 @@
-"""Many starts, in processes side by side; what is done is in the journal at once."""
+"""Many starts in parallel processes; each finished start is written to the journal immediately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.excitation.optimal.journal import Journal
 Make = Callable[..., Any]  # something with `run(number)`
 Progress = Callable[[str, float], None]
 _OWN: list[Any] = []
-_TRIES = 3  # a process that dies is started twice more
+_TRIES = 3  # attempts: a process that dies is restarted twice
 
 
 def run_starts(
@@ -29,15 +29,15 @@ def run_starts(
     starter: Any | None = None,
     label: str = "start",
 ) -> tuple[Any, ...]:
-    """All starts, those of the journal not again.
+    """Run all starts that are not yet in the journal.
 
     Args:
         make: Builds the starter from the arguments, in every process; importable by its name.
-        arguments: Small and plain: they are sent to the processes.
-        count: Starts altogether.
-        jobs: Processes; 1 works in this one.
+        arguments: Small and serialisable: they are sent to the processes.
+        count: Total number of starts.
+        jobs: Number of processes; 1: runs in this process.
         starter: Already built, for this process.
-        label: What one of them is called while they run.
+        label: Name of one start in the progress display.
     """
     missing = [number for number in range(count) if number not in journal.done]
     for done, start in enumerate(_run(make, arguments, missing, jobs, starter), count - len(missing) + 1):
@@ -65,18 +65,18 @@ def _run(
                 yield found
             return
         except BrokenProcessPool:
-            jobs = max(1, jobs // 2)  # mostly it is memory that is short
+            jobs = max(1, jobs // 2)  # usually the cause is too little memory
     numbers_left = ", ".join(str(number) for number in left[:8])
     raise NoResultError(
-        f"processes were killed {_TRIES} times, at last in one of number {numbers_left}: is there memory"
-        " enough? Try --jobs 1; what is done is kept"
+        f"worker processes were killed {_TRIES} times, the last time in one of number {numbers_left}:"
+        " probably too little memory. Try --jobs 1; finished starts are kept"
     )
 
 
 def _parallel(
     make: Make, arguments: Sequence[Any], numbers: Sequence[int], jobs: int
 ) -> Iterator[tuple[int, Any]]:
-    """Numbers and what came of them, as they are done."""
+    """Numbers and results, in the order of completion."""
     context = multiprocessing.get_context("spawn")  # threads of BLAS and compiled code do not survive a fork
     pool = ProcessPoolExecutor(
         min(jobs, len(numbers)), context, initializer=_prepare, initargs=(make, tuple(arguments))
@@ -95,7 +95,7 @@ def _parallel(
 
 
 def _prepare(make: Make, arguments: tuple[Any, ...]) -> None:
-    """Ctrl-C is for the parent, which keeps what is done."""
+    """Build the starter of a worker; Ctrl-C is handled by the parent."""
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""From the coordinates that a family moves to those of the whole robot, and slopes the way back."""
+"""From the moved coordinates of a family to those of the whole robot; and gradients (adjoint)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class RobotStates:
         q: All tree positions, shape (n, n_q). dq, ddq: velocities and accelerations, shape (n, v).
         N: Rows of the information, velocities per unit of each row, shape (n, v, k); None: those of `pick`.
         tangent: Velocities per unit rate of each coordinate moved, shape (n, v, d).
-        moved: What moves it: positions, rates and second rates of the family's coordinates.
-        third: Their third rates, shape (n, d); None where nobody asks for the jerk.
+        moved: Moved coordinates of the family: positions, first and second derivatives.
+        third: Their third derivatives, shape (n, d); None if the jerk is not needed.
     """
 
     q: Float[Array, "n q"]
@@ -41,7 +41,7 @@ class RobotStates:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """How all coordinates follow changes of what is moved: the last axis is the coordinate changed.
+    """Sensitivity of all coordinates to the moved ones; the last axis is the moved coordinate.
 
     Attributes:
         N: Of positions by y, of velocities by dy, of accelerations by ddy, shape (n, v, d).
@@ -56,7 +56,7 @@ class Followed:
 
 @runtime_checkable
 class Path(Protocol):
-    """What the family moves, and how the robot follows."""
+    """The moved coordinates, and how the robot follows them."""
 
     mechanism: Mechanism
     names: tuple[str, ...]
@@ -65,23 +65,23 @@ class Path(Protocol):
 
     @property
     def pick(self) -> tuple[int, ...] | None:
-        """Tree rows that are the rows of the model, where N only picks; else None."""
+        """Tree rows that are the rows of the model, if N only selects rows; else None."""
 
     def states(self, moved: Moved) -> RobotStates | None:
-        """The whole robot; None where it cannot follow."""
+        """The whole robot; None if it cannot follow."""
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
-        """Slopes with respect to the coordinates moved, from those of the whole robot and of N."""
+        """Gradients with respect to the moved coordinates, from those of the whole robot and of N."""
 
     def followed(self, states: RobotStates) -> Followed:
-        """How all coordinates follow changes of what is moved."""
+        """Sensitivity of all coordinates to the moved ones."""
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
-        """Whether positions go where the rates lead."""
+        """Whether positions are consistent with the rates."""
 
 
 def states_along(path: Path, rates: Float[Array, "4 n d"], t: Float[Array, "n"]) -> RobotStates | None:
-    """The robot along a motion of the coordinates moved; None where it cannot follow without a jump."""
+    """The robot along a motion of the moved coordinates; None if it cannot follow without a jump."""
     states = path.states((rates[0], rates[1], rates[2]))
     if states is None or not path.continuous(states, t):
         return None
@@ -89,10 +89,10 @@ def states_along(path: Path, rates: Float[Array, "4 n d"], t: Float[Array, "n"])
 
 
 class TreePath:
-    """A tree: the measured coordinates move, couplings give the others.
+    """A tree: the measured coordinates move, couplings determine the others.
 
     Attributes:
-        pick: Tree rows that are the rows of the model, where N only picks; else None.
+        pick: Tree rows that are the rows of the model, if N only selects rows; else None.
         effort_map: Right side of each row per actuator effort.
     """
 
@@ -116,7 +116,7 @@ class TreePath:
         return RobotStates(*found, N, np.broadcast_to(G, (n, *G.shape)), moved)
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
-        """Couplings are linear, and N does not move."""
+        """Couplings are linear, and N is constant."""
         G = self._map.positions
         return slopes.q @ G, slopes.dq @ G, slopes.ddq @ G
 
@@ -126,5 +126,5 @@ class TreePath:
         return Followed(states.tangent, none, none, none)
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
-        """A tree is never torn."""
+        """A tree never jumps."""
         return True

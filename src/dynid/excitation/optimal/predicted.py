@@ -1,8 +1,8 @@
-"""What a motion promises: sigma of every base parameter for white noise of the efforts.
+"""Predicted accuracy of a motion: sigma of every base parameter for white noise of the efforts.
 
 Rows of the identification model are D^T W chi = (C D)^T tau, so their noise is (C D)^T Sigma (C D):
-correlated where motors share rows, larger where a row is faster. Rows are weighted as the estimator does,
-one weight a row, and the covariance is that of the weighted fit whatever its noise (sandwich).
+correlated if motors share rows, larger for faster rows. Rows are weighted as in the estimator, one
+weight per row, and the covariance is that of the weighted fit for this noise (sandwich).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.model import MODELS
 from dynid.regressor.regressor import tree_matrix
 
-# Model of a robot -> the one whose sigma is foretold. Windows of `energy` average rows of `power`; how long
-# they are is chosen from the spectrum of a log, which nobody has yet.
+# Model of a robot -> the model whose sigma is predicted. Windows of `energy` average rows of `power`; their
+# length is chosen from the spectrum of a log, which does not exist yet.
 PROMISED_BY = {"inverse": "inverse", "power": "power", "energy": "power"}
-_SMALLEST = 1e-12  # of the largest singular value: below it a direction is not seen
-_HIDDEN = 1e-6  # share of a parameter in directions that are not seen, beyond which it is unknown
+_SMALLEST = 1e-12  # of the largest singular value: below it a direction is not excited
+_HIDDEN = 1e-6  # share of a parameter in directions that are not excited, above which it is unknown
 
 
 @dataclass(frozen=True, eq=False)
 class Promise:
-    """What a motion tells.
+    """Predicted accuracy of a motion.
 
     Attributes:
-        sigma: Deviation of every base parameter, shape (b,), SI; infinite where it is not determined.
+        sigma: Standard deviation of every base parameter, shape (b,), SI; infinite if not determined.
         singular: Singular values of the weighted rows, unit columns, largest first, shape (b,).
-        condition: Of the weighted rows as they are; condition_scaled: with unit columns.
+        condition: Of the weighted rows, not scaled; condition_scaled: with unit columns.
     """
 
     sigma: Float[Array, "b"]
@@ -59,9 +59,9 @@ def promise(
     Args:
         states: Of the motion at evenly spaced samples.
         sigma: Noise of every motor, shape (a,), in [N m] or [N].
-        weight: Recorded samples per sample given.
-        model: Of the robot, see PROMISED_BY; others are judged as `inverse`.
-        known: Information of data already recorded, shape (b, b).
+        weight: Recorded samples per given sample.
+        model: Of the robot, see PROMISED_BY; others are treated as `inverse`.
+        known: Information of existing data, shape (b, b).
     """
     robot = path.mechanism
     D = _directions(path, states, PROMISED_BY.get(model, "inverse"))
@@ -90,15 +90,15 @@ def promise(
 def _sigmas(
     W: Float[Array, "r b"], noise: Float[Array, "n k k"], known: Float[Array, "x b"] | None
 ) -> Float[Array, "b"]:
-    """Deviations of least squares; infinite for parameters that the rows do not determine.
+    """Standard deviations of least squares; infinite for parameters that the rows do not determine.
 
     With W = U s V^T and noise covariance L L^T of the rows, C = (V s^-1) U^T L L^T U (V s^-1)^T. The
-    variances are sums of squares of (V s^-1) (U^T L): nothing is subtracted, so none can come out as zero.
+    variances are sums of squares of (V s^-1) (U^T L): nothing is subtracted, so none can become zero.
 
     Args:
-        W: Rows with unit columns, those of one sample behind each other.
-        noise: Roots L of the covariance of each sample's rows.
-        known: Further rows of unit noise, for data already recorded.
+        W: Rows with unit columns, those of one sample consecutive.
+        noise: Square roots L of the covariance of the rows of each sample.
+        known: Additional rows of unit noise, for existing data.
     """
     n, k, _ = noise.shape
     rows = W if known is None else np.vstack([W, known])

@@ -17,13 +17,13 @@ from dynid.excitation.optimal.soft import SoftLimits
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A motion that was tried.
+    """A trial motion.
 
     Attributes:
         z: Variables.
-        value: What is minimised; infinite where the motion cannot be done.
-        excess: By how much soft limits are exceeded, h <= 0 is kept, shape (s, n).
-        G: Information. tape: what its slope needs.
+        value: Minimised value; infinite if the motion is not feasible.
+        excess: Excess of the soft limits, satisfied if h <= 0, shape (s, n).
+        G: Information. tape: intermediate results for its gradient.
     """
 
     z: Float[Array, "v"]
@@ -34,19 +34,19 @@ class Point:
 
     @property
     def violation(self) -> float:
-        """Sum of what exceeds soft limits."""
+        """Sum of the violations of soft limits."""
         return float(np.maximum(self.excess, 0.0).sum())
 
 
 class Problem:
-    """A criterion as a function of the family's scaled variables.
+    """A criterion as a function of the scaled variables of a family.
 
     Args:
         blocks: Family and linear limits.
         information: Of its motions.
         criterion: Of the information.
-        samples: Times of the design in one period.
-        soft: Limits that are not linear: efforts, poses, distances.
+        samples: Number of design samples in one period.
+        soft: Nonlinear limits: efforts, poses, distances.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class Problem:
 
     @property
     def linear(self) -> bool:
-        """Whether every motion within the linear limits can be done."""
+        """Whether every motion within the linear limits is feasible."""
         return self.soft is None and not self.information.path.mechanism.is_closed
 
     def narrowed(self, share: float) -> Problem:
-        """The same with soft limits narrower by a share."""
+        """The same with soft limits narrowed by a share."""
         soft = None if self.soft is None else self.soft.narrowed(share)
         return Problem(self.blocks, self.information, self.criterion, len(self.t), soft)
 
     def states(self, z: Float[Array, "v"]) -> RobotStates | None:
-        """The robot along the motion; None where it cannot follow without a jump."""
+        """The robot along the motion; None if it cannot follow without a jump."""
         return states_along(self.information.path, self.B @ self.blocks.coefficients(z), self.t)
 
     def evaluate(self, z: Float[Array, "v"]) -> Point:
@@ -86,14 +86,14 @@ class Problem:
         return Point(z, self.criterion.smooth_value(G), excess, G, tape)
 
     def gradient(self, point: Point) -> Float[Array, "v"]:
-        """Slope of the value with respect to z."""
+        """Gradient of the value with respect to z."""
         if point.tape is None or point.G is None:
-            raise ValueError("a motion that cannot be done has no slope")
+            raise ValueError("an infeasible motion has no gradient")
         y, dy, ddy = self.information.back(point.tape, self.criterion.smooth(point.G)[1])
         return self.blocks.slope(self.B[0].T @ y + self.B[1].T @ dy + self.B[2].T @ ddy)
 
     def soft_rows(self, point: Point, near: float) -> tuple[Float[Array, "r v"], Float[Array, "r"]]:
-        """Rows A and bounds b of the linearised soft limits that are nearer than `near`: A p <= b."""
+        """Rows A and bounds b of the linearised soft limits closer than `near`: A p <= b."""
         if self.soft is None or point.tape is None:
             return np.zeros((0, len(point.z))), np.zeros(0)
         limit, sample = np.nonzero(point.excess > -near)

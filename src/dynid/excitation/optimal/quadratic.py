@@ -1,4 +1,4 @@
-"""Quadratic programs of the optimiser: equal blocks of limits, and rows that may be left at a price."""
+"""Quadratic programs of the optimiser: equal blocks of limits, and rows with a penalty for violation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 
 _ITERATIONS = 60
-_WIDEST = 1e6  # of a row's own size: stands for no bound
+_WIDEST = 1e6  # of a row's own size: means no bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +47,10 @@ def solve_quadratic(
 
     Args:
         B: Symmetric, positive definite, n = blocks times m.
-        C: Rows that every block shares.
-        lower, upper: Infinite where there is no bound.
-        A, b: Rows that may be left at the price rho each.
-        rtol: Of the gradient, and of the gap beside gradient times width.
+        C: Rows shared by all blocks.
+        lower, upper: Infinite if there is no bound.
+        A, b: Rows that may be violated with the penalty rho each.
+        rtol: Of the gradient, and of the gap relative to gradient times width.
     """
     from dynid.excitation.optimal.quadratic_kernels import solve_blocks
 

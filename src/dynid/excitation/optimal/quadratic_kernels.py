@@ -2,8 +2,8 @@
 
     min 1/2 p'Bp + g'p + rho sum(e)   s.t.  lower_j <= C p_j <= upper_j,   A p - e <= b,  e >= 0
 
-p is made of blocks p_j, one a coordinate, that share the matrix C: its products never leave a block.
-Rows of A couple all blocks and may be left by a price rho each (e), so that a solution exists always.
+p consists of blocks p_j, one per coordinate, that share the matrix C: its products stay within a block.
+Rows of A couple all blocks and may be violated (e) with a penalty rho each, so a solution always exists.
 Mehrotra's predictor and corrector; bounds may be violated at the start.
 """
 
@@ -74,7 +74,7 @@ def _solve(L, x):
 
 @inner
 def _times(C, p, m, out):
-    """out[j] = C' p_j for all blocks; C holds one coefficient a row."""
+    """out[j] = C' p_j for all blocks; C has one coefficient per row."""
     for j in range(out.shape[0]):
         row = out[j]
         row[:] = 0.0
@@ -94,7 +94,7 @@ def _times_back(C, v, m, out):
 
 @inner
 def _shortened(step, s, ds, z, dz):
-    """The largest part of a step that keeps s and z positive; divides only where the step gets shorter."""
+    """The largest part of a step that keeps s and z positive; divides only if the step gets shorter."""
     for i in range(s.size):
         if s[i] + step * ds[i] < 0.0:
             step = -s[i] / ds[i]
@@ -114,7 +114,7 @@ def _ahead(step, s, ds, z, dz):
 
 @inner
 def _slack_residuals(lower, upper, Cp, low_s, high_s, low_r, high_r):
-    """By how much slacks differ from what they are the slack of; the largest."""
+    """Largest difference between slacks and the distances they represent."""
     most = 0.0
     for i in range(Cp.size):
         low_r[i] = Cp[i] - lower[i] - low_s[i]
@@ -125,7 +125,7 @@ def _slack_residuals(lower, upper, Cp, low_s, high_s, low_r, high_r):
 
 @inner
 def _aims(phase, centre, s, z, ds, dz, v):
-    """Where a phase leads each product of slack and multiplier, over the slack, less the multiplier."""
+    """Target of each product of slack and multiplier in a phase, over the slack, minus the multiplier."""
     if phase == 0:
         for i in range(s.size):
             v[i] = -z[i]
@@ -138,8 +138,8 @@ def _aims(phase, centre, s, z, ds, dz, v):
 def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
     """The solution p, multipliers of the blocks (upper less lower) and of A, gap, and iterations used.
 
-    C: (m, r), one coefficient a row. lower, upper: (blocks, r), finite. A: (s, n), b: (s,). mean: width
-    of a usual pair of bounds, against which the gap is judged.
+    C: (m, r), one coefficient per row. lower, upper: (blocks, r), finite. A: (s, n), b: (s,). mean: width
+    of a typical pair of bounds, the scale of the gap.
     """
     n, m, blocks, r = g.size, C.shape[0], lower.shape[0], C.shape[1]
     s_count = b.size
@@ -149,7 +149,7 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
         size = max(size, abs(g[i]))
     size = max(size, 1e-300)
     total = 2 * blocks * r + 2 * s_count
-    # Slack of both sides, soft rows, and their prices; slacks are at least a share of the width.
+    # Slack of both sides, soft rows, and their penalties; slacks are at least a share of the width.
     low_s, high_s = np.empty((blocks, r)), np.empty((blocks, r))
     for j in range(blocks):
         for k in range(r):
@@ -228,7 +228,7 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
         _factor(L)
         centre = 0.0
         for phase in range(2):
-            # The first step aims at the boundary, and tells how much centring the second one needs.
+            # The first step aims at the boundary; it shows how much centring the second one needs.
             _aims(
                 phase, centre, low_s.ravel(), low_z.ravel(), d_low_s.ravel(), d_low_z.ravel(), low_v.ravel()
             )

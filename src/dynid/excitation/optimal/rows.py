@@ -1,4 +1,4 @@
-"""Rows of the model along a motion: entries of N^T W_tree, and slopes of weighted sums of them."""
+"""Rows of the model along a motion: entries of N^T W_tree, and gradients of weighted sums of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dynid.regressor.moving import MovingRegressor
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Entries of the model's rows, and what the way back needs.
+    """Entries of the model's rows, and intermediate results for the gradient.
 
     Attributes:
         states: Of the robot.
         tree: Entries of the tree's rows, shape (e, n).
-        model: Entries of the model's rows: those of the tree where N only picks, shape (m, n).
-        directions: N as the kernels read it, shape (k, v, n); None where it only picks.
+        model: Entries of the model's rows: those of the tree if N only selects rows, shape (m, n).
+        directions: N as the kernels read it, shape (k, v, n); None if it only selects rows.
     """
 
     states: RobotStates
@@ -67,7 +67,7 @@ class Rows:
         return Entries(states, tree, model, directions)
 
     def back(self, entries: Entries, weights: Float[Array, "m n"]) -> Moved:
-        """Slopes along the motion of sum weights * model entries."""
+        """Gradients along the motion of sum weights * model entries."""
         N_bar = None
         if self._moving is not None:
             from dynid.regressor.drive_adjoint_kernels import combine_back

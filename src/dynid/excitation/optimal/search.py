@@ -1,4 +1,4 @@
-"""Basin hopping: local minima dominate, so a good motion is shaken and improved again and again."""
+"""Basin hopping: there are many local minima, so a good motion is perturbed and optimised repeatedly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.excitation.optimal.problem import Point, Problem
 from dynid.excitation.optimal.sequential import descend
 
-_SHAKES = (0.15, 0.3, 0.5)  # shares of a random motion mixed in, in turn
+_SHAKES = (0.15, 0.3, 0.5)  # shares of a random motion that are mixed in, in turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +43,17 @@ def hop(
     watch: Callable[[Point], bool] | None = None,
     keep: Callable[[Point], Point] | None = None,
 ) -> Found:
-    """Improve a motion, then shake it and improve it again, keeping the best.
+    """Optimise a motion, then perturb it and optimise it again, keeping the best.
 
     Args:
-        problem: What is minimised.
-        z: Variables to begin with.
-        rng: Of the shakes.
-        hops: Shakes.
+        problem: Minimised problem.
+        z: Initial variables.
+        rng: Of the perturbations.
+        hops: Number of perturbations.
         iterations: Of each descent, at most.
         tolerance: Of each descent.
-        watch: Told every motion; True ends the search.
-        keep: Makes a motion keep its limits between samples too, before it is compared.
+        watch: Called with every motion; True ends the search.
+        keep: Makes a motion satisfy its limits also between samples, before it is compared.
     """
     done = False
 
@@ -71,7 +71,7 @@ def hop(
         shaken = (1.0 - share) * best.z + share * problem.blocks.random(rng, 0.95)
         found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=told)
         steps += found.iterations
-        # A motion that is behind already need not be mended.
+        # A motion that is already worse need not be repaired.
         if better(found.point, best):
             kept = found.point if keep is None else keep(found.point)
             best = kept if better(kept, best) else best
@@ -79,7 +79,7 @@ def hop(
 
 
 def better(one: Point, other: Point, kept: float = 1e-6) -> bool:
-    """Whether a motion is better: limits count first, then the value."""
+    """Whether a motion is better: limits first, then the value."""
     if (one.violation > kept) != (other.violation > kept):
         return one.violation <= kept
     if one.violation > kept:

@@ -1,7 +1,7 @@
-"""Sequential quadratic programming with damped BFGS: a few milliseconds a step.
+"""Sequential quadratic programming with damped BFGS: a few milliseconds per step.
 
 Linear limits hold at every iterate, because every step stays inside them. Soft limits are linearised
-and may be left at a price, which the merit function asks for too.
+and may be violated with a penalty, which the merit function includes too.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dynid.common.arrays import Array
 from dynid.excitation.optimal.problem import Point, Problem
 from dynid.excitation.optimal.quadratic import solve_quadratic
 
-_FIRST = 0.01  # of the largest slope: the first curvature, small, so that the first steps are bold
-_DAMPING = 0.2  # Powell's: curvature along a step is at least this share of what was assumed
+_FIRST = 0.01  # of the largest gradient: initial curvature, small, so that the first steps are large
+_DAMPING = 0.2  # Powell: curvature along a step is at least this share of the assumed one
 _ARMIJO = 1e-4
 _SHORTEST = 1e-4
-_NEAR = 0.3  # soft limits this near (in shares) enter the quadratic program
-# Share of every limit's width that one step may use where limits are not linear; it grows and shrinks.
+_NEAR = 0.3  # soft limits closer than this (in shares) enter the quadratic program
+# Share of every limit's width that one step may use with nonlinear limits (trust region).
 _REACH, _LEAST_REACH = 0.15, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where a descent has ended.
+    """Result of a descent.
 
     Attributes:
         point: The last motion.
         iterations: Steps taken.
-        converged: Whether no step promised more than the tolerance.
+        converged: Whether no step predicted a gain above the tolerance.
     """
 
     point: Point
@@ -49,15 +49,15 @@ def descend(
     price: float = 100.0,
     watch: Callable[[Point], bool] | None = None,
 ) -> Descent:
-    """Improve a motion within its limits.
+    """Optimise a motion within its limits.
 
     Args:
-        problem: What is minimised.
-        z: Variables to begin with, inside the linear limits.
-        iterations: At most so many.
-        tolerance: Ends where a step promises less than this (values are logarithms).
-        price: Of soft limits, per share and sample exceeded.
-        watch: Told every motion; True ends the descent.
+        problem: Minimised problem.
+        z: Initial variables, inside the linear limits.
+        iterations: Maximum number.
+        tolerance: Ends when a step predicts a smaller gain than this (values are logarithms).
+        price: Penalty of soft limits, per share and sample exceeded.
+        watch: Called with every motion; True ends the descent.
     """
     here = problem.evaluate(problem.blocks.inside(z))
     if here.tape is None or not np.isfinite(here.value):
@@ -100,7 +100,7 @@ def descend(
 def _search(
     problem: Problem, here: Point, p: Float[Array, "v"], promised: float, price: float
 ) -> tuple[Point | None, float]:
-    """Halve the step until it keeps a share of its promise; the motion and the step taken."""
+    """Halve the step until it achieves a share of its predicted gain; the motion and the step taken."""
     merit = here.value + price * here.violation
     step = 1.0
     shortest = _SHORTEST if problem.linear else 0.2
@@ -113,7 +113,7 @@ def _search(
 
 
 def _updated(B: Float[Array, "v v"], s: Float[Array, "v"], y: Float[Array, "v"]) -> Float[Array, "v v"]:
-    """BFGS with Powell's damping: B stays positive definite wherever the step has led."""
+    """BFGS with Powell's damping: B always stays positive definite."""
     Bs = B @ s
     sBs, sy = float(s @ Bs), float(s @ y)
     if not sBs > 1e-300:

@@ -1,4 +1,4 @@
-"""Limits that are not linear in the coefficients: each a function of the state, kept where h <= 0."""
+"""Limits that are not linear in the coefficients: each a function of the state, satisfied if h <= 0."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Side:
     """One side of a limit, the meaning of a row h.
 
     Attributes:
-        kind: What is limited: q, dq, ddq, effort, distance, ...
-        name: Of whom: joint, motor, body or pair of bodies.
-        low, high: The limit, in SI; None where there is none on that side.
-        above: Whether the row stands for `high`, else for `low`.
+        kind: Limited quantity: q, dq, ddq, effort, distance, ...
+        name: Joint, motor, body or pair of bodies.
+        low, high: The limit, in SI; None if there is none on that side.
+        above: Whether the row is for `high`, else for `low`.
     """
 
     kind: str
@@ -31,25 +31,25 @@ class Side:
 
     @property
     def text(self) -> str:
-        """As told when a limit cannot be met."""
+        """Text for the message if a limit cannot be met."""
         whose = self.name if " " in self.name else f"'{self.name}'"
         return f"{self.kind} of {whose}"
 
 
 def both_sides(kind: str, name: str, low: float, high: float) -> tuple[Side, Side]:
-    """Above and below, as `shares` gives their rows."""
+    """Upper and lower side, in the order of the rows of `shares`."""
     return Side(kind, name, low, high, True), Side(kind, name, low, high, False)
 
 
 def shares(value: Float[Array, "n"], low: float, high: float) -> tuple[Array, Array]:
-    """Rows of both sides of a range: 0.1 is a tenth of its half width too much."""
+    """Rows of both sides of a range: 0.1 means exceeded by a tenth of its half width."""
     share = (value - 0.5 * (low + high)) / (0.5 * (high - low))
     return share - 1.0, -share - 1.0
 
 
 @runtime_checkable
 class SoftLimit(Protocol):
-    """One or more limits h(state) <= 0, in shares of what is allowed."""
+    """One or more limits h(state) <= 0, as shares of the allowed value."""
 
     sides: tuple[Side, ...]
 
@@ -58,17 +58,17 @@ class SoftLimit(Protocol):
         """Whether h jumps where a joint reverses, as dry friction does."""
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
-        """Values h, shape (s, n): 0.1 is a tenth too much."""
+        """Values h, shape (s, n): 0.1 means exceeded by a tenth."""
 
     def slopes(self, states: RobotStates) -> Float[Array, "o s n d"]:
-        """Derivatives with respect to position, rate, second rate (and third, of a jerk) of what is moved."""
+        """Derivatives by position and first, second (for a jerk also third) rate of the moved coordinates."""
 
     def reached(self, side: Side, h: float) -> float:
-        """The value in SI that a row h of one side stands for."""
+        """The value in SI that corresponds to a row h of one side."""
 
 
 class SoftLimits:
-    """Several of them, stacked; `spare` is a share of each that stays unused."""
+    """Several limits, stacked; `spare` is the unused share of each."""
 
     def __init__(self, limits: tuple[SoftLimit, ...], spare: float = 0.0) -> None:
         self.limits, self.spare = limits, spare
@@ -100,7 +100,7 @@ class SoftLimits:
         return found
 
     def reached(self, rows: Float[Array, "s"]) -> list[float]:
-        """Values in SI that the rows stand for, without the spare share."""
+        """Values in SI that correspond to the rows, without the spare share."""
         found, at = [], 0
         for limit in self.limits:
             for side in limit.sides:
@@ -110,7 +110,7 @@ class SoftLimits:
 
 
 class Ranged:
-    """What limits of ranges share: values between `low` and `high`, two rows each."""
+    """Base of range limits: values between `low` and `high`, two rows each."""
 
     sides: tuple[Side, ...]
     jumps = False

@@ -1,4 +1,4 @@
-"""Limits of bodies in space: where a body's origin may go, and capsules that must not meet."""
+"""Limits of bodies in space: allowed region of a body's origin, and capsules that must not collide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AXES = ("x", "y", "z")
 
 
 class _Bodies:
-    """Poses of bodies along a motion, and how their points move with what is moved."""
+    """Poses of bodies along a motion, and the sensitivity of their points to the moved coordinates."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.tree = path, tree_of(path.mechanism)
@@ -30,7 +30,7 @@ class _Bodies:
         return self._known[1]
 
     def twists(self, states: RobotStates) -> Float[Array, "d n b 6"]:
-        """Twists in base axes for a unit rate of each coordinate moved."""
+        """Twists in base axes for a unit rate of each moved coordinate."""
         N = states.tangent
         rows = []
         for i in range(N.shape[2]):
@@ -58,7 +58,7 @@ class Workspace(Ranged):
         self.sides = tuple(sides)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
-        """Two rows a limit."""
+        """Two rows per limit."""
         p = self._bodies.poses(states).p
         return np.array(
             [row for body, axis, low, high in self._rows for row in shares(p[:, body, axis], low, high)]
@@ -107,7 +107,7 @@ class Collisions:
         return (side.low or 0.0) * (1.0 - h)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
-        """One row a pair."""
+        """One row per pair."""
         motion = self._bodies.poses(states)
         rows = []
         for a, b in self._pairs:
@@ -117,7 +117,7 @@ class Collisions:
         return np.array(rows)
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
-        """How fast the nearest points come closer."""
+        """Approach speed of the nearest points."""
         motion, V = self._bodies.poses(states), self._bodies.twists(states)
         out = np.zeros((3, len(self._pairs), len(states.q), len(V)))
         for k, (a, b) in enumerate(self._pairs):
@@ -155,7 +155,7 @@ def nearest_points(
 ) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
     """Nearest points of segments p1 p2 and q1 q2, pair by pair.
 
-    The unbounded solution where it lies inside both, else the best end point with its foot on the other.
+    The unbounded solution if it is inside both, else the best end point with its projection on the other.
     """
     d1, d2, r = p2 - p1, q2 - q1, p1 - q1
     a, e, b = (np.einsum("ni,ni->n", x, y) for x, y in ((d1, d1), (d2, d2), (d1, d2)))

@@ -1,4 +1,4 @@
-"""Limits of the motors' efforts, foretold by the prior model."""
+"""Limits of the motor efforts, predicted by the prior model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dynid.regressor.adjoint import Slopes
 class EffortLimits(Ranged):
     """Efforts of a motion between the limits of motors and cables.
 
-    With more cables than freedoms, a controller keeps all of them taut about the middle of their range m:
+    With redundant cables, a controller keeps all of them taut about the middle of their range m:
 
-        tau = m + D^T (W chi - C^T m)        D as in `ClosedPath`: what of m strains the robot only, stays
+        tau = m + D^T (W chi - C^T m)        D as in `ClosedPath`: the internal part of m remains
 
     Args:
-        path: What is moved; its rows are what the motors feel.
+        path: Moved coordinates; its rows are the motor efforts.
         chi: Prior of all standard parameters, shape (p,), SI.
     """
 
@@ -63,12 +63,12 @@ class EffortLimits(Ranged):
         return np.asarray(tau + self._middle - np.einsum("nvk,v->nk", states.N, self._strain))
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
-        """Two rows a limit: above and below."""
+        """Two rows per limit: above and below."""
         tau = self.efforts(states)
         return np.array([row for k, low, high in self._bounds for row in shares(tau[:, k], low, high)])
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
-        """One way back a motor."""
+        """One adjoint pass per motor."""
         entries = self._entries(states)
         rows = []
         for k, low, high in self._bounds:
@@ -86,7 +86,7 @@ class EffortLimits(Ranged):
         return np.asarray(self.path.mechanism.actuator_map.T @ self._middle)
 
     def _strained_back(self, states: RobotStates, k: int, size: float) -> Float[Array, "3 n d"]:
-        """Slopes of -size D_k^T C^T m: only D moves."""
+        """Gradients of -size D_k^T C^T m: only D varies."""
         N_bar = np.zeros((*states.dq.shape, len(self.path.rows)))
         N_bar[:, :, k] = -size * self._strain
         none = Slopes(*(np.zeros((len(states.q), states.dq.shape[1])) for _ in range(3)))

@@ -1,4 +1,4 @@
-"""Limits of joints that are not moved themselves but follow, and distance to singular poses."""
+"""Limits of dependent joints, and distance to singular poses."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _DIFFERENCE = 1e-6
 
 
 class FollowingJoints(Ranged):
-    """Positions, speeds, accelerations and jerk of joints and motors that follow, between their limits.
+    """Positions, speeds, accelerations and jerk of dependent joints and motors, between their limits.
 
-    The jerk is N dddy + (d ddq / d dy) ddy + (d ddq / d y) dy. Its own slopes with respect to the rates are
-    multiples of those of ddq, because derivatives of q(y) are symmetric; that with respect to y, a fourth
-    derivative of the loops, is left out: the search judges every step by the jerk itself.
+    The jerk is N dddy + (d ddq / d dy) ddy + (d ddq / d y) dy. Its derivatives with respect to the rates are
+    multiples of those of ddq, because derivatives of q(y) are symmetric. That with respect to y, a fourth
+    derivative of the loops, is neglected: the search checks every step by the jerk itself.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class FollowingJoints(Ranged):
         self.sides = tuple(sides)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
-        """Two rows a limit: above and below."""
+        """Two rows per limit: above and below."""
         signals = self._signals(states)
         rows: list[Array] = []
         for order, weights, low, high in self._rows:
@@ -55,7 +55,7 @@ class FollowingJoints(Ranged):
         return np.array(rows)
 
     def slopes(self, states: RobotStates) -> Float[Array, "4 s n d"]:
-        """From how the coordinates follow."""
+        """From the sensitivities of the coordinates."""
         found = self.path.followed(states)
         none = np.zeros_like(found.N)
         parts = np.array(
@@ -73,7 +73,7 @@ class FollowingJoints(Ranged):
         return np.array(rows).transpose(1, 0, 2, 3)
 
     def _signals(self, states: RobotStates) -> list[Float[Array, "n v"]]:
-        """Positions (of scalar coordinates), velocities, accelerations and, where it is limited, jerk."""
+        """Positions (of scalar coordinates), velocities, accelerations and, if limited, jerk."""
         robot = self.path.mechanism
         q = np.zeros_like(states.dq)
         q[:, places(robot, self._scalar)] = states.q[:, [robot.positions.index(one) for one in self._scalar]]
@@ -88,7 +88,7 @@ class FollowingJoints(Ranged):
 
 
 def _followers(path: Path) -> dict[str, Float[Array, "v"]]:
-    """Joints and motors that are not moved themselves: name -> weights of the coordinates."""
+    """Dependent joints and motors: name -> weights of the coordinates."""
     robot = path.mechanism
     unit = np.eye(len(robot.coordinates))
     scalar = [name for name in robot.coordinates if name in robot.positions]
@@ -101,7 +101,7 @@ def _followers(path: Path) -> dict[str, Float[Array, "v"]]:
 
 
 class Singularity:
-    """Condition of what sensors, motors and moved coordinates see of the motion: log kappa / log most - 1."""
+    """Condition number of sensors, motors and moved coordinates: log kappa / log most - 1."""
 
     jumps = False
 
@@ -127,7 +127,7 @@ class Singularity:
         return self._values(states.tangent)
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
-        """By the change of N, which is exact; differences only of the condition itself."""
+        """From the exact derivative of N; finite differences only of the condition itself."""
         found = self.path.followed(states)
         d = found.N.shape[2]
         out = np.zeros((3, len(self._seen), len(states.q), d))
@@ -153,7 +153,7 @@ class Singularity:
 
 
 def _different(used: Sequence[tuple[str, Array]]) -> list[tuple[str, Array]]:
-    """Without those that see the same."""
+    """Without duplicates."""
     kept: list[tuple[str, Array]] = []
     for name, C in used:
         rows = {tuple(row) for row in C.tolist()}

@@ -14,7 +14,7 @@ DEGREE = 5
 
 @dataclass(frozen=True, eq=False)
 class SplineMotion:
-    """A spline per coordinate; before its beginning and after its end it stands.
+    """A spline per coordinate; constant before its start and after its end.
 
     Attributes:
         points: Control points, shape (c, j), in [rad] or [m].
@@ -41,7 +41,7 @@ class SplineMotion:
 
 
 def spline_matrix(t: Float[Array, "n"], period: float, pieces: int, order: int) -> Float[Array, "n c"]:
-    """Values (or derivatives) of all basis splines, one a column, shape (n, pieces + 5)."""
+    """Values (or derivatives) of all basis splines, one per column, shape (n, pieces + 5)."""
     from scipy.interpolate import BSpline
 
     ends = [0.0] * DEGREE, [period] * DEGREE

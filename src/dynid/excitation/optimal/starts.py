@@ -1,4 +1,4 @@
-"""One start of an optimisation: a random motion, improved, shaken, and made to keep every limit."""
+"""One start of an optimisation: a random motion, optimised, perturbed, and made to satisfy every limit."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _DRAWS = 12
 _SMALLER = 0.75
 _REPAIRS = 6
 _REGROWTH = 60  # steps of the descent from a motion that was made smaller
-_STEP = 0.08  # share by which limits are narrowed at a time, at most
+_STEP = 0.08  # largest share by which limits are narrowed at a time
 _KEPT = 1e-9  # share of a limit: rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What one start has found.
+    """Result of one start.
 
     Attributes:
         number: Of the start.
         z: Variables of the motion.
-        value: Of the criterion as reported; NaN where no motion keeps the limits.
+        value: Of the criterion as reported; NaN if no motion satisfies the limits.
         first: Value after the first descent.
-        random: Value of the random motion that it began with.
+        random: Value of the initial random motion.
         iterations: Steps of all descents.
-        worst: Largest excess of a limit between samples, in shares; at most 0 is kept.
+        worst: Largest excess of a limit between samples, in shares; satisfied if at most 0.
         missed: The limit that could not be met; empty: none.
     """
 
@@ -54,10 +54,10 @@ class Starter:
 
     Args:
         problem: With margins.
-        plain: Information with friction as it is, by which the result is reported.
-        exact: Limits without softened friction and margin, by which the result is judged.
-        hops: Shakes of every start.
-        seed: Of all starts: each has a stream of its own, whichever process runs it.
+        plain: Information with exact friction, used to report the result.
+        exact: Limits without smoothed friction and margin, used to check the result.
+        hops: Perturbations of every start.
+        seed: Of all starts: each has its own stream, independent of the process that runs it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Starter:
         self._streams = np.random.SeedSequence(seed).spawn(starts)
 
     def best_random(self, draws: int) -> Float[Array, "v"]:
-        """The best of some random motions: what there was before anything is improved."""
+        """The best of some random motions: the reference before optimisation."""
         rng = np.random.default_rng([self._seed, draws])
         found = [feasible_start(self.problem, rng) for _ in range(draws)]
         sign = -1.0 if self.problem.criterion.larger_is_better else 1.0
@@ -82,7 +82,7 @@ class Starter:
         return found[int(np.argmin(np.where(np.isnan(values), np.inf, values)))]
 
     def run(self, number: int, watch: Callable[[Point], bool] | None = None) -> Start:
-        """The start of that number."""
+        """Run the start of that number."""
         rng = np.random.default_rng(self._streams[number])
         z = feasible_start(self.problem, rng)
         begin = self.problem.evaluate(z)
@@ -103,16 +103,16 @@ class Starter:
         )
 
     def value(self, point: Point) -> float:
-        """The criterion as reported; NaN where the motion cannot be done."""
+        """The criterion as reported; NaN if the motion is not feasible."""
         if point.tape is None:
             return np.nan
         value = self.problem.criterion.value(self.plain.gram_of(point.tape.states)[0])
-        if self.problem.criterion.name == "logdet":  # told in SI, whatever the columns were divided by
+        if self.problem.criterion.name == "logdet":  # reported in SI, independent of the column scaling
             value += 2.0 * float(np.log(self.plain.scale).sum())
         return value
 
     def _mended(self, point: Point) -> Point:
-        """The motion made to keep every limit between samples too: narrower limits, then a smaller motion."""
+        """The motion made to satisfy every limit between samples: narrower limits, then a smaller motion."""
         worst, _ = self.excess(point.z)
         spare = 0.0
         for _ in range(_REPAIRS):
@@ -130,10 +130,10 @@ class Starter:
         return self._regrown(point) if size < 1.0 and worst <= _KEPT else point
 
     def _regrown(self, point: Point) -> Point:
-        """A motion that had to be made smaller, improved again from there with narrower limits.
+        """A motion that had to be reduced, optimised again from there with narrower limits.
 
-        Where the loops tear or turn singular between samples, the way from the large motion leads from one
-        tear to the next; from a small one it seldom does.
+        If the loops open or become singular between samples, starting from the large motion often meets the
+        next failure; starting from a small motion seldom does.
         """
         if self.problem.soft is None:
             return point
@@ -144,14 +144,14 @@ class Starter:
         return point
 
     def excess(self, z: Float[Array, "v"]) -> tuple[float, str]:
-        """Largest excess of a soft limit, between the samples too, in shares, and which."""
+        """Largest excess of a soft limit, also between the samples, in shares, and its name."""
         blocks = self.problem.blocks
         path = self.problem.information.path
         if self.exact is None and not path.mechanism.is_closed:
             return 0.0, ""
         motion = fine_motion(path, blocks.family, blocks.coefficients(z), len(self.problem.t), self.exact)
         if motion is None:
-            return np.inf, "what the loops allow"
+            return np.inf, "loop closure"
         if self.exact is None or not self.exact.sides:
             return 0.0, ""
         found = worst_between(self.exact, motion)
@@ -160,7 +160,7 @@ class Starter:
 
 
 def feasible_start(problem: Problem, rng: np.random.Generator) -> Float[Array, "v"]:
-    """A random motion that the robot can do, as large as some attempts allow; else the smallest tried."""
+    """A feasible random motion, as large as some attempts allow; else the smallest tried."""
     z = problem.blocks.rest
     for _ in range(_DRAWS):
         drawn = problem.blocks.random(rng, rng.uniform(0.5, 0.95))

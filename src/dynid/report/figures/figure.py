@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, GRID, MUTED, PALE = "#1f2933", "#e3e8ee", "#52606d", "#b4c6d8"
-# Okabe and Ito's palette: told apart with any colour vision, and in print by shape or weight.
+# Okabe and Ito's palette: distinguishable with any colour vision, and in print by shape or weight.
 BLUE, ORANGE, RED, GREEN, GREY = "#0072b2", "#e69f00", "#d55e00", "#009e73", "#8a94a0"
 
 
 def figure(
     anchor: str, data: Sequence[dict[str, Any]], layout: dict[str, Any], label: str, caption: str
 ) -> Markup:
-    """The figure as HTML; `label` describes it to those who cannot see it."""
+    """The figure as HTML; `label` is its description for screen readers."""
     from dynid.report.template import render
 
     spec = {"data": list(data), "layout": _LAYOUT | layout}
@@ -46,12 +46,12 @@ def script_json(value: Any) -> Markup:
 
 
 def plot_text(text: str) -> str:
-    """A name for plotly.js, which takes tags in labels for formatting."""
+    """A name escaped for plotly.js, which interprets tags in labels as formatting."""
     return html.escape(text, quote=False)
 
 
 def packed(values: Float[Array, "n"]) -> dict[str, str]:
-    """A series in single precision, four bytes a number; NaN breaks the line."""
+    """A series in single precision, four bytes per number; NaN interrupts the line."""
     raw = np.asarray(values, dtype="<f4").tobytes()
     return {"dtype": "f4", "bdata": base64.b64encode(raw).decode()}
 

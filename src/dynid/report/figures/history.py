@@ -1,4 +1,4 @@
-"""Parameters of a recursive estimate over time: a small panel each, with a band of two sigma."""
+"""Parameters of a recursive estimate over time: one small panel each, with a band of two sigma."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def history_figure(history: History, names: Sequence[str], units: Mapping[str, str]) -> Markup:
-    """The named parameters over time; changes are marked by a line."""
+    """The named parameters over time; a line marks each change."""
     t = packed(history.seconds)
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
@@ -37,12 +37,12 @@ def history_figure(history: History, names: Sequence[str], units: Mapping[str, s
         panels(titles) | {"shapes": shapes},
         "parameters over time",
         "Estimate after each update, with a band of two sigma"
-        + ("; lines mark the changes found" if history.changes else ""),
+        + ("; lines mark detected changes" if history.changes else ""),
     )
 
 
 def _first_seen(chi: Any, half: Any) -> tuple[Any, Any]:
-    """The band, cut where the first rows leave it many times wider than later: it would hide the curve."""
+    """The band, clipped at the beginning, where it is so wide that it would hide the curve."""
     wide = half > 20.0 * np.nanmedian(half) if np.any(np.isfinite(half)) else np.zeros(len(half), bool)
     shown = np.where(wide, np.nan, half)
     return chi - shown, chi + shown

@@ -13,7 +13,7 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_LIMIT = 100.0  # percent: an interval this wide reaches zero, and wider says no more
+_LIMIT = 100.0  # percent: an interval this wide reaches zero; larger values give no more information
 _ROW = 17  # pixels
 _STYLE = {
     Quality.GOOD: (BLUE, "circle"),
@@ -24,7 +24,7 @@ _STYLE = {
 
 
 def interval_figure(estimate: Estimate) -> Markup | None:
-    """Intervals coloured by quality, with prior and truth beside them; None without parameters."""
+    """Intervals coloured by quality, with prior and true values; None without parameters."""
     shown = [p for p in estimate.parameters if p.ci95 is not None and p.value != 0.0]
     if not shown:
         return None
@@ -38,9 +38,9 @@ def interval_figure(estimate: Estimate) -> Markup | None:
         traces,
         _layout(shown, bound),
         "95 percent interval of every parameter relative to its value",
-        "Each bar is the 95 % interval of one parameter, in percent of its estimate; a bar that reaches "
-        "\N{MINUS SIGN}100 % holds zero. Bars beyond \N{PLUS-MINUS SIGN}100 % are cut there, "
-        "marks off the axis sit at its edge.",
+        "Each bar is the 95 % interval of one parameter, in percent of its estimate. A bar that reaches "
+        "\N{MINUS SIGN}100 % contains zero. Bars beyond \N{PLUS-MINUS SIGN}100 % are clipped; "
+        "marks outside the axis are drawn at its edge.",
     )
 
 
@@ -76,7 +76,7 @@ def _marks(
     bound: float,
     style: tuple[str, str],
 ) -> list[dict[str, Any]]:
-    """A trace of other values of the same parameters, or none; those off the axis sit at its edge."""
+    """A trace of other values of the same parameters, or none; those outside the axis are at its edge."""
     symbol, colour = style
     pairs = [(p, value) for p in shown if (value := values.get(p.name)) is not None]
     if not pairs:
@@ -118,7 +118,7 @@ def _unit(parameter: ParameterEstimate) -> str:
 
 
 def _bound(shown: Sequence[ParameterEstimate], truth: Mapping[str, float]) -> float:
-    """Half the width of the axis [%]: intervals and truth fill it, up to the limit."""
+    """Half the width of the axis [%]: contains intervals and true values, up to the limit."""
     off = [100.0 * abs(truth[p.name] / p.value - 1.0) for p in shown if p.name in truth]
     return min(_LIMIT, max([_half_width(p) for p in shown] + off + [0.1]))
 

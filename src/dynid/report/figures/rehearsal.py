@@ -1,4 +1,4 @@
-"""Promised against found: every parameter of a rehearsal as one mark."""
+"""Actual errors against reported sigma: every parameter of a rehearsal as one mark."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _NEAR = 1.2
-_WIDEST = 1000.0  # percent: a sigma beyond it says no more
+_WIDEST = 1000.0  # percent: larger values of sigma give no more information
 
 
 def promise_figure(found: Rehearsal) -> Markup | None:
-    """Errors found over sigma promised, against how well the parameter is told at all."""
+    """Ratio of rms error to reported sigma, against the relative sigma of the parameter."""
     shown = [one for one in found.parameters if one.sigma > 0.0 and one.rms > 0.0]
     if not shown:
         return None
@@ -27,8 +27,8 @@ def promise_figure(found: Rehearsal) -> Markup | None:
     ends = [10.0**low, _WIDEST * 1.5]
     reach = max(0.4, *(abs(math.log10(one.ratio)) + 0.05 for one in shown))
     traces = [
-        _line(ends, 1.0, "found = promised", "solid"),
-        _line(ends, _NEAR, f"{_NEAR:g} times more or less", "dot"),
+        _line(ends, 1.0, "rms error = sigma", "solid"),
+        _line(ends, _NEAR, f"factor {_NEAR:g}", "dot"),
         {**_line(ends, 1.0 / _NEAR, "", "dot"), "showlegend": False},
         _marks(inside, f"within {100 * (_NEAR - 1):.0f} %", BLUE, "circle"),
         _marks(outside, "further away", RED, "diamond"),
@@ -37,7 +37,7 @@ def promise_figure(found: Rehearsal) -> Markup | None:
         "height": 420,
         "xaxis": axis("expected sigma [% of the value]", type="log", range=[low, math.log10(ends[1])]),
         "yaxis": axis(
-            "rms error found / sigma promised",
+            "rms error / reported sigma",
             type="log",
             range=[-reach, reach],
             tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10],
@@ -49,10 +49,10 @@ def promise_figure(found: Rehearsal) -> Markup | None:
         "promise",
         [trace for trace in traces if trace.get("x")],
         layout,
-        "ratio of the rms error found to the sigma promised, for every parameter by its relative sigma",
-        f"Each mark is one parameter: the rms error of {found.runs} runs over what sigma promises. With as "
-        f"many runs, chance alone moves a mark by {100.0 / math.sqrt(2.0 * found.runs):.0f} % up or down. "
-        f"Those with a sigma beyond {_WIDEST:g} % of the value, or with a value of zero, sit at the edge.",
+        "ratio of the rms error to the reported sigma, for every parameter by its relative sigma",
+        f"Each mark is one parameter: the rms error of {found.runs} runs divided by the reported sigma. With "
+        f"this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * found.runs):.0f} %. "
+        f"Parameters with sigma above {_WIDEST:g} % of the value, or with a value of zero, are at the edge.",
     )
 
 

@@ -1,4 +1,4 @@
-"""sigma_perp of every run that was kept for validation, beside that of the fit [CableRobot, fig. 3]."""
+"""sigma_perp of every validation run, with that of the fit [CableRobot, fig. 3]."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEIGHT = 260  # pixels
 
 
 def run_figure(validation: Validation, fit: Fit, anchor: str) -> Markup | None:
-    """Bars, one a run; None where efforts act and there is nothing to show."""
+    """One bar per run; None for robots with motor efforts."""
     if not validation.runs:
         return None
     labels = [str(run.run) for run in validation.runs]
@@ -43,6 +43,6 @@ def run_figure(validation: Validation, fit: Fit, anchor: str) -> Markup | None:
         [bars, line],
         layout,
         f"sigma_perp of the {len(labels)} runs of {validation.log}",
-        "What the equations of free motion leave in each run that was not used for the fit, "
-        "sqrt(rho^T rho / n) over its samples; rows filtered as for the fit, whose own figure is the line.",
+        "Residual of the equations of free motion in each run that was not used for the fit, "
+        "sqrt(rho^T rho / n) over its samples; filtered as for the fit. The line is the value of the fit.",
     )

@@ -1,4 +1,4 @@
-"""One small panel an effort: measured against predicted, what is left of them, or tension, in time."""
+"""One small panel per effort: measured and predicted, their residual, or tension, over time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MOST_POINTS = 1500  # a panel is about 500 pixels wide
 _SERIES = 6  # t three times, measured, predicted, residual
 _PANEL, _FRAME = 190, 90  # pixels
 _COLUMNS = 2
-_VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # ends of names that stand side by side, x, y, z
-_BREAK = 0.05  # of the longest run: between runs whose clock begins anew
-_FEW = 60  # instants, at which points are drawn: a line alone would hide where they are
+_VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # suffixes of names shown side by side: x, y, z
+_BREAK = 0.05  # of the longest run: gap between runs whose clock restarts
+_FEW = 60  # up to this number of samples, points are drawn too
 
 
 def points_per_panel(logs: Sequence[Signals]) -> int:
-    """How many samples each panel may show, so that the page stays small."""
+    """Largest number of samples per panel, to keep the page small."""
     panels = sum(len(signals.names) for signals in logs)
     motors = [signals.tension for signals in logs if signals.tension is not None]
     panels += sum((len(one.names) + int(one.c.shape[1]) + 1) // 2 for one in motors)  # drawn once, not twice
@@ -57,7 +57,7 @@ def residual_figure(signals: Signals, anchor: str, most: int) -> Markup:
     rows = _thinned(signals.t, most)
     t = packed(_since_start(signals.t)[rows])
     left = signals.measured - signals.predicted
-    n_finite = np.maximum(1, np.isfinite(left).sum(axis=0))  # an effort may be masked throughout
+    n_finite = np.maximum(1, np.isfinite(left).sum(axis=0))  # an effort may be masked at all samples
     rms = np.sqrt(np.nansum(np.square(left), axis=0) / n_finite)
     data = [line("residual", t, left[rows, i], i, BLUE, 1.0) for i in range(len(signals.names))]
     titles = [f"{_title(signals, i)}, rms {number(float(rms[i]), 3)}" for i in range(len(signals.names))]
@@ -100,7 +100,7 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
 
 
 def _since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
-    """Time from the first sample; runs whose clock begins anew come one after the other."""
+    """Time from the first sample; runs whose clock restarts are placed one after another."""
     at = np.flatnonzero(np.isfinite(t))
     if not len(at):
         return t
@@ -113,11 +113,11 @@ def _since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
 
 def _runs(t: Float[Array, "n"]) -> str:
     anew = np.any(np.diff(t[np.isfinite(t)]) < 0.0)
-    return ", its runs one after the other" if anew else ""
+    return ", runs in sequence" if anew else ""
 
 
 def _thinned(t: Float[Array, "n"], most: int) -> Int[Array, "m"]:
-    """Every so manieth sample, and every break between pieces."""
+    """Every k-th sample, and every break between segments."""
     step = max(1, -(-len(t) // most))
     kept = np.zeros(len(t), dtype=bool)
     kept[::step] = True
@@ -147,7 +147,7 @@ def line(
 
 
 def axis_name(letter: str, panel: int) -> str:
-    """Name of a panel's axis in plotly.js, which counts from one and leaves out the first number."""
+    """Name of a panel's axis in plotly.js, which counts from one and omits the first number."""
     return letter if panel == 0 else f"{letter}{panel + 1}"
 
 
@@ -176,14 +176,14 @@ def _band(panel: int, half: float) -> dict[str, Any]:
 
 
 def _columns(signals: Signals) -> int:
-    """Two panels side by side, of wrenches three: x, y and z."""
+    """Two panels per row; for wrenches three: x, y and z."""
     whole = len(signals.names) % 3 == 0
     vectors = whole and all(name.rpartition(" ")[2] in _VECTORS for name in signals.names)
     return 3 if vectors else _COLUMNS
 
 
 def panels(titles: Sequence[str], columns: int = _COLUMNS) -> dict[str, Any]:
-    """Layout of small panels in columns, one a title, all over the same time."""
+    """Layout of small panels in columns, one per title, with the same time axis."""
     n = len(titles)
     columns = min(columns, n)
     rows = -(-n // max(1, columns))

@@ -1,4 +1,4 @@
-"""Does the model say what the motors measured?"""
+"""Does the model reproduce the measured efforts?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Measured against predicted effort, one figure a log that the fit has used."""
+    """Measured and predicted effort, one figure per log used for the fit."""
     used = [signals for signals in estimate.signals if not signals.validation]
     if not used:
         return None
@@ -18,5 +18,5 @@ def section(estimate: Estimate) -> Section | None:
     free = estimate.fit.cost_C is not None
     body = render("efforts.html", figures=figures, free=free)
     what = "wrench" if estimate.model == "wrench" else "effort"
-    title = "Free motion, measured against predicted" if free else f"Measured against predicted {what}"
+    title = "Free motion, measured and predicted" if free else f"Measured and predicted {what}"
     return Section("efforts", title, body)

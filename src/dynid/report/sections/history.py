@@ -1,4 +1,4 @@
-"""How did a recursive estimate move in time, and when did something change?"""
+"""How did a recursive estimate vary over time, and when did something change?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTED = 8
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Changes with what jumped, and the parameters that move most; only of recursive estimates."""
+    """Changes with the affected parameters, and the parameters that vary most; only recursive estimates."""
     history = estimate.history
     if history is None or not np.any(np.isfinite(history.chi)):
         return None
@@ -32,12 +32,12 @@ def section(estimate: Estimate) -> Section | None:
         total=len(history.names),
     )
     n = len(history.changes)
-    said = "no change found" if not n else f"{n} change{'s' if n > 1 else ''} found"
+    said = "no change detected" if not n else f"{n} change{'s' if n > 1 else ''} detected"
     return Section("history", f"Parameters over time ({said})", body)
 
 
 def shown_names(history: History) -> list[str]:
-    """Parameters for the figure: those that jumped, then those that move most beside their sigma."""
+    """Parameters for the figure: those that changed abruptly, then those that vary most relative to sigma."""
     jumped = [one.name for change in history.changes for one in change.jumped]
     finite = np.isfinite(history.chi).all(axis=1)
     late = history.chi[finite][int(finite.sum()) // 4 :]

@@ -10,7 +10,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """A figure of the relative intervals, the full table, and the pairs that err together."""
+    """A figure of the relative intervals, the full table, and the most correlated pairs."""
     truth = estimate.truth or {}
     rows = [
         {

@@ -21,7 +21,7 @@ def section(estimate: Estimate) -> Section:
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested facts as (`options.model`, text) pairs; what is not set is left out."""
+    """Nested facts as (`options.model`, text) pairs; unset ones are omitted."""
     facts: list[tuple[str, str]] = []
     for key, value in tree.items():
         if isinstance(value, Mapping):

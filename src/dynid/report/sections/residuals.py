@@ -1,4 +1,4 @@
-"""What is left unexplained, and does it look like noise?"""
+"""What does the model not explain, and does it look like noise?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """Fit of every group of rows, and the residual of every effort in time."""
+    """Fit of every group of rows, and the residual of every effort over time."""
     used = [signals for signals in estimate.signals if not signals.validation]
     most = points_per_panel(estimate.signals)
     figures = [residual_figure(signals, f"residuals-{i}", most) for i, signals in enumerate(used)]

@@ -1,4 +1,4 @@
-"""What a section hands to the page."""
+"""Content of a section of the report."""
 
 from __future__ import annotations
 

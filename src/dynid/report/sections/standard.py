@@ -1,4 +1,4 @@
-"""What are the bodies, entry by entry, and which entries did the data tell?"""
+"""What are the standard parameters of the bodies, and which entries do the data determine?"""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 _SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last
-_NOTHING = 1e-9  # of the body's largest entry of that unit: what a solver leaves of an exact zero
+_NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of an exact zero
 
 Entry = Mapping[str, Any]
 
 
 def section(estimate: Estimate) -> Section | None:
-    """The physically consistent standard set; left out where nobody asked for it."""
+    """The physically consistent standard set; omitted if not requested."""
     if not estimate.standard:
         return None
     entries = [_split(entry) for entry in estimate.standard]
     bodies, drives = _by_owner(entries, inertial=True), _by_owner(entries, inertial=False)
     terms = list(dict.fromkeys(symbol for row in drives.values() for symbol in row))
-    told = sum(entry["from"] == "data" for entry in entries)
+    determined = sum(entry["from"] == "data" for entry in entries)
     body = render(
         "standard.html",
         rows=entries,
@@ -31,7 +31,7 @@ def section(estimate: Estimate) -> Section | None:
         symbols=_SHOWN,
         drives=drives,
         terms=terms,
-        told=told,
+        determined=determined,
         sensor=estimate.model == "wrench",
     )
     return Section("standard", f"Standard parameters ({len(entries)})", body)
@@ -52,7 +52,7 @@ def _by_owner(entries: Sequence[Entry], inertial: bool) -> dict[str, dict[str, E
 
 
 def _without_dust(row: Mapping[str, Entry]) -> dict[str, Entry]:
-    """A body's entries with zeros where only rounding is left."""
+    """A body's entries, with zeros in place of rounding errors."""
     largest: dict[str, float] = {}
     for entry in row.values():
         largest[entry["unit"]] = max(largest.get(entry["unit"], 0.0), abs(entry["value"]))

@@ -32,7 +32,7 @@ class TensionSummary:
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Measured and rebuilt motor efforts and the tension, one figure a log; only where it exists."""
+    """Measured and rebuilt motor efforts and the tension, one figure per log; only for redundant robots."""
     found = [(one, one.tension) for one in estimate.signals if one.tension is not None]
     found = [(one, motors) for one, motors in found if np.isfinite(motors.c).any()]
     if not found:

@@ -1,4 +1,4 @@
-"""Do the residuals hold what a fault would leave in them?"""
+"""Do the residuals contain the signature of a fault?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """The table of residual tests; left out where none was made."""
+    """The table of residual tests; omitted if none was made."""
     if not estimate.residual_tests:
         return None
     rows = sorted(estimate.residual_tests, key=lambda one: (not one.warned, one.test))
     warned = sum(one.warned for one in rows)
-    return Section("tests", f"Residual tests ({warned} of {len(rows)} warn)", render("tests.html", rows=rows))
+    title = f"Residual tests ({warned} of {len(rows)} flagged)"
+    return Section("tests", title, render("tests.html", rows=rows))

@@ -1,4 +1,4 @@
-"""What can these data not tell, and why?"""
+"""What do these data not determine, and why?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Parameters that these data or any motion leave open; left out when there is none."""
+    """Parameters not determined by these data or by any motion; omitted if there is none."""
     if not estimate.not_identifiable and not estimate.invisible:
         return None
     body = render("unknown.html", items=estimate.not_identifiable, invisible=estimate.invisible)

@@ -1,4 +1,4 @@
-"""Does the result predict motion it has not seen?"""
+"""Does the result predict motion that was not used for the fit?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """Prediction errors of other logs, and the curves; says so when there is no such log."""
+    """Prediction errors of other logs, and the curves; a remark if there is no such log."""
     unseen = [signals for signals in estimate.signals if signals.validation]
     most = points_per_panel(estimate.signals)
     figures = [effort_figure(signals, f"validation-{i}", most) for i, signals in enumerate(unseen)]

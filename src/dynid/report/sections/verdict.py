@@ -9,7 +9,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """The verdict with its evidence, and the key figures of the fit."""
+    """The verdict with its evidence, and the key values of the fit."""
     covered = coverage(estimate) if estimate.truth else None
     body = render(
         "verdict.html",

@@ -8,7 +8,7 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Every warning with its remedy; left out when there is none."""
+    """Every warning with its remedy; omitted if there is none."""
     if not estimate.warnings:
         return None
     body = render("warnings.html", warnings=estimate.warnings)

@@ -1,1 +1,1 @@
-"""Robots that move by forces: controllers, friction beyond the model, dynid's own engine and MuJoCo."""
+"""Forward simulation of robots: controllers, friction beyond the model, dynid's own engine and MuJoCo."""

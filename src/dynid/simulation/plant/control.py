@@ -1,12 +1,12 @@
 """Controllers of the plant: motors follow a reference.
 
     pd               tau = kp (y_d - y) + kd (dy_d - dy),              kp = omega^2 m,  kd = 2 zeta omega m
-    feedforward      the same, plus the efforts that the controller's model foresees along the reference
+    feedforward      the same, plus the efforts predicted by the controller's model along the reference
     computed_torque  J^T tau = N^T ID(q, dq, ddq),
                      C ddq = ddy_d + 2 zeta omega (dy_d - dy) + omega^2 (y_d - y)
 
-y = C q are the motors, m the inertia that each feels at the start. The model is what the controller believes,
-which need not be what the robot is. What it sees of the state: see `sight`.
+y = C q are the motors, m the effective inertia of each at the start. The controller's model may differ from
+the true robot. Its measurement of the state: see `controller_sensors`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dynid.simulation.plant.reference import Reference, position_map
 from dynid.simulation.plant.settings import ControllerSettings
 from dynid.simulation.plant.tables import BodyModel, body_model
 
-# From times (n,) to what is wanted of the motors, and what is added to their efforts, each (n, a).
+# From times (n,) to the reference of the motors and the feedforward efforts, each (n, a).
 Wanted = Callable[[Float[Array, "n"]], tuple[Float[Array, "n a"], Float[Array, "n a"]]]
 
 
@@ -40,9 +40,9 @@ class Controller:
     Args:
         mechanism: The robot.
         gains: kp and kd, each (a,): SI for efforts, per s^2 and per s for accelerations.
-        wanted: What the motors shall do at any time.
-        model: What it believes of the robot, if `wanted` are accelerations whose efforts the model gives.
-        sight: Encoders; None: it sees the state itself at any time.
+        wanted: Reference of the motors at any time.
+        model: Controller's model of the robot, if `wanted` are accelerations converted to efforts by it.
+        sight: Encoders; None: it knows the true state at any time.
 
     Attributes:
         wanted, extra: At the times loaded, each (n, a).
@@ -66,7 +66,7 @@ class Controller:
             (1.0, 1.0, 0.0) if sight is None else (sight.period, sight.passed, sight.delay)
         )
         self._delay = delay
-        # Flagged as more than freedoms, whatever their number: the kernel then takes the nearest pose.
+        # Always flagged as redundant: the kernel then uses the nearest pose.
         seen = (*sensors.tables(-1)[:5], np.ones(1, dtype=np.int64))
         self.tables: tuple[Any, ...] = (
             *(np.ascontiguousarray(x, dtype=float) for x in (*gains, Q, mechanism.actuator_map)),
@@ -80,7 +80,7 @@ class Controller:
         self.memory: tuple[Array, ...] | None = None
 
     def begin(self, q: Float[Array, "1 q"], dq: Float[Array, "1 v"], step: float) -> None:
-        """Take up a robot that is at rest before the first of its steps [s], or go on with it."""
+        """Start with a robot at rest before the first of its steps [s], or continue with it."""
         if self.memory is not None:
             return
         at_q, at_v, numbers = self.tables[4], self.tables[5], self.tables[8]
@@ -93,18 +93,18 @@ class Controller:
         self.memory = (ring, rates, seen, q.copy(), dq.copy(), held, np.array([0, -1], dtype=np.int64))
 
     def load(self, times: Float[Array, "n"]) -> None:
-        """Make the part that depends on time alone for the stages at `times` [s]."""
+        """Compute the part that depends only on time, for the stages at `times` [s]."""
         self.wanted, self.extra = (np.ascontiguousarray(x) for x in self._wanted(times))
 
     def efforts(
         self, freedoms: Freedoms, stage: int, q: Float[Array, "q"], dq: Float[Array, "v"]
     ) -> Float[Array, "a"]:
-        """Of the motors, shape (a,), in [N m] or [N]: of a state that is seen, or as they are held.
+        """Motor efforts, shape (a,), in [N m] or [N]: from the state, or held since the last tick.
 
         Args:
             freedoms: Of the robot.
-            stage: Counts the times loaded.
-            q, dq: All tree coordinates as they are, shapes (n_q,) and (n_v,).
+            stage: Index of the loaded times.
+            q, dq: All true tree coordinates, shapes (n_q,) and (n_v,).
         """
         from dynid.simulation.plant.control_kernels import feedback_once
 
@@ -115,7 +115,7 @@ class Controller:
         return np.asarray(feedback_once(*own, self.wanted[stage], self.extra[stage], *state))
 
     def tick(self, freedoms: Freedoms, stage: int, step: float) -> bool:
-        """Read the encoders if it is time to; arguments as for `efforts`, and the step [s]."""
+        """Read the encoders if a tick is due; arguments as for `efforts`, and the step [s]."""
         from dynid.simulation.plant.control_kernels import tick_once
 
         if self.sight is None or self.memory is None:
@@ -129,7 +129,7 @@ class Controller:
         return True
 
     def remember(self, q: Float[Array, "q"], dq: Float[Array, "v"], step: float) -> None:
-        """Note the state after a step [s]."""
+        """Store the state after a step [s]."""
         from dynid.simulation.plant.control_kernels import remember_once
 
         if self.sight is not None:
@@ -142,7 +142,7 @@ class Controller:
         return np.zeros((1, len(self.tables[4]))) if self.sight is None else self.sight.noise
 
     def ticks(self, step: float) -> int:
-        """Steps [s] from tick to tick; 0 for a controller that sees the state at any time."""
+        """Steps [s] from tick to tick; 0 for a controller that knows the state at any time."""
         return 0 if self.sight is None else max(1, round(self.sight.period / step))
 
 
@@ -156,17 +156,17 @@ def followed(
     width: Float[Array, "o"],
     sight: Sight | None = None,
 ) -> Controller:
-    """A controller that believes in these parameters.
+    """A controller with these model parameters.
 
     Args:
         mechanism: The robot.
-        reference: What the motors shall do.
+        reference: Of the motors.
         settings: Kind and gains.
-        inertia: That each motor feels, shape (a,), in [kg m^2] or [kg].
-        believed: Standard parameters by name that the controller takes for true, SI.
-        payloads: Mounted as it believes.
+        inertia: Effective inertia of each motor, shape (a,), in [kg m^2] or [kg].
+        believed: Standard parameters by name of the controller's model, SI.
+        payloads: Mounted in the controller's model.
         width: Speed scales of dry friction in the plant, owners of drive terms first.
-        sight: Its encoders; None: it sees the state itself.
+        sight: Its encoders; None: it knows the true state.
     """
     inverts = settings.kind == "computed_torque"
     if inverts and sight is not None:
@@ -191,7 +191,7 @@ def _following(
     gains: tuple[Float[Array, "a"], Float[Array, "a"]],
     friction: Drives,
 ) -> Wanted:
-    """What a controller makes of its reference; dry friction is foreseen where a motor itself owns it."""
+    """Reference and feedforward of a controller; dry friction is compensated if a motor itself owns it."""
     owned = np.argwhere((mechanism.actuator_map[:, None] == friction.D[None]).all(axis=2)).tolist()
 
     def wanted(times: Float[Array, "n"]) -> tuple[Float[Array, "n a"], Float[Array, "n a"]]:
@@ -215,8 +215,8 @@ def _check_driven(mechanism: Mechanism) -> None:
     freedoms, driven = driven_freedoms(mechanism)
     if driven < freedoms:
         raise InputError(
-            f"computed torque needs the whole state, but the encoders of robot '{mechanism.name}' tell"
-            f" {driven} of {freedoms} freedoms",
+            f"computed torque needs the full state, but the encoders of robot '{mechanism.name}' measure"
+            f" {driven} of {freedoms} degrees of freedom",
             file=mechanism.file,
             remedy="use `kind: feedforward`, or `feedback: truth`",
         )

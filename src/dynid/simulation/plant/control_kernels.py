@@ -1,14 +1,14 @@
-"""Controllers at one state: feedback, inverse dynamics of the believed model, and what the encoders tell.
+"""Controllers at one state: feedback, inverse dynamics of the controller's model, and encoder readings.
 
 Tables `control`: kp, kd (a,); Q, C of the motors over positions and velocities (a, q), (a, v); encoders:
 position and velocity index (e,), resolution (e,), their part of Q (a, e); numbers: tick T [s], delay in
-steps, part of a new velocity that the low-pass lets through; encoders as `Sensors`. A believed model, or None
-for a controller that asks for none: bodies, gravity, inertia, rotors, declared columns, friction.
-Memory: ring of encoder positions and velocities after each step (r, e) twice; seen positions and filtered
-velocities (2, e); believed pose (1, q) and velocity (1, v); efforts held since this tick and the one before
-(2, a); counters: steps so far, step of the last tick.
+steps, low-pass gain of a new velocity; encoders as `Sensors`. The controller's model, or None for a
+controller without one: bodies, gravity, inertia, rotors, declared columns, friction.
+Memory: ring of encoder positions and velocities after each step (r, e) twice; read positions and filtered
+velocities (2, e); estimated pose (1, q) and velocity (1, v); efforts held since this tick and the previous
+one (2, a); counters: steps so far, step of the last tick.
 
-Branches on None are decided when Numba compiles: what a robot does not have costs nothing.
+Branches on None are resolved when Numba compiles: absent features cost nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEWTON = 10
 
 @inner
 def add_terms(terms, q, dq, N, drift, M, h):
-    """Declared columns among the masses and what is asked for: M (d, d) whole, h (d,)."""
+    """Add the declared columns to the mass matrix M (d, d) and to h (d,)."""
     if terms is None:
         return
     d, zero = h.size, np.zeros(dq.size)
@@ -59,7 +59,7 @@ def whole(space, d, n_v):
 
 @inner
 def inverse_efforts(closure, plan, model, C, q, dq, wanted, space):
-    """Least efforts that give the motors the accelerations `wanted`, by a model with smooth friction."""
+    """Minimum-norm efforts for the motor accelerations `wanted`, by a model with smooth friction."""
     bodies, gravity, inertia, rotors, terms, drives = model
     reduced(closure, plan, bodies, gravity, inertia, rotors, q, dq, space)
     N, drift, M, h = whole(space, plan[0].size, dq.shape[1])
@@ -75,7 +75,7 @@ def inverse_efforts(closure, plan, model, C, q, dq, wanted, space):
 
 @inner
 def feedback(closure, plan, model, control, wanted, extra, q, dq, space):
-    """Efforts (a,) of a controller that sees the state itself, (1, n_q) and (1, v)."""
+    """Efforts (a,) of a controller that knows the true state, (1, n_q) and (1, v)."""
     kp, kd, Q, C = control[0], control[1], control[2], control[3]
     asked = wanted - kp * (Q @ q[0]) - kd * (C @ dq[0])
     if model is None:
@@ -85,7 +85,7 @@ def feedback(closure, plan, model, control, wanted, extra, q, dq, space):
 
 @inner
 def tick(closure, plan, model, control, memory, wanted, extra, noise, space):
-    """Efforts of a controller that reads its encoders now, and holds them until the next tick."""
+    """Efforts of a controller that reads its encoders now and holds the efforts until the next tick."""
     kp, kd, Qe, numbers = control[0], control[1], control[7], control[8]
     seen, held = memory[2], memory[5]
     y = _read(memory, numbers[1], control[6], noise)
@@ -130,7 +130,7 @@ def _read(memory, delay, resolution, noise):
 
 @inner
 def remember(control, memory, q, dq, h):
-    """Note where the encoders are after a step."""
+    """Store the encoder positions after a step."""
     at_q, at_v, counters = control[4], control[5], memory[6]
     counters[0] += 1
     place = counters[0] % memory[0].shape[0]
@@ -141,7 +141,7 @@ def remember(control, memory, q, dq, h):
 
 @inner
 def _believe(closure, plan, sensors, y, rates, q, dq):
-    """The state that encoder positions and velocities stand for: Newton from the state before."""
+    """The state that corresponds to encoder positions and velocities: Newton from the previous state."""
     wanted, given = y.reshape(1, y.size).copy(), rates.reshape(1, y.size).copy()
     first, count = np.zeros(1, np.int64), np.ones(1, np.int64)
     done, found = np.zeros(1, np.bool_), q.copy()

@@ -1,9 +1,9 @@
-"""What a controller sees of its robot: encoders on the coordinates that its motors drive.
+"""Feedback of a controller: encoders on the coordinates driven by its motors.
 
     y_j = round(y(t_j - delay) + noise),     v_j = v_(j-1) + p ((y_j - y_(j-1)) / T - v_(j-1))
 
-at ticks t_j = j T; p = 1 - exp(-2 pi cutoff T) is a low-pass of first order on differences. The efforts made
-of it are held until the next tick. A log holds the same noise at the same ticks, as the controller read it.
+at ticks t_j = j T; p = 1 - exp(-2 pi cutoff T) is a first-order low-pass on differences. The resulting
+efforts are held until the next tick. A log has the same noise at the same ticks as the controller.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.settings import ControllerSettings
 from dynid.simulation.sensors import Per, Sensing
 
-LEAST_RATE = 1000.0  # Hz, of a controller whose rate nobody gave
+LEAST_RATE = 1000.0  # Hz, default rate of a controller
 _PER_BANDWIDTH = 10.0  # cutoff of velocities, over the bandwidth
-_MOST = 0.4  # of the controller's rate: highest cutoff that nobody gave
+_MOST = 0.4  # of the controller's rate: largest default cutoff
 _WHOLE = 1e-9
 
 
@@ -33,7 +33,7 @@ class Sight:
         names: Coordinates with an encoder, e of them.
         period: From tick to tick, in [s].
         cutoff: Of the velocities' low-pass, in [Hz].
-        delay: By which positions come late, in [s].
+        delay: Of the positions, in [s].
         resolution: Encoder steps, shape (e,), in [rad] or [m].
         noise: Of the positions at all ticks, shape (k, e), in [rad] or [m].
     """
@@ -47,7 +47,7 @@ class Sight:
 
     @property
     def passed(self) -> float:
-        """Part of a new difference that the low-pass lets through, dimensionless."""
+        """Low-pass gain of a new difference, dimensionless."""
         return float(-np.expm1(-2.0 * np.pi * self.cutoff * self.period))
 
 
@@ -58,13 +58,13 @@ def driven_coordinates(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def controller_rate(settings: ControllerSettings, rate: float) -> float:
-    """Ticks a second, in [Hz]: a whole multiple of the log's rate, or a whole part of it."""
+    """Tick rate, in [Hz]: an integer multiple or an integer fraction of the log's rate."""
     found = settings.rate or rate * max(1, round(LEAST_RATE / rate))
     ratio = max(found / rate, rate / found)
     if abs(ratio - round(ratio)) > _WHOLE * ratio:
         raise InputError(
             f"a controller at {found:g} Hz and a log at {rate:g} Hz have no common clock",
-            remedy="let one rate be a whole multiple of the other",
+            remedy="choose one rate as an integer multiple of the other",
         )
     return float(found)
 
@@ -82,8 +82,8 @@ def sight_of(
     Args:
         mechanism: The robot.
         settings: Rate and low-pass.
-        sensing: Of the log: encoders that are logged are those of the controller. A coordinate that is
-            driven but not logged has the same encoder if one value serves all, else a perfect one.
+        sensing: Of the log: logged encoders are those of the controller. A coordinate that is driven but
+            not logged has the same encoder if one value applies to all, else a perfect one.
         rate: Of the log, in [Hz].
         duration: Of the run, in [s].
         seed: Of the noise.

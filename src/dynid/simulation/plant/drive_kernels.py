@@ -1,15 +1,15 @@
-"""Friction of a plant at one state: drive terms, further laws, and friction that grows with the load.
+"""Friction of a plant at one state: drive terms, additional laws, and load-dependent friction.
 
 Tables (see `Drives.tables`): D (o, v); width (o,); per owner of drive terms viscous, uneven, dry, root,
 Stribeck part, its speed, constant, share of the load; laws and bristles of the others. Loads are E tau_l,
-rows E (m, a); None where no friction grows with the load.
+rows E (m, a); None without load-dependent friction.
 
-Load friction is implicit. With u = N^T w what the motion asks of the freedoms, and K = (J^T)^+:
+Load friction is implicit. With u = N^T w the generalised forces of the motion, and K = (J^T)^+:
 
     u = N^T side - sum_o (D_o N)^T f_o,     f_o = Fl_o step_o |E_o (K u + (1 - K J^T) tau)|
 
-`side` holds all other efforts. For |Fl| < 1 the right side brings two different u closer together, so that
-repeating it finds the one solution.
+`side` contains all other efforts. For |Fl| < 1 the right side is a contraction, so the iteration converges
+to the unique solution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STANDS = 1e-14
 
 @kernel
 def resisting(drives, s, z, out):
-    """Efforts against the motion at the owners' velocities s (o,), load friction apart."""
+    """Efforts against the motion at the owners' velocities s (o,), without load friction."""
     width, terms, laws, bristles = drives[1], drives[2], drives[3], drives[4]
     m = terms.shape[0]
     for o in range(s.size):
@@ -44,7 +44,7 @@ def resisting(drives, s, z, out):
 
 @inner
 def bending(drives, z, s, h, out):
-    """Bends of the bristles a time h later at the owners' velocities s."""
+    """Bristle deflections a time h later at the owners' velocities s."""
     m = drives[2].shape[0]
     for e in range(z.size):
         out[e] = bent(drives[3][e], drives[4][e], z[e], s[m + e], h)
@@ -52,9 +52,9 @@ def bending(drives, z, s, h, out):
 
 @kernel
 def load_friction(drives, E, C, N, tau, side, s, out):
-    """Add load friction to the owners' efforts `out` (o,), and take it off the efforts `side` (v,).
+    """Add load friction to the owners' efforts `out` (o,), and subtract it from the efforts `side` (v,).
 
-    N: tangent directions (v, d). tau: of the motors (a,). Hands back whether the iteration came to rest.
+    N: tangent directions (v, d). tau: of the motors (a,). Returns whether the iteration converged.
     """
     if E is None:
         return True

@@ -3,10 +3,10 @@
     resist = Fv s + Fs step + Fv+ max(s, 0) + Fv- min(s, 0) + Fs+ (1 + step)/2 - Fs- (1 - step)/2 + Off
              + Fr step sqrt|s| + Fk step exp(-(s / vs)^2) + Fl step |load|
 
-and what further friction laws add (`excitation.friction`), with the owner's velocity s = D dq and
-step = tanh(s / width): sign(s) but for speeds below a few widths. A jump of friction makes no definite
-motion between two steps; the width is the narrowest at which the friction's slope still moves the owner
-more slowly than the integration steps. The load depends on the friction in turn: see `drive_kernels`.
+plus additional friction laws (`excitation.friction`), with the owner's velocity s = D dq and
+step = tanh(s / width): sign(s) except for speeds below a few widths. Discontinuous friction has no
+well-defined motion between two steps; the width is the smallest for which the friction slope is still
+resolved by the integration steps. The load depends in turn on the friction: see `drive_kernels`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.mechanism.friction import STRIBECK_SPEED, load_map, source_index, speed_map
 from dynid.mechanism.mechanism import Mechanism
 
-_RATE = 0.5  # per step: how fast the slope of dry friction may slow its owner down; RK4 bears 2.7
+_RATE = 0.5  # per step: largest decay rate from the slope of dry friction; RK4 is stable up to 2.7
 
 
 class Drives:
-    """Drive terms of all owners, and further friction.
+    """Drive terms of all owners, and additional friction.
 
     Args:
         mechanism: Whose drive terms they are.
@@ -34,7 +34,7 @@ class Drives:
         laws: Owner or glob -> friction beyond the drive terms.
 
     Attributes:
-        owners: Coordinates and motors that have drive terms, then those with further friction.
+        owners: Coordinates and motors that have drive terms, then those with additional friction.
         D: Their velocities are D dq, shape (o, v), dq in dynid's order.
         E: Loads of the owners of drive terms are E tau, shape (m, a).
         share: Fl of the owners of drive terms, shape (m,), dimensionless.
@@ -74,19 +74,19 @@ class Drives:
         for name, share in zip(own, self.share.tolist(), strict=True):
             if not abs(share) < 1.0:
                 raise InputError(
-                    f"load friction Fl_{name} = {share:g}: from 1 on a joint locks itself, and moves no more",
+                    f"load friction Fl_{name} = {share:g}: a joint with a value of 1 or more is self-locking",
                     file=mechanism.file,
                     remedy="give a share of the load below 1, usually 0.01 to 0.2",
                 )
 
     @property
     def tables(self) -> tuple[Array, ...]:
-        """As `drive_kernels` reads them."""
+        """In the form read by `drive_kernels`."""
         return self.D, self.width, self._terms, self._laws.laws, self._laws.bristles
 
     @property
     def loads(self) -> Float[Array, "m a"] | None:
-        """Rows E of the loads E tau; None where no friction grows with the load."""
+        """Rows E of the loads E tau; None without load-dependent friction."""
         return np.ascontiguousarray(self.E) if self.loaded else None
 
     def set_width(
@@ -95,7 +95,7 @@ class Drives:
         """Choose the widths.
 
         Args:
-            inertia: That each owner feels, shape (o,), SI.
+            inertia: Effective inertia of each owner, shape (o,), SI.
             step: Of the integration, in [s].
             efforts: Largest of the motors, shape (a,), in [N m] or [N]: load friction is a share of them.
         """
@@ -107,25 +107,25 @@ class Drives:
 
     @property
     def at_rest(self) -> Float[Array, "e"]:
-        """Bend of the bristles of a robot that has not moved yet."""
+        """Bristle deflection of a robot that has not moved yet."""
         return np.zeros(len(self._laws.owners))
 
     @property
     def bends(self) -> bool:
-        """Whether any friction has bristles, and so a state."""
+        """Whether any friction law has bristles, and so a state."""
         return bool(self._laws.bristles.any())
 
     @property
     def loaded(self) -> bool:
-        """Whether any friction grows with the load."""
+        """Whether any friction depends on the load."""
         return bool(self.share.any())
 
     def bent(self, z: Float[Array, "e"], s: Float[Array, "o"], h: float) -> Float[Array, "e"]:
-        """Bend of the bristles a time h [s] later at owners' velocities s."""
+        """Bristle deflection a time h [s] later at owners' velocities s."""
         return self._laws.bent(z, s[len(self._terms) :], h)
 
     def resist(self, s: Float[Array, "o"], z: Float[Array, "e"]) -> Float[Array, "o"]:
-        """Efforts against the motion at owners' velocities and bends, load friction apart, SI."""
+        """Efforts against the motion at owners' velocities and deflections, without load friction, SI."""
         from dynid.simulation.plant.drive_kernels import resisting
 
         out = np.empty(len(s))

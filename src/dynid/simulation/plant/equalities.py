@@ -6,11 +6,11 @@
 | revolute                 | two connects on the axis: one equation too many, along the axis    |
 | weld                     | weld of the two frames                                             |
 | rod                      | spatial tendon between the origins, of constant length             |
-| any other (prismatic, universal, planar, `fix`) | tiny link on a with the freedoms left, welded to b |
+| any other (prismatic, universal, planar, `fix`) | tiny link on a with the free joints, welded to b   |
 | coupling                 | fixed tendon q_j - sum ratio q_k, of constant length               |
 
 A redundant equation (of a revolute loop, or of a planar robot closed in space) does no harm: the
-softness shares the reaction among equal equations, and shared or not it does no work.
+softness distributes the reaction over equal equations, and it does no work in any case.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _EYE = np.eye(3)
 
 @dataclass(frozen=True, eq=False)
 class Helper:
-    """The tiny link of a loop that MuJoCo has no equality for.
+    """The tiny link of a loop that has no corresponding MuJoCo equality.
 
     Attributes:
         link: Its body in the specification.
         sites: Of frame a and frame b.
         slides, turns: Joints along and about axes of the frames, with the axis (0, 1, 2).
-        ball: A joint for all turns, or None.
+        ball: A joint for all rotations, or None.
     """
 
     link: Any
@@ -52,13 +52,13 @@ class Helper:
 
 @dataclass(frozen=True, eq=False)
 class Closures:
-    """What holds the loops: tendons with the length each keeps, and helper links."""
+    """Elements that close the loops: tendons with their lengths, and helper links."""
 
     lengths: tuple[tuple[Any, float], ...]
     helpers: tuple[Helper, ...]
 
     def light(self, tiny: tuple[float, float]) -> list[tuple[Any, float, Float[Array, "3"]]]:
-        """Links with the mass [kg] and the moments [kg m^2] they shall have."""
+        """Helper links with their mass [kg] and moments of inertia [kg m^2]."""
         return [(helper.link, tiny[0], np.full(3, tiny[1])) for helper in self.helpers]
 
 
@@ -128,14 +128,14 @@ class ClosureBuilder:
         self.spec.add_equality(type=kind, objtype=site, name1=first.name, name2=second.name, **self.how)
 
     def _keep(self, tendon: Any, length: float) -> None:
-        """Hold a tendon's length [m or rad]."""
+        """Fix the length of a tendon [m or rad]."""
         kind, tendons = self.mj.mjtEq.mjEQ_TENDON, self.mj.mjtObj.mjOBJ_TENDON
         made = self.spec.add_equality(type=kind, objtype=tendons, name1=tendon.name, **self.how)
         made.data[:5] = 0.0
         self.lengths.append((tendon, length))
 
     def _helper(self, loop: Loop) -> None:
-        """A link on a with the freedoms that the loop leaves, welded to b."""
+        """A link on a with the degrees of freedom of the loop joint, welded to b."""
         body, frame = self.bodies[loop.body_a]
         place = frame @ loop.a
         link = body.add_body(name=f"{loop.name}.link", pos=place.p, quat=quaternion(self.mj, place.R))
@@ -164,9 +164,9 @@ def quaternion(mj: Any, R: Float[Array, "3 3"]) -> Float[Array, "4"]:
 
 
 def place_helper(model: Any, data: Any, mj: Any, helper: Helper) -> None:
-    """Set the joints of a helper link so that it meets frame b; the other joints stand already.
+    """Set the joints of a helper link so that it coincides with frame b; the other joints are already set.
 
-    Turns: R_ab = R_i(alpha) R_j(beta), i before j.
+    Rotations: R_ab = R_i(alpha) R_j(beta), i before j.
     """
     a, b = (site.id for site in helper.sites)
     R_a, R_b = (data.site_xmat[i].reshape(3, 3) for i in (a, b))

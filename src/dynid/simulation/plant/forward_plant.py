@@ -2,9 +2,9 @@
 
     N^T ID(q, dq, ddq; chi) = N^T (C^T tau - D^T resist),        A(q) dq = 0
 
-Motors push along C, friction along D; both are evaluated at every stage, unless a controller holds its
-efforts from tick to tick. After every step the state is put back onto the loops. Work is integrated by the
-same stages, so that what energy comes neither from motors nor from friction is an error, and is told.
+Motors act along C, friction along D; both are evaluated at every stage, unless a controller holds its
+efforts from tick to tick. After every step the state is projected onto the loops. Work is integrated by the
+same stages: energy that comes neither from motors nor from friction is an error, and is reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dynid.simulation.plant.tables import body_model
 from dynid.simulation.prescribed import parameter_vector
 
 _INERTIAL = "Ia"
-_POOR = 100.0  # size of N from which on better coordinates are looked for
+_POOR = 100.0  # size of N above which better coordinates are searched
 
 
 class ForwardPlant:
@@ -46,14 +46,14 @@ class ForwardPlant:
         settings: Steps, controller, friction.
         step: Of the integration, in [s].
         mounted: Payloads on the robot.
-        freedoms: Of the mechanism, shared by plants that follow each other.
-        efforts: Largest of the motors, shape (a,), in [N m] or [N], where friction grows with the load.
+        freedoms: Of the mechanism, shared by consecutive plants.
+        efforts: Largest of the motors, shape (a,), in [N m] or [N], for load-dependent friction.
 
     Attributes:
         q, dq: The state, shapes (1, n_q) and (1, n_v).
-        z: Bend of the bristles, shape (e,), in [rad] or [m].
+        z: Bristle deflection, shape (e,), in [rad] or [m].
         work: Done on the robot so far, shape (1,), in [J].
-        freedoms: In use: others take their place where they fail.
+        freedoms: Current independent coordinates; replaced when they become singular.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ForwardPlant:
     ) -> None:
         self.mechanism, self.step = mechanism, step
         self.drives = Drives(mechanism, truth, settings.friction)
-        # Friction and offsets act as forces (rounded off where they jump); rotors stay among the masses.
+        # Friction and offsets act as (smoothed) forces; rotors are part of the masses.
         rubbing = set(DRIVE_SYMBOLS) - {_INERTIAL}
         rigid = {name: 0.0 if name.partition("_")[0] in rubbing else x for name, x in truth.items()}
         self.freedoms = freedoms or freedoms_of(mechanism)
@@ -92,7 +92,7 @@ class ForwardPlant:
         payloads: tuple[str, ...],
         sight: Sight | None = None,
     ) -> Controller:
-        """Let a controller with these beliefs follow a reference."""
+        """Attach a controller with these model parameters that follows a reference."""
         felt, width = self.felt(self.mechanism.actuator_map), self.drives.width
         robot = self.mechanism
         return self.drive(
@@ -100,17 +100,17 @@ class ForwardPlant:
         )
 
     def drive(self, controller: Controller) -> Controller:
-        """Let a controller drive the robot."""
+        """Attach a controller."""
         self._controller = controller
         return controller
 
     def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
-        """Inertia that velocities `rows` dq feel at the start, the others being free, SI."""
+        """Effective inertia of the velocities `rows` dq at the start, the others being free, SI."""
         mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
         return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
 
     def advance(self, t: float, steps: int, n_steps: int, row: int, out: tuple[Array, ...]) -> None:
-        """Some steps from the time t [s] on, and rows of `out` where samples are due, `row` the first.
+        """Integrate some steps from time t [s], and fill rows of `out` at the samples, starting at `row`.
 
         Args:
             n_steps: From sample to sample.
@@ -145,7 +145,7 @@ class ForwardPlant:
             if condition == 0.0:
                 return
             if condition > 0.0 and at != failed and isinstance(self.freedoms, ClosedFreedoms):
-                # Other coordinates serve where those chosen about the start pose begin to fail.
+                # Choose other coordinates when those chosen at the start pose become singular.
                 failed, self.freedoms = at, ClosedFreedoms(self.mechanism, self.q)
             elif condition > 0.0 and most < SINGULAR:
                 most = SINGULAR  # there are none better
@@ -177,9 +177,9 @@ class ForwardPlant:
         N, mass = (x[0] for x in self.dynamics.inertia(self.q))
         if not np.linalg.eigvalsh(mass).min() > 0.0:
             raise InputError(
-                f"the true parameters of robot '{self.mechanism.name}' give an inertia that is not positive",
+                f"true parameters of robot '{self.mechanism.name}' give a mass matrix that is not positive",
                 file=self.mechanism.file,
-                remedy="give masses and inertias that bodies can have, or rotor inertias",
+                remedy="give physically consistent masses and inertias, or rotor inertias",
             )
         return np.asarray(N @ np.linalg.solve(mass, N.T))
 

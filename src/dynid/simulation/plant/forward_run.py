@@ -1,4 +1,4 @@
-"""Runs of dynid's own plant: a robot follows a motion, with payloads that come and go."""
+"""Runs of dynid's own plant: a robot follows a motion, with payloads that change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynid.simulation.plant.stability import check_bandwidth, check_tracking, un
 from dynid.simulation.prescribed import parameter_vector, payload_phases
 from dynid.simulation.sensors import Sensing
 
-_BLOCK = 64  # logged samples for which the reference is made at a time
+_BLOCK = 64  # logged samples per block of the reference
 _OPEN = 1e-6  # m or rad: loops that were not closed again
 
 
@@ -42,7 +42,7 @@ def run_forward(
     encoders: Sensing | None = None,
     seed: int | np.random.SeedSequence = 0,
 ) -> PlantRun:
-    """All coordinates of a robot that dynid's own dynamics move; arguments as for `run_plant`."""
+    """All coordinates of a robot simulated by dynid's own dynamics; arguments as for `run_plant`."""
     settings = settings or PlantSettings()
     names = [parameter.name for parameter in parameter_table(mechanism)]
     values = dict(zip(names, parameter_vector(mechanism, truth).tolist(), strict=True))
@@ -78,7 +78,7 @@ def seen_by(
     duration: float,
     seed: int | np.random.SeedSequence,
 ) -> Sight | None:
-    """The encoders of the controller; None where it sees the truth."""
+    """The encoders of the controller; None if it knows the true state."""
     if encoders is None or settings.controller.feedback == "truth":
         return None
     return sight_of(mechanism, settings.controller, encoders, rate, duration, seed)
@@ -87,12 +87,12 @@ def seen_by(
 def recorded_run(
     plant: ForwardPlant, t: Float[Array, "n"], n_steps: int, reference: Reference | None = None
 ) -> PlantRun:
-    """Let a plant run through the samples at t [s], `n_steps` steps from each to the next."""
+    """Simulate a plant at the samples t [s], with `n_steps` steps between samples."""
     robot, n = plant.mechanism, len(t)
     q, dq = np.full((n, plant.q.shape[1]), np.nan), np.full((n, plant.dq.shape[1]), np.nan)
     ddq, tau, work = np.empty_like(dq), np.empty((n, len(robot.actuators))), np.empty(n)
     out = (q, dq, ddq, tau, work)
-    # A controller that is too stiff overflows before anybody looks: that is told below.
+    # A controller that is too stiff may overflow: this is reported below.
     with np.errstate(over="ignore", invalid="ignore"):
         for first in range(0, max(n - 1, 1), _BLOCK):
             last = min(first + _BLOCK, n - 1)
@@ -112,10 +112,10 @@ def recorded_run(
     if not gap.max(initial=0.0) < _OPEN:
         raise InputError(
             f"the loops of robot '{robot.name}' opened by {gap.max():.2g} m or rad at"
-            f" {t[int(np.argmax(gap))]:.4g} s: the motion runs into a singular pose",
+            f" {t[int(np.argmax(gap))]:.4g} s: the motion reaches a singular pose",
             file=robot.file,
             remedy="choose a motion that stays away from it, or smaller steps",
         )
     width = dict(zip(plant.drives.owners, plant.drives.width.tolist(), strict=True))
-    counted = None if robot.terms else work  # declared columns may hold any force
+    counted = None if robot.terms else work  # declared columns may contain any force
     return PlantRun(t, q, dq, ddq, tau, plant.energies(q, dq), gap, width, plant.step, counted)

@@ -1,8 +1,8 @@
 """A Mechanism with its true parameters as a MuJoCo model.
 
-A MuJoCo body stands at the moving joint frame, so that every joint has the positions and velocities
-that dynid gives it (a universal joint is two hinges of one body, a free one three slides and a
-ball); the inertia stands in that frame wherever dynid's body frame is.
+A MuJoCo body is placed at the moving joint frame, so that every joint has the same positions and
+velocities as in dynid (a universal joint is two hinges of one body, a free joint three slides and a
+ball). The inertia is expressed in that frame, wherever dynid's body frame is.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from dynid.simulation.plant.equalities import ClosureBuilder, Helper, quaternion
 from dynid.simulation.plant.settings import DEFAULT_STEP, STIFF, Softness
 from dynid.simulation.prescribed import parameter_vector
 
-TINY = 1e-8  # of the robot's mass and largest inertia: what a body without any gets, to be simulated
+TINY = 1e-8  # of the robot's mass and largest inertia: given to massless bodies for the simulation
 _PHYSICAL_RTOL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class PlantModel:
-    """A compiled model, and where dynid's coordinates stand in it.
+    """A compiled model, and the indices of dynid's coordinates in it.
 
     Attributes:
         mechanism: The robot.
         truth: Every standard parameter by name, SI.
         model: MuJoCo's `MjModel`.
-        at_q, at_v: Places of dynid's positions and velocities in `qpos` and `qvel`.
+        at_q, at_v: Indices of dynid's positions and velocities in `qpos` and `qvel`.
         mounted: Payloads on the robot.
-        invented: Bodies that MuJoCo got a tiny inertia for (`TINY`), because they have none.
-        helpers: Links that stand for loops of which MuJoCo has no equality.
+        invented: Massless bodies that get a tiny inertia (`TINY`) in MuJoCo.
+        helpers: Links for loops that have no corresponding MuJoCo equality.
     """
 
     mechanism: Mechanism
@@ -67,14 +67,14 @@ def mujoco_model(
         mechanism: Trees and closed robots; every kind of joint, loop and coupling.
         truth: All standard parameters, in the order of the table or by name, SI.
         payloads: Mounted on the robot.
-        step: Of the integration, in [s]: the loops' stiffness follows it.
+        step: Of the integration, in [s]: the stiffness of the loops depends on it.
         softness: Of the loops.
     """
     if mechanism.cables:
         raise InputError(
-            f"robot '{mechanism.name}' hangs on cables, which this plant does not have",
+            f"robot '{mechanism.name}' has cables, which the MuJoCo plant does not support",
             file=mechanism.file,
-            remedy="simulate it by its equations: simulate_log, or simulate_free_motions with locked cables",
+            remedy="use simulate_log, or simulate_free_motions with locked cables",
         )
     mj = _mujoco()
     chi = parameter_vector(mechanism, truth)
@@ -84,7 +84,7 @@ def mujoco_model(
     spec.option.timestep = step
     spec.option.integrator = mj.mjtIntegrator.mjINT_RK4
     spec.option.solver = mj.mjtSolver.mjSOL_NEWTON
-    spec.option.tolerance = 0.0  # equalities alone are a quadratic problem: solved in a step or two
+    spec.option.tolerance = 0.0  # only equalities: a quadratic problem, solved in one or two steps
     spec.option.iterations = 20
     spec.option.jacobian = mj.mjtJacobian.mjJAC_DENSE
     spec.option.gravity = mechanism.gravity
@@ -93,7 +93,7 @@ def mujoco_model(
     try:
         model = spec.compile()
     except ValueError as error:
-        raise InputError(f"MuJoCo refuses robot '{mechanism.name}': {error}", file=mechanism.file) from error
+        raise InputError(f"MuJoCo rejects robot '{mechanism.name}': {error}", file=mechanism.file) from error
     at_q, at_v = builder.places(model)
     model.dof_armature[at_v] = [builder.truth.get(f"Ia_{name}", 0.0) for name in mechanism.coordinates]
     _lighten(mj, model, [*builder.light, *closures.light(builder.tiny)])
@@ -127,7 +127,7 @@ class _Builder:
         self.joints: list[list[Any]] = []
         self.invented: list[str] = []
         self.light: list[tuple[Any, float, Float[Array, "3"]]] = []
-        # Mass [kg] and inertia [kg m^2] of a body that has none, and of a body as they are here.
+        # Mass [kg] and inertia [kg m^2] of a massless body, and of a typical body of this robot.
         bodies = [principal(self._ten(joint.child)) for joint in mechanism.joints]
         total, largest = sum(one[0] for one in bodies), max(float(one[2][2]) for one in bodies)
         self.tiny, self.usual = (TINY * total, TINY * largest), (total / len(bodies), largest)
@@ -140,7 +140,7 @@ class _Builder:
                 self._rotor(actuator.name, actuator.on)
 
     def places(self, model: Any) -> tuple[Int[Array, "q"], Int[Array, "v"]]:
-        """Where dynid's positions and velocities stand in qpos and qvel: MuJoCo goes depth first."""
+        """Indices of dynid's positions and velocities in qpos and qvel: MuJoCo orders depth first."""
         at_q: list[int] = []
         at_v: list[int] = []
         ball = self.mj.mjtJoint.mjJNT_BALL
@@ -182,16 +182,16 @@ class _Builder:
         chi = np.array([self.truth.get(f"{symbol}_{name}", 0.0) for symbol in SYMBOLS])
         if not is_physical(chi, _PHYSICAL_RTOL):
             raise InputError(
-                f"no body has the true parameters given for '{name}', so nothing can move like it",
+                f"the true parameters of '{name}' are not physically consistent",
                 file=self.mechanism.file,
-                remedy="give all ten parameters of a physical body",
+                remedy="give all ten parameters of a physically consistent body",
             )
         return chi
 
     def _fill(self, body: Any, name: str, frame: Frame, *, moving: bool) -> None:
-        """Mass and inertia about the centre of mass, in principal axes; a moving body gets some.
+        """Mass and inertia about the centre of mass, in principal axes; a massless moving body gets some.
 
-        What a body lacks is as large as usual until the model is compiled: see `_lighten`.
+        Missing values have typical size until the model is compiled: see `_lighten`.
         """
         mass, com, moments, axes = principal(self._ten(name))
         body.ipos, body.iquat = frame.R @ com + frame.p, quaternion(self.mj, frame.R @ axes)
@@ -205,10 +205,10 @@ class _Builder:
 
 
 def _lighten(mj: Any, model: Any, bodies: list[tuple[Any, float, Float[Array, "3"]]]) -> None:
-    """Give bodies their tiny inertias, but leave the scale of every equality as it is before.
+    """Set the tiny inertias of massless bodies, but keep the scale of every equality.
 
-    MuJoCo softens an equality in proportion to how easily its bodies move when nothing holds them;
-    a body without inertia moves so easily that its loops would hold nothing.
+    MuJoCo softens an equality in proportion to the mobility of its free bodies; the mobility of a
+    massless body is so large that its loops would not hold.
     """
     mj.mj_setConst(model, mj.MjData(model))
     scales = [np.array(x) for x in (model.body_invweight0, model.dof_invweight0, model.tendon_invweight0)]
@@ -221,7 +221,7 @@ def _lighten(mj: Any, model: Any, bodies: list[tuple[Any, float, Float[Array, "3
 def principal(
     chi: Float[Array, "10"],
 ) -> tuple[float, Float[Array, "3"], Float[Array, "3"], Float[Array, "3 3"]]:
-    """Mass, centre of mass, principal moments about it in rising order, and their axes (columns)."""
+    """Mass, centre of mass, principal moments about it in increasing order, and their axes (columns)."""
     mass, moment, inertia = unpack(chi)
     com = moment / mass if mass > 0.0 else np.zeros(3)
     moments, axes = np.linalg.eigh(inertia + mass * skew(com) @ skew(com))

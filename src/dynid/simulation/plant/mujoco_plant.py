@@ -1,7 +1,7 @@
-"""The plant in time: MuJoCo's accelerations, integrated by Runge-Kutta with a controller at every stage.
+"""MuJoCo plant: MuJoCo's accelerations, integrated by Runge-Kutta with a controller at every stage.
 
-MuJoCo's own `mj_step` holds the efforts during a step; here controller and friction are evaluated at
-each of the four stages, so that a held effort costs no order of accuracy.
+MuJoCo's `mj_step` holds the efforts during a step. Here controller and friction are evaluated at
+each of the four stages, which keeps the order of accuracy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynid.simulation.plant.stepper import Stepper
 from dynid.simulation.prescribed import parameter_vector, payload_phases
 from dynid.simulation.sensors import Sensing, recorded
 
-_BLOCK = 64  # logged samples for which the reference is made at a time
+_BLOCK = 64  # logged samples per block of the reference
 
 
 def run_plant(
@@ -46,19 +46,19 @@ def run_plant(
     encoders: Sensing | None = None,
     seed: int | np.random.SeedSequence = 0,
 ) -> PlantRun:
-    """All coordinates of a robot that MuJoCo moves along a motion of its measured coordinates.
+    """All coordinates of a robot simulated by MuJoCo along a motion of its measured coordinates.
 
     Args:
         mechanism: The robot.
         truth: All standard parameters, in the order of the table or by name, SI.
-        motion: Desired, of the measured coordinates; the robot follows it nearly.
-        rate: Samples a second, in [Hz].
+        motion: Desired motion of the measured coordinates; the robot follows it approximately.
+        rate: Sampling rate, in [Hz].
         duration: In [s]; both ends are sampled.
         settings: Steps, controller, friction, softness of the loops.
         payloads: Mounted at the beginning.
-        changes: Times [s], growing, and the payloads mounted from then on.
-        believed: What the controller takes for true; default the truth.
-        encoders: What the controller sees, if its settings say so; None: the state itself.
+        changes: Times [s], increasing, and the payloads mounted from then on.
+        believed: Parameters of the controller's model; default the true ones.
+        encoders: Feedback of the controller, if selected in its settings; None: the true state.
         seed: Of the noise of these encoders.
     """
     settings = settings or PlantSettings()
@@ -98,7 +98,7 @@ def plant_log(
     payloads: tuple[str, ...] = (),
     name: str = "plant",
 ) -> Log:
-    """What a recorder writes down of a run.
+    """The recorded log of a run.
 
     Args:
         mechanism: The robot.
@@ -110,9 +110,9 @@ def plant_log(
     """
     recording = recorded(run.course(mechanism), sensing or Sensing(), np.random.default_rng(seed))
     log = recording.log(mechanism, payloads, name)
-    widths = f"dry friction turns within {max(run.width.values(), default=0.0):.2g} rad/s or m/s of rest"
-    told = f"RK4 steps of {run.step:.3g} s, loops open by at most {run.gap.max():.2g} m or rad; {widths}"
-    return replace(log, choices={**log.choices, "plant": told})
+    widths = f"dry friction smoothed below {max(run.width.values(), default=0.0):.2g} rad/s or m/s"
+    words = f"RK4 steps of {run.step:.3g} s, loop gap at most {run.gap.max():.2g} m or rad; {widths}"
+    return replace(log, choices={**log.choices, "plant": words})
 
 
 def release(
@@ -127,7 +127,7 @@ def release(
     softness: Softness = STIFF,
     payloads: tuple[str, ...] = (),
 ) -> PlantRun:
-    """The plant without motor efforts from a state on: without friction it keeps its energy.
+    """The plant without motor efforts, from a given state: without friction it conserves energy.
 
     Args:
         q: All tree positions, on the loops, shape (n_q,).
@@ -144,7 +144,7 @@ def release(
 def _recorded(
     plant: Stepper, rate: float, t: Float[Array, "n"], n_steps: int, reference: Reference | None = None
 ) -> PlantRun:
-    """Let the plant run through the samples at t, `n_steps` steps from each to the next."""
+    """Simulate the plant at the samples t, with `n_steps` steps between samples."""
     built, data, n = plant.built, plant.data, len(t)
     q, dq = np.empty((n, len(built.at_q))), np.empty((n, len(built.at_v)))
     ddq, tau = np.empty_like(dq), np.empty((n, len(plant.tau)))
@@ -161,7 +161,7 @@ def _recorded(
             check_tracking(built.mechanism, reference, t[k : k + 1], q[k : k + 1])
         if not np.isfinite(energy[k]).all():
             raise NoResultError(
-                f"the plant of robot '{built.mechanism.name}' flew apart at {k / rate:.4g} s;"
+                f"the simulation of robot '{built.mechanism.name}' diverged at {k / rate:.4g} s;"
                 " smaller steps may help"
             )
         for i in range(n_steps if k < n - 1 else 0):

@@ -1,7 +1,7 @@
-"""What the plant's controller wants: a motion of the motors, and the efforts foreseen for it.
+"""Reference of the plant's controller: a motion of the motors, and its feedforward efforts.
 
-The foreseen efforts come from dynid's inverse model with the values the controller believes in. They make the
-tracking good and nothing else: what is logged is the effort applied and the motion that comes of it.
+The feedforward efforts come from dynid's inverse model with the parameters of the controller. They only
+improve the tracking: the log contains the applied efforts and the resulting motion.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LEAST_RATE = 250.0  # Hz: the motion is known at these times and smooth between
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What the motors shall do at some times, each of shape (n, a).
+    """Reference of the motors at some times, each of shape (n, a).
 
     Attributes:
         y, dy, ddy: Positions and rates, in [rad] or [m], per s and per s^2.
-        foreseen: Efforts by the controller's model, dry friction apart, in [N m] or [N].
+        foreseen: Efforts of the controller's model, without dry friction, in [N m] or [N].
         strain: Internal tension, in [N m] or [N].
     """
 
@@ -43,13 +43,13 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Where the motors shall be at any time.
+    """Reference of the motors as a function of time.
 
     Attributes:
         q, dq: All tree coordinates at the beginning, shapes (n_q,) and (n_v,).
-        swing: How far each motor moves in all, shape (a,), in [rad] or [m].
-        largest: Efforts foreseen for it, shape (a,), in [N m] or [N].
-        at: From times, shape (n,), to what is wanted then.
+        swing: Range of motion of each motor, shape (a,), in [rad] or [m].
+        largest: Largest predicted efforts, shape (a,), in [N m] or [N].
+        at: From times, shape (n,), to the reference at these times.
     """
 
     q: Float[Array, "q"]
@@ -73,15 +73,15 @@ def reference_along(
 
     Args:
         mechanism: The robot.
-        believed: Standard parameters by name that the controller takes for true, SI.
+        believed: Standard parameters by name of the controller's model, SI.
         motion: Of the measured coordinates.
         rate, duration: Of the log, in [Hz] and [s].
-        payloads: Mounted as the controller believes.
+        payloads: Mounted in the controller's model.
         tension: See `internal_tension`, in [N m] or [N].
     """
     from scipy.interpolate import make_interp_spline
 
-    n = int(np.ceil(duration * max(rate, _LEAST_RATE))) + 6  # a little more than is asked for
+    n = int(np.ceil(duration * max(rate, _LEAST_RATE))) + 6  # slightly longer than requested
     t = np.arange(n + 1) / max(rate, _LEAST_RATE)
     without = {name: 0.0 if name.partition("_")[0] in DRY else value for name, value in believed.items()}
     if mechanism.is_closed:
@@ -113,7 +113,7 @@ def position_map(mechanism: Mechanism) -> Float[Array, "a q"]:
         for coordinate, ratio in actuator.on.items():
             if coordinate not in mechanism.positions:
                 raise InputError(
-                    f"actuator '{actuator.name}' drives '{coordinate}', which has no position of its own"
+                    f"actuator '{actuator.name}' drives '{coordinate}', which has no scalar position"
                     " that a controller could follow",
                     file=mechanism.file,
                     remedy="simulate a robot whose motors drive revolute, prismatic or universal joints",

@@ -1,4 +1,4 @@
-"""PlantRun: what a plant did, whichever engine moved it."""
+"""PlantRun: result of a plant simulation by any engine."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dynid.simulation.sensors import Course
 
 @dataclass(frozen=True, eq=False)
 class PlantRun:
-    """What the plant did, at the logged times; coordinates in dynid's order.
+    """Result of a plant simulation at the logged times; coordinates in dynid's order.
 
     Attributes:
         t: Time, shape (n,), in [s].
-        q, dq, ddq: All tree coordinates, as the engine has them, shapes (n, n_q), (n, n_v), (n, n_v).
+        q, dq, ddq: All tree coordinates of the engine, shapes (n, n_q), (n, n_v), (n, n_v).
         tau: Efforts that the motors apply, shape (n, a), in [N m] or [N].
         energy: Potential and kinetic, shape (n, 2), in [J].
-        gap: Largest opening of the loops, shape (n,), in [m] or [rad].
+        gap: Largest gap of the loops, shape (n,), in [m] or [rad].
         width: Speed scale of dry friction by owner, per s: see `Drives`.
         step: Of the integration, in [s].
-        work: Done on the robot by motors and friction since the start, shape (n,), in [J]; None where
-            it is not counted.
-        sight: Encoders of its controller; None where it saw the state itself.
+        work: Done on the robot by motors and friction since the start, shape (n,), in [J]; None if
+            not computed.
+        sight: Encoders of its controller; None if it knew the true state.
     """
 
     t: Float[Array, "n"]
@@ -46,7 +46,7 @@ class PlantRun:
 
     @property
     def energy_drift(self) -> float:
-        """Largest energy that came from nowhere, over the largest kinetic energy; NaN if not counted."""
+        """Largest energy error, relative to the largest kinetic energy; NaN if not computed."""
         if self.work is None:
             return float("nan")
         total = self.energy.sum(axis=1)
@@ -54,12 +54,12 @@ class PlantRun:
         return float(missing / max(self.energy[:, 1].max(), np.finfo(float).tiny))
 
     def course(self, mechanism: Mechanism) -> Course:
-        """What the sensors may see of it."""
+        """The measurable part of the run."""
         measured = measured_motion(mechanism, self.q, self.dq, self.ddq)
         return Course(self.t, *measured, self.tau, noise=self._noise(mechanism))
 
     def _noise(self, mechanism: Mechanism) -> Float[Array, "n m"] | None:
-        """Of the logged encoders as the controller read them; NaN between its ticks and where it has none."""
+        """Noise of the logged encoders as read by the controller; NaN between ticks and without encoder."""
         if self.sight is None or not self.sight.noise.any():
             return None
         found = np.full((len(self.t), len(mechanism.measured_positions)), np.nan)
@@ -73,9 +73,9 @@ class PlantRun:
 
 
 def joined(runs: Sequence[PlantRun], sight: Sight | None = None) -> PlantRun:
-    """Runs that follow each other as one: each begins with the state in which the one before ended.
+    """Join consecutive runs: each starts in the final state of the previous one.
 
-    Energy that a payload brings along counts as work.
+    Energy added by a new payload counts as work.
     """
     first, last = runs[0], runs[-1]
     start = first.energy[0].sum()

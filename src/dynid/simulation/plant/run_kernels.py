@@ -1,4 +1,4 @@
-"""A robot in time: Runge-Kutta steps with friction and controller inside, and the way back onto the loops.
+"""Time integration: Runge-Kutta steps with friction and controller, and projection onto the loops.
 
 M ddy + h = N^T (C^T tau - D^T resist),      ddq = N ddy + drift
 """
@@ -19,12 +19,12 @@ settle = alone(settle_tile)
 position_rates = alone(position_rates_tile)
 unit = alone(unit_tile)
 solve_positive = alone(cholesky_solve)
-GONE = -1.0  # instead of a condition: not finite, or without a solution
+GONE = -1.0  # returned instead of a condition: not finite, or without a solution
 
 
 @inner
 def _solved(terms, M, left):
-    """Solve M x = left in place; declared columns may make M lopsided."""
+    """Solve M x = left in place; declared columns may make M asymmetric."""
     if terms is None:
         solve_positive(M.copy().reshape(M.size), left.size, left)
     else:
@@ -33,7 +33,7 @@ def _solved(terms, M, left):
 
 @inner
 def _accelerated(C, terms, drives, loads, tau, q, dq, z, parts, ddq):
-    """Accelerations under motor efforts and friction, into ddq; hands back power, and whether they exist."""
+    """Accelerations under motor efforts and friction, into ddq; returns power, and whether they exist."""
     N, drift, M, h = parts
     D = drives[0]
     s = D @ dq[0]
@@ -58,16 +58,16 @@ def _accelerated(C, terms, drives, loads, tau, q, dq, z, parts, ddq):
 def run_steps(
     robot, terms, drives, loads, believed, control, memory, wanted, extra, noise, state, counts, h, most, out
 ):
-    """Steps start .. stop, and a row of `out` wherever a sample is due; both ends are sampled.
+    """Integrate steps start .. stop, and fill a row of `out` at every sample; both ends are sampled.
 
     robot: closure, plan, bodies, gravity, inertia, rotors, C. wanted, extra: of the controller at every half
     step from step 0 on. noise: of the encoders at every tick of the run. state: q (1, n_q), dq (1, v),
-    z (e,), work (1,). counts: start, stop, steps a sample, steps a tick (0: a controller that sees all at any
-    time), row of step 0, room for so many bodies. most: size of N beyond which the independent coordinates
-    have failed. out: q, dq, ddq, tau and work.
+    z (e,), work (1,). counts: start, stop, steps per sample, steps per tick (0: a controller that knows the
+    state at any time), row of step 0, maximum number of bodies. most: size of N above which the independent
+    coordinates have become singular. out: q, dq, ddq, tau and work.
 
-    Hands back the step it came to, and the condition there: GONE, or above `most` where others are needed.
-    All stages run through the same lines: what is called from two places is compiled twice.
+    Returns the last step, and the condition there: GONE, or above `most` if other coordinates are needed.
+    All stages use the same lines: a function called from two places is compiled twice.
     """
     closure, plan, bodies, gravity, inertia, rotors, C = robot
     q, dq, z, work = state

@@ -1,4 +1,4 @@
-"""Settings of a plant: its steps, its controller, its friction, and how stiff MuJoCo holds the loops."""
+"""Settings of a plant: steps, controller, friction, and stiffness of the loops in MuJoCo."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DEFAULT_STEP = 1e-4
 
 @dataclass(frozen=True)
 class Softness:
-    """How MuJoCo holds a loop: r'' = -2 r' / T - r / T^2 + (1 - d) times what the free tree would do.
+    """Softness of a loop in MuJoCo: r'' = -2 r' / T - r / T^2 + (1 - d) times the free acceleration.
 
     Attributes:
-        steps: T in integration steps, critically damped; None takes `seconds`.
-        seconds: T in [s], where it is not to follow the step.
+        steps: T in integration steps, critically damped; None: `seconds` is used.
+        seconds: T in [s], independent of the step.
         impedance: d, at rest and beyond `width`, dimensionless, below 1.
-        width: What is open [m or rad] when the second impedance is reached.
+        width: Gap [m or rad] at which the second impedance is reached.
     """
 
     steps: float | None = 10.0
@@ -30,17 +30,17 @@ class Softness:
     width: float = 1e-3
 
     def solref(self, step: float) -> list[float]:
-        """Time constant [s] and damping ratio, as MuJoCo takes them."""
+        """Time constant [s] and damping ratio, in MuJoCo's format."""
         return [self.seconds if self.steps is None else self.steps * step, 1.0]
 
     @property
     def solimp(self) -> list[float]:
-        """Impedance as MuJoCo takes it: two values, the width, and the curve between them."""
+        """Impedance in MuJoCo's format: two values, the width, and the curve between them."""
         return [*self.impedance, self.width, 0.5, 2.0]
 
 
 STIFF = Softness()
-# What MuJoCo takes when nobody says otherwise: good for contacts that shall look right.
+# MuJoCo's defaults, made for contacts that look realistic.
 MUJOCO_DEFAULT = Softness(steps=None, seconds=0.02, impedance=(0.9, 0.95))
 
 
@@ -50,14 +50,14 @@ FEEDBACKS = ("encoders", "truth")
 
 @dataclass(frozen=True)
 class ControllerSettings:
-    """How motors follow their reference.
+    """Settings of the controller.
 
     Attributes:
         kind: `feedforward`, `computed_torque` or `pd`.
-        bandwidth: Around the reference, in [Hz].
+        bandwidth: Of the tracking, in [Hz].
         damping: zeta, 1 is critical, dimensionless.
-        feedback: What it sees: `encoders`, read at its ticks (see `sight`), or the `truth` at any time.
-        rate: Its ticks a second, in [Hz]; None: about 1000, a multiple of the log's rate.
+        feedback: `encoders`, read at its ticks (see `controller_sensors`), or the `truth` at any time.
+        rate: Tick rate, in [Hz]; None: about 1000, a multiple of the log's rate.
         cutoff: Of the low-pass on velocities from encoders, in [Hz]; None: ten times the bandwidth.
     """
 
@@ -90,12 +90,12 @@ class ControllerSettings:
 
 @dataclass(frozen=True, eq=False)
 class PlantSettings:
-    """What moves with the true parameters, and how it is driven.
+    """Settings of the simulated plant and its controller.
 
     Attributes:
-        step: Longest step of the integration, in [s]; a whole number of them fits into a sample.
-        controller: How the motors follow the desired motion.
-        friction: Owner or glob -> friction beyond the drive terms.
+        step: Longest step of the integration, in [s]; a sampling period is a whole number of steps.
+        controller: Settings of the controller.
+        friction: Owner or glob -> friction in addition to the drive terms.
         tension: Internal tension of a redundantly actuated closed robot, see `internal_tension`, in [N m]
             or [N].
         softness: Of the loops, in MuJoCo.
@@ -109,9 +109,9 @@ class PlantSettings:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.step < float("inf"):
-            raise InputError(f"a step of {self.step:g} s makes no motion", remedy="give a positive step")
+            raise InputError(f"a step of {self.step:g} s is not valid", remedy="give a positive step")
         if not 0.0 <= self.tension < float("inf"):
-            raise InputError(f"a tension of {self.tension:g} is none", remedy="give 0 or more, in N m or N")
+            raise InputError(f"tension {self.tension:g} is not valid", remedy="give 0 or more, in N m or N")
 
 
 def substeps(rate: float, step: float, ticks: float | None = None) -> int:
@@ -120,7 +120,7 @@ def substeps(rate: float, step: float, ticks: float | None = None) -> int:
     Args:
         rate: Of the log, in [Hz].
         step: The longest, in [s].
-        ticks: Of a controller, in [Hz], a whole multiple of the rate or a part of it: whole steps fit too.
+        ticks: Of a controller, in [Hz], an integer multiple or fraction of the rate; also whole steps.
     """
     if not (rate > 0.0 and step > 0.0):
         raise InputError(f"rate {rate:g} Hz and step {step:g} s must both be positive")

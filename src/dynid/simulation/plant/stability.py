@@ -1,4 +1,4 @@
-"""Whether a simulated controller holds its robot: before the run by its gains, during it by the tracking."""
+"""Stability of a simulated controller: before the run from its gains, during it from the tracking."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from dynid.simulation.plant.controller_sensors import Sight
 from dynid.simulation.plant.reference import Reference, position_map
 from dynid.simulation.plant.settings import ControllerSettings
 
-_MOST_ANGLE = 1.0  # of bandwidth and step in [rad]: Runge-Kutta bears 2.7 of a critically damped motor alone
-_SWINGS, _ANYHOW = 2.0, 0.5  # of a motor, and rad or m: what it may be away from its reference
+_MOST_ANGLE = 1.0  # bandwidth times step, rad: Runge-Kutta is stable up to 2.7 with critical damping
+_SWINGS, _ANYHOW = 2.0, 0.5  # of a motor's range, and rad or m: largest allowed tracking error
 
 
 def check_bandwidth(settings: ControllerSettings, step: float, sight: Sight | None = None) -> None:
-    """Refuse gains that no step of this length can follow, or that the encoders come too late for.
+    """Reject gains that are too high for the integration step or for the delay of the encoders.
 
     Args:
         settings: Of the controller.
         step: Of the integration, in [s].
-        sight: Its encoders; None: it sees the state itself.
+        sight: Its encoders; None: it knows the true state.
     """
     angle = settings.omega * max(1.0, 2.0 * settings.damping) * step / 2.0
     if angle > _MOST_ANGLE:
         raise InputError(
             f"controller gains too high: a bandwidth of {settings.bandwidth:g} Hz is unstable with steps of"
             f" {step:.3g} s",
-            remedy=f"lower `bandwidth`, or take steps below {step * _MOST_ANGLE / angle:.2g} s",
+            remedy=f"lower `bandwidth`, or use steps below {step * _MOST_ANGLE / angle:.2g} s",
         )
     if sight is not None and not phase_margin(settings, sight) > 0.0:
         raise InputError(
             f"controller gains too high: a bandwidth of {settings.bandwidth:g} Hz is unstable with encoders"
-            f" that are read every {sight.period:.3g} s, {sight.delay:.3g} s late, and velocities"
+            f" that are read every {sight.period:.3g} s with a delay of {sight.delay:.3g} s, and velocities"
             f" low-passed at {sight.cutoff:.3g} Hz",
             remedy="lower `bandwidth` or `delay`, raise the controller's `rate` or `cutoff`",
         )
 
 
 def phase_margin(settings: ControllerSettings, sight: Sight) -> float:
-    """Of one motor alone, in [rad], where the loop's gain is last 1.
+    """Phase margin of a single motor, in [rad], at the last gain crossover.
 
     L(s) = (omega^2 + 2 zeta omega D(s)) exp(-s (delay + T/2)) / s^2,   D = s exp(-s T/2) / (1 + s / omega_c):
     efforts are held for T, velocities are differences over T.
@@ -62,14 +62,14 @@ def check_tracking(
     q: Float[Array, "n q"],
     unfinished: bool = False,
 ) -> None:
-    """Refuse a run whose motors leave their reference for good.
+    """Reject a run whose motors lose their reference.
 
     Args:
         mechanism: The robot.
-        reference: What its motors shall do.
+        reference: Of the motors.
         t: Samples, in [s].
         q: All tree positions, shape (n, n_q).
-        unfinished: Whether samples that were never reached are NaN; else NaN means lost.
+        unfinished: Whether samples that were not reached are NaN; else NaN means divergence.
     """
     away = np.abs(q @ position_map(mechanism).T - reference.at(t).y)
     lost = ~(away < _SWINGS * reference.swing + _ANYHOW)
@@ -84,9 +84,9 @@ def check_tracking(
 
 
 def unstable(t: float, what: str) -> InputError:
-    """The refusal of a run that went out of hand at t [s]."""
+    """The error of a run that became unstable at t [s]."""
     return InputError(
         f"the simulation is unstable: at {t:.4g} s {what}",
-        remedy="lower the controller's `bandwidth` (gains too high), take smaller steps, or give it a better"
+        remedy="lower the controller's `bandwidth` (gains too high), use smaller steps, or give it a better"
         " model of the robot",
     )

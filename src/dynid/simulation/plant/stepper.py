@@ -1,7 +1,7 @@
-"""One plant in time: state, forces of controller and friction, and Runge-Kutta steps.
+"""Time stepping of a MuJoCo plant: state, forces of controller and friction, Runge-Kutta steps.
 
-The Python loop over steps is the nature of a plant with a controller; it is kept to a few small
-products a stage, and nothing of it is on the way of an identification.
+A plant with a controller needs a Python loop over steps. Each stage has only a few small products,
+and identification does not use it.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Stepper:
         payloads: tuple[str, ...],
         sight: Sight | None = None,
     ) -> Controller:
-        """Let a controller with these beliefs follow a reference."""
+        """Attach a controller with these model parameters that follows a reference."""
         robot, felt, width = self.built.mechanism, self.felt(self._C), self.drives.width
         return self.drive(followed(robot, reference, settings, felt, believed, payloads, width, sight))
 
     def drive(self, controller: Controller) -> Controller:
-        """Let a controller drive the robot."""
+        """Attach a controller."""
         self._controller = controller
         q, dq = self.state
         controller.begin(q[None], dq[None], self.step)
@@ -93,14 +93,14 @@ class Stepper:
         return np.array(self.data.qpos[self.built.at_q]), np.array(self.data.qvel[self.built.at_v])
 
     def prepare(self, t: float, n_steps: int) -> None:
-        """Make the reference for the next `n_steps` steps: the two ends and the middle of each."""
+        """Compute the reference for the next `n_steps` steps: both ends and the middle of each."""
         if self._controller is not None:
             times = t + 0.5 * self.step * np.arange(2 * n_steps + 1)
             self._controller.load(times)
 
     def begin(self, stage: int, told: bool = False) -> None:
-        """Evaluate the state at the beginning of a step; its accelerations are those of the efforts that are
-        told, where they are asked for: half-way between the last ones and the new ones at a tick."""
+        """Evaluate the state at the start of a step. With `told`, the accelerations are those of the
+        recorded efforts: at a tick, the mean of the previous and the new ones."""
         control = self._controller
         fresh = control is not None and control.tick(self._freedoms, stage, self.step)
         if told and fresh and control is not None and control.memory is not None:
@@ -129,7 +129,7 @@ class Stepper:
         self._mj.mj_forward(self.model, data)
 
     def _load(self, force: Float[Array, "w"], s: Float[Array, "o"], resist: Float[Array, "o"]) -> None:
-        """Take load friction off the forces: of what reaches the freedoms, whatever holds the loops."""
+        """Subtract load friction from the forces, from the generalised forces without loop reactions."""
         from dynid.simulation.plant.drive_kernels import load_friction
 
         self._mj.mj_fwdPosition(self.model, self.data)
@@ -143,7 +143,7 @@ class Stepper:
         force[:] = side + wearing
 
     def _declared(self, *, rubbing: bool) -> Float[Array, "w"]:
-        """Efforts of the declared columns against each coordinate; rubbing: of those that read a velocity."""
+        """Efforts of the declared columns against each coordinate; rubbing: only velocity-dependent ones."""
         from dynid.simulation.plant.term_kernels import declared
 
         q, dq = self.state
@@ -178,7 +178,7 @@ class Stepper:
             self._controller.remember(*self.state, h)
 
     def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
-        """Inertia that velocities `rows` dq feel at the start, the others being free, SI."""
+        """Effective inertia of the velocities `rows` dq at the start, the others being free, SI."""
         mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
         return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
 
@@ -189,7 +189,7 @@ class Stepper:
         return out
 
     def _set(self, q: Float[Array, "q"], dq: Float[Array, "v"]) -> None:
-        """Take up a state; helper links are moved so that they fit."""
+        """Set a state; helper links are moved to match."""
         mj, data = self._mj, self.data
         data.qpos[self.built.at_q] = q
         mj.mj_kinematics(self.model, data)

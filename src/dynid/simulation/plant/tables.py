@@ -1,4 +1,4 @@
-"""A robot with its parameters as the plant's kernels read it."""
+"""A robot with its parameters, in the form read by the plant's kernels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BodyModel:
 
     @property
     def tables(self) -> tuple[Any, ...]:
-        """As `control_kernels` reads a believed model."""
+        """Model of a controller, in the form read by `control_kernels`."""
         return (*self.masses, self.terms, self.drives.tables)
 
 

@@ -1,7 +1,7 @@
-"""Declared extra columns at one state: postfix programs on a small stack, as `mechanism.expression` has them.
+"""Declared extra columns at one state: postfix programs on a small stack, see `mechanism.expression`.
 
 Tables: first instruction of each term, then per instruction its code and argument; per term the coordinate it
-acts on, its value, and whether it reads a velocity (then it is friction, and no load).
+acts on, its value, and whether it depends on a velocity (then it is friction, not load).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DEEPEST = 64
 
 @inner
 def term_efforts(terms, q, dq, ddq, rubbing, out):
-    """Add what the terms ask of each coordinate to `out` (v,); rubbing: those that read a velocity only."""
+    """Add the efforts of the terms to `out` (v,); rubbing: only velocity-dependent ones."""
     first, code, argument, row, value, reads_velocity = terms
     stack = np.empty(_DEEPEST)
     for t in range(row.size):
@@ -85,5 +85,5 @@ def _one(c, a):
 
 @kernel
 def declared(terms, q, dq, rubbing, out):
-    """Efforts (v,) of terms that read no acceleration, for engines outside the kernels."""
+    """Efforts (v,) of terms without acceleration, for engines outside the kernels."""
     term_efforts(terms, q, dq, np.zeros(dq.size), rubbing, out)
