@@ -129,7 +129,6 @@ def test_pairs_end_with_their_run():
     assert remembered(odd) == pytest.approx(max(1.0, expected), rel=1e-12)
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize("time_constant", [0.0, 0.02, 0.1, 0.3])
 def test_intervals_hold_the_truth_with_more_parameters_than_blocks(time_constant):
     """400 draws of 32 parameters in 20 blocks; the plain jackknife holds more than 98 % of white errors.

@@ -25,8 +25,6 @@ from dynid.statistics.sandwich import autocorrelated, chosen_lags
 from dynid.statistics.uncertainty import uncertainty
 from tests.systems import parameters
 
-pytestmark = pytest.mark.repeated
-
 DRAWS = 2000
 P = 4
 CHI_TRUE = np.array([1.0, -0.5, 2.0, 0.1])

@@ -19,8 +19,6 @@ from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry
 
-pytestmark = pytest.mark.repeated
-
 SEARCH = FreeSetSettings(count=3, samples=20, duration=0.5, whole=0.6, library=6, restarts=1, rounds=1)
 SETTINGS = FreeExciteSettings(starts=2, seed=5, search=SEARCH)
 

@@ -15,8 +15,6 @@ from dynid.statistics.shrinkage import with_full_rank
 from dynid.statistics.wald import wald_test
 from tests.systems import system
 
-pytestmark = pytest.mark.repeated
-
 
 def coloured_rows(rng, n: int, p: int, colour: float = 0.9):
     """Smooth columns and noise with a memory of some ten rows: classical sigma is far too small."""

@@ -417,7 +417,6 @@ def check_floor(left: np.ndarray) -> None:
     assert np.all(np.abs(left.mean(axis=0)) < 8.0 * NOISE / np.sqrt(n))
 
 
-@pytest.mark.repeated
 def test_compensation_leaves_noise_alone_of_joints_and_of_an_imu() -> None:
     """Each way to give the motion, over whole logs that were not fitted."""
     _, other = wrist_log(rate=RATE, seed=21)

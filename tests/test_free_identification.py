@@ -20,8 +20,6 @@ from dynid.validation.payload_mass import agreement, payload_mass
 from dynid.validation.results import mass_by_payload
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
 
-pytestmark = pytest.mark.repeated
-
 ROBOT = load_robot("cable4")
 MARKER_NOISE = 2e-4
 

@@ -26,8 +26,6 @@ from dynid.validation.crossvalidation import held_out_error
 from dynid.validation.held_out import validate_result
 from tests.free_oscillations import RATE, TRUTH, as_log, oscillations
 
-pytestmark = pytest.mark.repeated
-
 ROBOT = load_robot("cable4")
 # Twice the noise of good markers: least squares is then off by percents, and it shows after seconds.
 NOISE = 4e-4

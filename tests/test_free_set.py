@@ -18,8 +18,6 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from tests.cable_oracle import Platform, Xi, accelerations, cable4, free_motion, rotation, skew
 
-pytestmark = pytest.mark.repeated
-
 TRUTH = {
     "M_platform": 10.0,
     "MZ_platform": 1.9,

@@ -96,7 +96,6 @@ def test_least_squares_with_the_mass_on_the_right_shrinks_the_gains_and_this_doe
     assert np.allclose(found.g, GAINS, rtol=0.03)
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize("colour", [None, 0.8])
 def test_intervals_cover_the_truth(colour) -> None:
     """150 draws, default intervals (jackknife over blocks of eight times the noise's memory)."""
@@ -201,7 +200,6 @@ def test_a_serial_arm_at_one_percent_white_noise() -> None:
     assert len(estimate.covariance) == sum(p.sigma is not None for p in estimate.parameters)
 
 
-@pytest.mark.repeated
 def test_a_serial_arm_at_five_percent_coloured_noise() -> None:
     inside = []
     for seed in range(2):
@@ -215,7 +213,6 @@ def test_a_serial_arm_at_five_percent_coloured_noise() -> None:
     assert sum(inside) >= 10
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize("model", ["power", "inverse"])
 def test_a_redundant_robot_tells_four_gains_from_rows_that_feel_all_motors(model: str) -> None:
     robot, logs, truth = dualv(0.01, None)

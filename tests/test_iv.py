@@ -65,7 +65,6 @@ def test_noise_of_w_does_not_bias():
     assert bias["iv"] < bias["wls"] / 5
 
 
-@pytest.mark.repeated
 def test_intervals_cover():
     rng = np.random.default_rng(3)
     # 1e-4 on the weights is far below what 6000 intervals can tell.

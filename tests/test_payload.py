@@ -143,7 +143,6 @@ def test_sigma_counts_what_the_result_without_load_does_not_know(panda, folder) 
     np.testing.assert_allclose(moved / 1e-3, -root @ expected, rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.repeated
 def test_intervals_cover_the_payload_though_the_robot_is_uncertain(panda, tmp_path) -> None:
     """Both logs drawn anew each time, five times."""
     inside, alone = [], []
@@ -268,7 +267,6 @@ def small(tmp_path_factory) -> Case:
     return Case(arm, loaded, truth | tool_values(BOX, "box"), np.array([0.5, 0.5]), motions)
 
 
-@pytest.mark.repeated
 def test_a_prediction_counts_robot_and_payload(small, tmp_path, monkeypatch) -> None:
     """Both logs drawn anew; efforts along a motion of neither log against the exact ones."""
     trajectory = small.log(2, 7, loaded=True, noise=0.0)

@@ -28,7 +28,6 @@ BASELINE = {
 }
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize("name", BASELINE)
 def test_counts_and_residuals(name: str) -> None:
     if not (DATA / name).is_dir():
@@ -93,7 +92,6 @@ def test_free_motion_as_the_paper_processed_it() -> None:
     assert estimate.fit.cost_C == pytest.approx(10.26, rel=0.05)
 
 
-@pytest.mark.repeated
 def test_free_motion_predicts_other_runs_better_than_the_published_values() -> None:
     if not (DATA / "cdpr_grab4").is_dir():
         pytest.skip("the real logs are not beside the project")

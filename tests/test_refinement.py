@@ -53,7 +53,6 @@ def linear_fit(robot, log):
     return problem, data, estimator_named("wls")(data.system)
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize("name", ["scara", "fivebar"])
 def test_a_spoiled_estimate_is_led_back_and_a_good_one_left_alone(name: str) -> None:
     robot, log, truth = simulated(name, periods=2.0)

@@ -26,8 +26,6 @@ from dynid.statistics.estimate import RunFit
 from tests.cable_oracle import platform10
 from tests.cable_robots import parameters
 
-pytestmark = pytest.mark.repeated
-
 DAMPING = 0.004  # N m s/rad per kg
 
 

@@ -257,7 +257,6 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
         assert message in " ".join(done.output.split())
 
 
-@pytest.mark.repeated
 def test_a_robot_on_locked_cables_is_rehearsed() -> None:
     plan = RehearsalPlan(Experiment(robot="cable4"), Simulation(rate=100.0, duration=2.0), seed=2)
     found = rehearse(plan, 2)
@@ -281,7 +280,6 @@ def test_a_motion_is_planned_on_the_way() -> None:
         rehearse(swings, 2)
 
 
-@pytest.mark.repeated
 def test_a_log_of_free_motions_is_rehearsed_as_it_was_recorded(tmp_path: Path) -> None:
     """Two motions of 1.5 s at 80 Hz in the log: the same in the rehearsal, on the same lengths."""
     from dynid.excitation.free_motion import simulate_free_motions

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from dynid.estimator.gains import GroupNoise, solve_gains
 from dynid.mechanism.parameters import Parameter
@@ -113,7 +112,6 @@ def without_paths(system):
     return replace(system, groups=tuple(replace(group, path=None) for group in system.groups))
 
 
-@pytest.mark.repeated
 def test_intervals_of_gains_hold_with_friction_that_the_model_lacks() -> None:
     """Nine runs of three motions: what the model lacks is the same in each repeat."""
     drawn = [arm_with_other_friction(seed, NINE) for seed in range(40)]

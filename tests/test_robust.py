@@ -77,7 +77,6 @@ def test_clean_rows_lose_little():
     assert robust / plain == pytest.approx(1 / np.sqrt(0.95), abs=0.04)  # 95 % efficiency; 120 errors
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize(("function", "draws"), [("tukey", 2000), ("huber", 400)])
 def test_intervals_cover(function, draws):
     tuning = {"huber": 1.345, "tukey": 4.685}[function]
@@ -121,7 +120,6 @@ def spoilt_log(log, seed):
     return replace(log, tau=tau)
 
 
-@pytest.mark.repeated
 def test_spikes_and_lost_efforts_no_longer_ruin_an_arm():
     demo = built_in_experiment("serial6", seed=3)
     bad = spoilt_log(demo.logs[0], 0)

@@ -137,7 +137,6 @@ def test_generalised_has_a_fifth_of_the_bias_of_plain():
     assert bias["gtls"] < bias["wls"] / 5
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize(("known", "draws"), [(False, 2000), (True, 500)])
 def test_intervals_cover(known, draws):
     """With the whole covariance given, and with the noise of the measured side found from the rows."""

@@ -105,7 +105,6 @@ def test_what_the_base_carries_is_taken_from_priors_and_said(name: str) -> None:
     assert "taken from the priors of" in told.text
 
 
-@pytest.mark.repeated
 @pytest.mark.parametrize("name", ["serial6", "dualv"])
 def test_intervals_hold_the_truth_at_five_percent_coloured_noise(name: str) -> None:
     inside = []

@@ -230,7 +230,6 @@ def test_ties_are_tested_against_the_data(robot):
     assert "tie-rejected" in {notice.code for notice in unequal.warnings}
 
 
-@pytest.mark.repeated
 def test_the_tie_test_rejects_as_often_as_it_says(robot):
     """Equal sides, fresh noise: p is uniform, so about 5 % of the tests fall below 0.05."""
     ties = (TieChoice("sides"), TieChoice("motors"))

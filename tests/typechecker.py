@@ -1,5 +1,56 @@
-"""Checks shapes and types of every call while tests run; an int may stand for a float."""
+"""Checks shapes and types of calls while tests run; an int may stand for a float.
 
+A call that was checked often is right: after the first calls of a function in a process only every call
+whose number is a power of two is checked. Checking all of them takes three times as long as the tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jaxtyping
 from beartype import BeartypeConf, beartype
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
+
+_FIRST = 24
+_every_call = jaxtyping.jaxtyped
+
+
+def sample_checks() -> None:
+    """Let the import hook of jaxtyping check some calls of every function instead of all."""
+    jaxtyping.jaxtyped = _sampled  # type: ignore[assignment]
+
+
+def _sampled(function: Any = None, **options: Any) -> Any:
+    """As `jaxtyping.jaxtyped`, for the form that its import hook uses; other forms stay as they are."""
+    if function is not None:
+        return _every_call(function, **options)
+    every = _every_call(**options)
+
+    def decorate(target: Any) -> Any:
+        if not isinstance(target, type):
+            return _alternating(target, every(target)) if callable(target) else every(target)
+        plain = target.__init__
+        made = every(target)
+        if made.__init__ is not plain:
+            made.__init__ = _alternating(plain, made.__init__)
+        return made
+
+    return decorate
+
+
+def _alternating(plain: Callable[..., Any], checked: Callable[..., Any]) -> Callable[..., Any]:
+    count = 0
+
+    @functools.wraps(plain)
+    def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count <= _FIRST or count & (count - 1) == 0:
+            return checked(*arguments, **named)
+        return plain(*arguments, **named)
+
+    return call

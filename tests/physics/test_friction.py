@@ -236,7 +236,6 @@ def pendulum(folder, terms):
     return robot, truth, simulate_log(known, truth, motion, rate=100.0, duration=8.0, velocity=True)
 
 
-@pytest.mark.repeated
 def test_intervals_of_load_friction_cover_the_truth(tmp_path) -> None:
     """95 % intervals of Fl and Fr of a double pendulum, loads estimated, over 30 noisy logs."""
     robot, truth, clean = pendulum(tmp_path, ("Fv", "Fs", "Fr", "Fl"))
@@ -273,7 +272,6 @@ def test_stribeck_speeds_are_found_with_their_intervals() -> None:
     assert found.residual_percent == pytest.approx(fresh.residual_percent, rel=1e-6)
 
 
-@pytest.mark.repeated
 def test_intervals_beside_searched_stribeck_speeds_cover_the_truth(tmp_path) -> None:
     """Fk and Fs lean on the speeds found: what is not known of these must be in their sigma."""
     robot, truth, clean = pendulum(tmp_path, ("Fv", "Fs", "Fk"))
@@ -296,7 +294,6 @@ def test_intervals_beside_searched_stribeck_speeds_cover_the_truth(tmp_path) -> 
     assert np.median(wider) > 1.2  # the data of one joint tell both
 
 
-@pytest.mark.repeated
 def test_intervals_of_stribeck_speeds_cover_the_truth(tmp_path) -> None:
     robot, _, clean = pendulum(tmp_path, ("Fv", "Fs", "Fk"))
     plain = replace(robot, drive=dict.fromkeys(robot.drive, ("Fv", "Fs")))
