@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
+from tests.long_tests import LONG
 from tests.typechecker import sample_checks
 
 sample_checks()
@@ -11,3 +13,11 @@ sample_checks()
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search")  # pytest --hypothesis-profile=search: new draws, failures remembered
 settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the list, by name or by name and parameter."""
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        if name in LONG or name.partition("[")[0] in LONG:
+            item.add_marker(pytest.mark.long)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.long_tests import LONG
 from tests.workspace import dynid
 
 ROOT = Path(__file__).parents[1] / "src" / "dynid"
@@ -147,3 +148,9 @@ estimate = identify("{name}", "log.csv")
 assert len(estimate.parameters) > 20
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=300)
+
+
+def test_long_tests_exist() -> None:
+    for name in LONG:
+        file, _, test = name.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (Path(__file__).parent / file).read_text(), name

@@ -286,13 +286,13 @@ def test_the_command_writes_its_table(file, tmp_path, monkeypatch) -> None:
     arguments = ["compare", "experiment.yaml", "--drive", "Fv,Fs", "--drive", "Fv,Fs,Fr", "--last", "0.25"]
     outcome = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert outcome.exit_code == 0, outcome.output
-    assert "take Fv Fs" in outcome.output
+    assert "use Fv Fs" in outcome.output
     folder = tmp_path / "results" / "experiment_compare"
     names = {"comparison.json", "comparison.csv", "comparison.html"}
     assert {one.name for one in folder.iterdir()} == names
     again = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path)], catch_exceptions=False)
     assert again.exit_code == 2
-    assert "holds" in again.output
+    assert "contains other files" in again.output
     mixed = CliRunner().invoke(main, ["compare", "experiment.yaml", "results"], catch_exceptions=False)
     assert mixed.exit_code == 2
 
@@ -372,7 +372,7 @@ def test_equals_leave_the_first_line_in_place() -> None:
     ]
     assert recommend(lines) == (
         "wls",
-        "take wls: held-out error 1 %, and nothing else is more than 5 % better",
+        "use wls: held-out error 1 %, and nothing else is more than 5 % better",
     )
     fewer = [*lines, Line("few", n_parameters=5, held_out_percent=1.03)]
     label, words = recommend(fewer)

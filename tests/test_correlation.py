@@ -35,7 +35,7 @@ def test_only_close_pairs_warn() -> None:
     assert not correlated(strongest(NAMES, covariance(0.95)))
     (notice,) = correlated(strongest(NAMES, covariance(-0.999)))
     assert notice.code == "correlated"
-    assert "M_a and M_b (correlation -0.9990): M_a + 4 M_b acts" in notice.text
+    assert "M_a and M_b (correlation -0.9990); their combination M_a + 4 M_b is" in notice.text
     assert "22 times better" in notice.text
 
 

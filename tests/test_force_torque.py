@@ -456,7 +456,7 @@ def test_an_imu_that_is_turned_against_the_sensor_is_told() -> None:
     q = np.column_stack([truth.omega @ Q, truth.specific @ Q])
     log = log_from_arrays(robot, t, q, wrist_log(rate=RATE)[1].tau)
     text = told(identified(robot, log), "mounting-off")
-    assert "against its IMU" in text
+    assert "relative to its IMU" in text
 
 
 def test_moments_in_another_unit_than_forces_are_told() -> None:

@@ -181,6 +181,6 @@ def test_dead_points_of_the_measured_joint_are_reported_and_masked(tmp_path) -> 
     kinematics = kinematics_of(robot, log)
     told = {notice.code: notice for notice in kinematics.notices}
     # 3.7 turns of the crank, two dead points each.
-    assert "meets 7 dead points" in told["dead-points"].text
+    assert "passes 7 dead points" in told["dead-points"].text
     assert told["dead-points"].remedy.startswith("measure 'crank' too")
     assert "singular-poses" in told

@@ -17,7 +17,7 @@ from tests.systems import system
 
 
 @pytest.mark.parametrize(
-    ("factor", "text"), [(1.0004, "A_x + B_x acts"), (-1.0, "A_x - B_x acts"), (0.5, "+ 0.5 B_x")]
+    ("factor", "text"), [(1.0004, "A_x + B_x is"), (-1.0, "A_x - B_x is"), (0.5, "+ 0.5 B_x")]
 )
 def test_a_coefficient_of_one_is_not_printed(factor: float, text: str) -> None:
     (told,) = correlated([Correlation("A_x", "B_x", -0.999, factor, 30.0)])
