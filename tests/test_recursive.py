@@ -218,7 +218,7 @@ def test_history_tells_when_and_what_changed(tmp_path):
     forearm = jumped["MX_forearm_link_R"]
     assert forearm.after - forearm.before == pytest.approx(-0.392, abs=3 * forearm.sigma)
     assert {"MY_wrist_1_link_R", "MY_wrist_2_link_R"} <= set(jumped)
-    # Friction did not change, and is not accused.
+    # Friction did not change, and is not flagged.
     assert not any(name.startswith(("Fv", "Fs", "Ia")) for name in jumped)
     assert [p.name for p in estimate.parameters] == list(history.names)
     np.testing.assert_allclose(history.sigma[-1], [p.sigma for p in estimate.parameters], rtol=1e-9)

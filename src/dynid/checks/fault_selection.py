@@ -48,7 +48,7 @@ _DROWNED = 0.25
 _AS_GOOD = 0.98
 # Above this cosine between their parts orthogonal to W, two suspects are not separable.
 _ALIKE = 0.98
-_MOST_ACCUSED = 8
+_MOST_FLAGGED = 8
 _LEAST = 2  # clusters
 # A direction of which the other clusters hold less than this part counts as if they held so much.
 _TOLD_ONCE = 1e-3
@@ -92,7 +92,7 @@ class Verdict:
 Relevant = Callable[[Verdict], bool]
 
 
-def accused(
+def flagged_verdicts(
     system: System,
     weights: Float[Array, "g"],
     suspects: Sequence[Suspect],
@@ -118,7 +118,7 @@ def accused(
     left = list(suspects)
     flagged: list[Verdict] = []
     first: dict[Suspect, Verdict] = {}
-    while left and len(flagged) < _MOST_ACCUSED:
+    while left and len(flagged) < _MOST_FLAGGED:
         verdicts = data.judge(left, joined)
         first = first or {one.suspect: one for one in verdicts}
         serious = [one for one in verdicts if one.p_value < SIGNIFICANT and relevant(one)]

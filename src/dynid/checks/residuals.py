@@ -16,7 +16,7 @@ from jaxtyping import Float
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
 from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, SuspectRows
-from dynid.checks.fault_selection import Verdict, accused
+from dynid.checks.fault_selection import Verdict, flagged_verdicts
 from dynid.checks.residual_tests import (
     CORRELATED,
     BlockPlace,
@@ -199,7 +199,9 @@ def _judged(
     suspects = sources[0].suspects()
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
-    flagged, first = accused(system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds)
+    flagged, first = flagged_verdicts(
+        system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds
+    )
     hidden = tuple(one.words for one in suspects if one not in first)
     return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
 

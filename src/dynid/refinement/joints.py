@@ -102,7 +102,7 @@ def judged(
     held = [one.some(slice(HELD_OUT - 1, None, HELD_OUT)) for one in groups]
     used = [one.some(np.flatnonzero(np.arange(len(one.q)) % HELD_OUT != HELD_OUT - 1)) for one in groups]
     minimum = minimise(simulated, chi, used)
-    before, after = (_foretold(simulated, one, held) for one in (chi, minimum.chi))
+    before, after = (_predicted(simulated, one, held) for one in (chi, minimum.chi))
     gain = np.log(before / after)  # window by window: some are harder than others
     error = float(np.std(gain, ddof=1) / np.sqrt(len(gain)))
     rms = [float(np.sqrt(np.mean(one))) for one in (before, after)]
@@ -224,7 +224,7 @@ def _joined(windows: list[Windows]) -> Windows:
     )
 
 
-def _foretold(
+def _predicted(
     simulated: Simulated[Stretch], chi: Float[Array, "b"], held: Sequence[Stretch]
 ) -> Float[Array, "n"]:
     """Mean square of what each held-out window misses, its starting state fitted."""
