@@ -14,7 +14,7 @@ from dynid.common import batched
 
 ROOT = Path(__file__).parents[1] / "src" / "dynid"
 # Folders whose arrays have samples in front: every factorisation there survives a bad one.
-SAMPLED = ("kinematics", "dynamics", "projection", "excitation", "design", "motion")
+SAMPLED = ("kinematics", "dynamics", "projection", "excitation", "motion")
 RAW = {"solve", "inv", "pinv", "svd", "qr", "eigh", "eigvalsh", "eigvals", "eig", "cholesky"}
 RAW |= {"matrix_rank"}
 # Functions there that factorise one matrix, not a batch, and whose failure is no sample's.
