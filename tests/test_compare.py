@@ -19,7 +19,7 @@ from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs, run_experiment, validate_result
 from dynid.problem import prepare
-from dynid.report.comparison_file import comparison_csv, comparison_document, comparison_html
+from dynid.report.comparison import comparison_csv, comparison_document, comparison_html
 from dynid.report.output import write_results
 from dynid.simulation.prescribed import simulate_log
 from dynid.simulation.write import write_log

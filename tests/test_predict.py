@@ -29,7 +29,7 @@ from dynid.prediction.predict import PoseTrajectory, predict_efforts
 from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
-from dynid.report.prediction_file import prediction_csv
+from dynid.report.prediction import prediction_csv
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.effort_prediction import covariance_root

@@ -29,12 +29,10 @@ from dynid.excitation.optimal.figures import (
 from dynid.excitation.optimal.predicted import PROMISED_BY
 from dynid.excitation.optimal.spline import SplineMotion
 from dynid.excitation.point_to_point import PointToPoint
-from dynid.report.figures.figure import script_json
-from dynid.report.html import scripted_page
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.template import source
+from dynid.report.page import script_json, scripted_page, source
 
 SCHEMA = "dynid.excitation/1"
 FILES = (

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.report.figures.figure import BLUE, ORANGE, axis, figure, packed, plot_text
+from dynid.report.page import BLUE, ORANGE, axis, figure, packed, plot_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -24,12 +24,10 @@ from dynid.excitation.optimal.figures import (
     use_figure,
 )
 from dynid.mechanism.attitude import angles_of, rotation_of
-from dynid.report.figures.figure import script_json
-from dynid.report.html import scripted_page
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.template import source
+from dynid.report.page import script_json, scripted_page, source
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
 _ANIMATED = 3.0  # s of each motion in the animation

@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import cable_coordinates, held_body
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
-from dynid.report.figures.figure import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
+from dynid.report.page import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.estimator.history import History
-from dynid.report.figures.history import history_figure
+from dynid.report.page import render
+from dynid.report.panels import history_figure
 from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 _PANELS = 12

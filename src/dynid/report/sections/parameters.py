@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dynid.report.figures.intervals import interval_figure
+from dynid.report.intervals import interval_figure
+from dynid.report.page import render
 from dynid.report.quality import MEANING, Quality, holds_truth, owner_of, quality
 from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 

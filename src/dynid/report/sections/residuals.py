@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.report.figures.small_multiples import points_per_panel, residual_figure
+from dynid.report.page import render
+from dynid.report.panels import points_per_panel, residual_figure
 from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 

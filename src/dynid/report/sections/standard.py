@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dynid.report.page import render
 from dynid.report.quality import owner_of
 from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 _SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.report.figures.small_multiples import points_per_panel, tension_figure
+from dynid.report.page import render
+from dynid.report.panels import points_per_panel, tension_figure
 from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate, Tension
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.report.figures.runs import run_figure
-from dynid.report.figures.small_multiples import effort_figure, points_per_panel
+from dynid.report.page import render
+from dynid.report.panels import effort_figure, points_per_panel, run_figure
 from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 

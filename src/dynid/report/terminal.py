@@ -1,8 +1,12 @@
-"""Terminal output shared by all commands: warnings, titles, plain tables."""
+"""Terminal output shared by all commands: console, warnings, titles, plain tables, progress bar."""
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dynid.common.notices import Notice
@@ -10,8 +14,20 @@ from dynid.common.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
+
+_PIPE_WIDTH = 100
+_PATIENCE = 1.0  # seconds before a bar is shown
+
+
+def standard_console() -> Console:
+    """Standard output; colours only on a terminal."""
+    from rich.console import Console
+
+    is_fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=_PIPE_WIDTH if is_fixed else None)
 
 
 def print_warnings(out: Console, warnings: Sequence[Notice]) -> None:
@@ -57,3 +73,41 @@ def verbatim(text: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(printable(text), style=style)
+
+
+class ProgressBar:
+    """Called with the stage and the fraction completed; draws on standard error, if that is a terminal.
+
+    Use as a context manager, so that the bar disappears when the run ends or fails.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._shows = sys.stderr.isatty()
+        self._bar: Progress | None = None
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        """Show that `fraction` (0 to 1) of `stage` is done."""
+        if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
+            return
+        bar = self._open()
+        bar.update(bar.task_ids[0], description=stage, completed=fraction)
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _open(self) -> Progress:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.add_task("", total=1.0)
+            self._bar.start()
+        return self._bar
