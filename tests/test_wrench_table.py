@@ -14,8 +14,7 @@ from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tree import times_pure
-from dynid.mechanism.attitude import rotation_of
-from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.frame import Frame, rotation_of, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, is_physical
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.load import load_robot

@@ -24,9 +24,8 @@ from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.experiment.estimator_choice import with_noisy_columns
 from dynid.experiment.experiment import Experiment, LogEntry
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, owners_of
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
 from dynid.motion.memory import DataFrame

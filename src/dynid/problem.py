@@ -18,9 +18,8 @@ from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.info import known_columns, variant
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
-from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.mechanism.parameters import Parameter, owners_of, parameter_table
 from dynid.motion.log import Log
 from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dynid import load_robot
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
-from dynid.mechanism.loop import FIXED_BY
+from dynid.mechanism.joint import FIXED_BY
 from dynid.regressor.regressor import tree_matrix
 from tests.oracle import pinocchio_model, pinocchio_velocity
 from tests.physics.test_closure import closed_mechanism
@@ -112,7 +112,8 @@ def _table(robot):
 
 def _mjcf(robot, chi) -> str:
     """The tree of a planar robot, its loops as `connect` constraints."""
-    from dynid.mechanism.inertia import in_parent_frame, skew, unpack
+    from dynid.mechanism.frame import skew
+    from dynid.mechanism.inertia import in_parent_frame, unpack
 
     def numbers(values) -> str:
         return " ".join(repr(float(v)) for v in values)

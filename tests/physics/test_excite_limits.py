@@ -18,8 +18,8 @@ from dynid.excitation.optimal.soft_efforts import EffortLimits
 from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
 from dynid.excitation.platform_series import guided
 from dynid.info import structural_base
-from dynid.mechanism.capsule import Capsule
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Capsule
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS
 from dynid.robots.truth import Truth, true_values

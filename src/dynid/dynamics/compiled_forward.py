@@ -12,10 +12,9 @@ from dynid.common.arrays import Array
 from dynid.dynamics.freedoms import Freedoms, OrthonormalFreedoms
 from dynid.kinematics.closure import Tables
 from dynid.kinematics.tree import tree_of
-from dynid.mechanism.friction import owners_of, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import owners_of, parameter_table, speed_map
 
 SINGULAR = 1e4  # size of N beyond which independent coordinates are not used at a pose
 _COMPILED = ("Fv", "Ia")

@@ -23,7 +23,7 @@ from dynid.excitation.optimal.figures import (
     spread_figure,
     use_figure,
 )
-from dynid.mechanism.attitude import angles_of, rotation_of
+from dynid.mechanism.frame import angles_of, rotation_of
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder

@@ -17,10 +17,16 @@ from dynid.common.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.attitude import angles_of, rotation_of
-from dynid.mechanism.frame import ROUNDING, Frame, identity_frame, rotation, snap_angle
-from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.loop import DIRECTIONS, Loop
+from dynid.mechanism.frame import (
+    ROUNDING,
+    Frame,
+    angles_of,
+    identity_frame,
+    rotation,
+    rotation_of,
+    snap_angle,
+)
+from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.motion.attitude import CONVENTIONS

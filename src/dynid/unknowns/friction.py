@@ -18,8 +18,8 @@ from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import owners_of
 from dynid.problem import Problem
 from dynid.statistics.assemble import EstimateParts
 from dynid.unknown import Settled, Task, at

@@ -27,9 +27,8 @@ from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, base_of, linear_fit, with_mechanism
 from dynid.mechanism.expression import parse
-from dynid.mechanism.friction import speed_map
 from dynid.mechanism.mechanism import Mechanism, Term
-from dynid.mechanism.parameters import effort_unit
+from dynid.mechanism.parameters import effort_unit, speed_map
 from dynid.problem import Problem, build_system
 from dynid.projection.factor import triangle
 from dynid.projection.kinematics import kinematics_along

@@ -10,8 +10,7 @@ from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.ranking import symmetric_range
 from dynid.kinematics.tree import BodyMotion, body_motion, tree_of
-from dynid.mechanism.capsule import Capsule
-from dynid.mechanism.mechanism import BASE
+from dynid.mechanism.mechanism import BASE, Capsule
 
 AXES = ("x", "y", "z")
 
