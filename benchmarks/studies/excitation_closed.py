@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from dynid.common.threads import single_threaded_blas
+from dynid.common.batched import single_threaded_blas
 from dynid.excitation.excite import ExciteSettings, excite, plan_inputs
 from dynid.excitation.plan import Plan, make_plan
 

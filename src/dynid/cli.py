@@ -26,7 +26,7 @@ from dynid.commands.shared import (
 from dynid.commands.simulate import simulate
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
-from dynid.common.printable import printable
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment

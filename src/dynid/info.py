@@ -12,9 +12,9 @@ from dynid.base.rounding import allowing_rounding, rounding_of
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.case import case_of
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
-from dynid.common.threads import single_threaded_blas
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.cable import cable_coordinates, without_cables

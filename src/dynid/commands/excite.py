@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynid.commands.shared import NUMBER, Whole, interruptible, refuse_given, shown
-from dynid.common.printable import printable
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.excitation.free import FreeExciteSettings

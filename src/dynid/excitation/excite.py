@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.common.threads import single_threaded_blas
 from dynid.excitation.after import known_information
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.efforts import effort_range

@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
-from dynid.common.threads import single_threaded_blas
 from dynid.dynamics.statics import reduced_modes
 from dynid.excitation.free_after import recorded_information
 from dynid.excitation.free_limits import free_limits, reached

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+import unicodedata
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dynid.common.notices import Notice
-from dynid.common.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 100
 _PATIENCE = 1.0  # seconds before a bar is shown
+# Control and format characters (escape sequences, writing direction), lone surrogates, other line ends.
+_STEERING = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_KEPT = "\n\t"
 
 
 def standard_console() -> Console:
@@ -111,3 +114,19 @@ class ProgressBar:
             self._bar.add_task("", total=1.0)
             self._bar.start()
         return self._bar
+
+
+def printable(text: str) -> str:
+    """`text` without characters that move the cursor, set colours, rename windows or change the direction."""
+    if text.isprintable():
+        return text
+    return "".join(_escaped(c) if _steers(c) else c for c in text)
+
+
+def _steers(character: str) -> bool:
+    return character not in _KEPT and unicodedata.category(character) in _STEERING
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -16,7 +16,7 @@ from dynid.excitation.releases import Releases, Releasing
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.robots.free_demo_file import FreeDemo
+from dynid.robots.demo_file import FreeDemo
 
 _ROUNDS = 6  # attempts with smaller swings if the limits are violated
 

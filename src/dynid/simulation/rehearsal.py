@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
-from dynid.common.threads import single_threaded_blas
 from dynid.estimator.gain_settings import GAIN
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynid.case import task_case
 from dynid.common.arrays import Array
 from dynid.linear import base_of
-from dynid.prediction.result_gains import applied, nominal_factors
+from dynid.prediction.result_values import applied, nominal_factors
 from dynid.problem import prepare
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import ParameterEstimate
