@@ -13,7 +13,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
-from dynid.excitation.measured import measured_motion
+from dynid.excitation.series import measured_motion
 from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.assembly import CLOSED, assembly_of

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
-from dynid.excitation.fourier import Limits
 from dynid.excitation.random_motion import random_fourier
+from dynid.excitation.series import Limits
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.expression import parse
 from dynid.mechanism.inertia import SYMBOLS

@@ -37,7 +37,7 @@ def random_values(plan: Plan, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def promised(plan: Plan, z: np.ndarray, noise: tuple[float, ...], weight: float):
-    from dynid.excitation.optimal.predicted import promise
+    from dynid.excitation.optimal.checked import promise
 
     t = np.arange(400) / 400 * plan.family.period
     return promise(

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedStates
-from dynid.excitation.ranking import symmetric_range
+from dynid.excitation.series import symmetric_range
 from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table

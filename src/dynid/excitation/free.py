@@ -20,13 +20,11 @@ from dynid.common.arrays import Array
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.dynamics.statics import reduced_modes
-from dynid.excitation.free_after import recorded_information
-from dynid.excitation.free_limits import free_limits, reached
-from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
+from dynid.excitation.free_motion import free_limits, reached
+from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set, recorded_information
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
-from dynid.excitation.optimal.journal import Journal
-from dynid.excitation.optimal.multistart import run_starts
+from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.releases import Releases, Releasing
 from dynid.linear import prior_values
 from dynid.mechanism.cable import held_body

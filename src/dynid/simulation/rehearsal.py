@@ -208,8 +208,7 @@ def rehearse(
         journal: File of finished runs; an interrupted rehearsal continues from there.
         progress: Called with the stage and the fraction completed.
     """
-    from dynid.excitation.optimal.journal import Journal
-    from dynid.excitation.optimal.multistart import run_starts
+    from dynid.excitation.optimal.multistart import Journal, run_starts
 
     if runs < 2:
         raise InputError(f"{runs} runs are too few", remedy="give 2 or more, better 50")
