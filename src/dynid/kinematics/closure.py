@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Inexact
 
 from dynid.common.arrays import Array
-from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
+from dynid.kinematics.tile import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import Loop

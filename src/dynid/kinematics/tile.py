@@ -1,3 +1,8 @@
-"""The width of a tile: how many samples the kernels process in parallel."""
+"""Numbers that kernels and their callers share: width of a tile of samples, kinds of closure equations."""
+
+from __future__ import annotations
 
 LANES = 64
+
+
+ALONG, NORMAL, ROD, CABLE, SWIVEL = range(5)

@@ -19,7 +19,7 @@ from dynid.kinematics.tree import BodyMotion, body_motion, quaternion_rates, tre
 from dynid.mechanism.frame import rotation_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import QUANTITIES, SPOKEN, BodyTable
-from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
+from dynid.motion.differentiate import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
 from dynid.projection.wrench_points import centres_of_mass
 
