@@ -112,8 +112,7 @@ def _table(robot):
 
 def _mjcf(robot, chi) -> str:
     """The tree of a planar robot, its loops as `connect` constraints."""
-    from dynid.mechanism.frame import skew
-    from dynid.mechanism.inertia import in_parent_frame, unpack
+    from dynid.mechanism.inertia import in_parent_frame, skew, unpack
 
     def numbers(values) -> str:
         return " ".join(repr(float(v)) for v in values)

@@ -133,8 +133,7 @@ def test_seven_joint_chain_equals_mujoco() -> None:
 
 def _mjcf(mechanism, chi) -> str:
     """A serial chain as MJCF, inertias by the full tensor about the centre of mass."""
-    from dynid.mechanism.frame import skew
-    from dynid.mechanism.inertia import unpack
+    from dynid.mechanism.inertia import skew, unpack
 
     def numbers(values) -> str:
         return " ".join(repr(float(v)) for v in values)

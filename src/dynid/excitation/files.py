@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.excitation.excite import Excitation
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
 from dynid.excitation.optimal.families import SplineMotion
@@ -32,6 +31,9 @@ from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import script_json, scripted_page, source
+
+if TYPE_CHECKING:
+    from dynid.excitation.excite import Excitation
 
 SCHEMA = "dynid.excitation/1"
 FILES = (

@@ -18,9 +18,10 @@ from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
-from dynid.kinematics.elimination import Split, best_coordinates, eliminate, least_squares, split
-from dynid.kinematics.first_pose import CLOSED, coordinate_units, damped, first_pose
-from dynid.kinematics.sensors import Sensors, sensors_of
+from dynid.kinematics.coordinates import coordinate_units
+from dynid.kinematics.elimination import best_coordinates, eliminate
+from dynid.kinematics.first_pose import CLOSED, damped, first_pose
+from dynid.kinematics.sensors import Sensors, Split, least_squares, sensors_of, split
 from dynid.kinematics.singular_start import singular_start, straightest
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism

@@ -15,14 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.batched import pinv, qr, solve_or_nearest, svd
-from dynid.kinematics.sensors import Sensors
+from dynid.kinematics.tile import INVERT, SCALE, SUBTRACT
 
 # A pivot may be this much smaller than the largest number of its column: the loss of one digit is
 # acceptable for fewer operations, because Newton steps correct themselves.
 _PIVOT = 0.1
 _NOTHING = 1e-14
-INVERT, SCALE, SUBTRACT = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,56 +183,3 @@ def _standing(rest: Float[Array, "n v d"], moves: Float[Array, "n d"]) -> Float[
     """Tangent directions along which a quantity with rates `moves` is constant."""
     axis = moves / np.maximum(np.linalg.norm(moves, axis=1, keepdims=True), 1e-300)
     return np.asarray(rest - np.einsum("nvd,nd,ne->nve", rest, axis, axis))
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A factorised closure Jacobian: tangent space, and the minimum-norm step for a change of f.
-
-    With A^T = Q R: step = Q R^-T f; with A = U S V^T: step = V S^-1 U^T f.
-
-    Attributes:
-        N: Orthonormal tangent directions, shape (n, v, d).
-        kept: Equations in the factorisation.
-        outer, inner, left: Q and R^T, or V S^-1 and U.
-    """
-
-    N: Float[Array, "n v d"]
-    kept: Int[Array, "k"]
-    outer: Float[Array, "n v r"]
-    inner: Float[Array, "n r r"] | None
-    left: Float[Array, "n c r"] | None
-
-    def step(self, f: Float[Array, "n c"]) -> Float[Array, "n v"]:
-        """The minimum-norm step with A step = f."""
-        if self.inner is not None:
-            weights = solve_or_nearest(self.inner, f[:, self.kept])
-        else:
-            weights = np.einsum("ncr,nc->nr", np.asarray(self.left), f)
-        return np.asarray(np.einsum("nvr,nr->nv", self.outer, weights))
-
-
-def split(A: Float[Array, "n c v"], kept: Int[Array, "k"], rank: int) -> Split:
-    """Tangent directions and minimum-norm steps of a batch, from one factorisation of A.
-
-    Args:
-        A: Closure Jacobians.
-        kept: Equations that imply all others at every pose; QR is used where their number equals the rank.
-        rank: Of A at generic poses.
-    """
-    if len(kept) == rank:
-        Q, R = qr(np.swapaxes(A[:, kept], 1, 2), complete=True)
-        return Split(Q[:, :, rank:], kept, Q[:, :, :rank], np.swapaxes(R[:, :rank], 1, 2), None)
-    U, s, Vt = svd(A)
-    inverse = 1.0 / np.maximum(s[:, :rank], 1e-300)
-    V = np.swapaxes(Vt, 1, 2)
-    return Split(V[:, :, rank:], kept, V[:, :, :rank] * inverse[:, None], None, U[:, :, :rank])
-
-
-def least_squares(N: Float[Array, "n v d"], y: Float[Array, "n m"], sensors: Sensors) -> Float[Array, "n d"]:
-    """X with (N x) nearest to y at the measured coordinates, for every sample."""
-    M = N[:, sensors.velocity]
-    if M.shape[1] == M.shape[2]:
-        return solve_or_nearest(M, y)
-    M = M * sensors.weight[:, None]
-    return np.asarray(np.einsum("ndm,nm->nd", pinv(M), y * sensors.weight))

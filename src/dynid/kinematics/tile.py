@@ -1,8 +1,7 @@
-"""Numbers that kernels and their callers share: width of a tile of samples, kinds of closure equations."""
+"""Numbers that kernels and their callers share."""
 
 from __future__ import annotations
 
-LANES = 64
-
-
-ALONG, NORMAL, ROD, CABLE, SWIVEL = range(5)
+LANES = 64  # samples that a kernel processes in parallel
+ALONG, NORMAL, ROD, CABLE, SWIVEL = range(5)  # kinds of closure equations
+INVERT, SCALE, SUBTRACT = range(3)  # steps of a plan that eliminates dependent coordinates

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,15 +175,6 @@ def last_digit(text: str) -> float:
     return float(10.0 ** (int(exponent or 0) - len(decimals.rstrip("0"))))
 
 
-def axis_rotation(axis: Float[Array, "3"], angle: float) -> Float[Array, "3 3"]:
-    """Rotation by `angle` [rad] about a unit vector; exact at quarter turns about coordinate axes."""
-    k = int(np.argmax(np.abs(axis)))
-    if abs(axis[k]) == 1.0:
-        return rotation(k, float(np.sign(axis[k])) * angle)
-    s = skew(axis)
-    return np.asarray(np.eye(3) + math.sin(angle) * s + (1.0 - math.cos(angle)) * (s @ s))
-
-
 def rotation_of(quaternion: Float[Array, "*n 4"]) -> Float[Array, "*n 3 3"]:
     """Rotation matrices of quaternions of any nonzero length."""
     unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
@@ -223,8 +213,3 @@ def angles_of(R: Float[Array, "*n 3 3"], angles: str) -> Float[Array, "*n 3"]:
         np.arctan2(-M[..., 0, 1], M[..., 0, 0]),
     )
     return np.asarray(sign * np.stack(turns, axis=-1))
-
-
-def skew(v: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """Matrix of the cross product: skew(v) @ x = v x x."""
-    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

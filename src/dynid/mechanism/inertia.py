@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.mechanism.frame import skew
 
 SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
@@ -39,6 +38,11 @@ def from_cable_paper(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
 def to_cable_paper(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
     """The cable-robot paper's order from ours, along the last axis."""
     return np.asarray(entries)[..., np.argsort(_FROM_CABLE_PAPER)]
+
+
+def skew(v: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """Matrix of the cross product: skew(v) @ x = v x x."""
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
 
 
 def pack(mass: float, first_moment: Float[Array, "3"], inertia: Float[Array, "3 3"]) -> Float[Array, "10"]:

@@ -12,15 +12,15 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
-from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.joint import Joint, Loop
-from dynid.mechanism.measured_pose import MeasuredPose
 
 if TYPE_CHECKING:
+    from dynid.mechanism.cable import Cable, Swivel
     from dynid.mechanism.expression import Expression
     from dynid.mechanism.force_sensor import ForceSensor
+    from dynid.mechanism.joint import Joint, Loop
+    from dynid.mechanism.measured_pose import MeasuredPose
 
 
 BASE = "base"

@@ -1,4 +1,4 @@
-"""Reader of CSV and other delimited text: its dialect (encoding, delimiter, decimal sign) is found or refused."""
+"""Reader of CSV and other delimited text; encoding, delimiter and decimal sign are found or refused."""
 
 from __future__ import annotations
 

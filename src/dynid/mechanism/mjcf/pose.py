@@ -13,7 +13,6 @@ from dynid.mechanism.frame import (
     ROUNDING,
     SNAP_RANGE,
     Frame,
-    axis_rotation,
     frame_from_axes,
     last_digit,
     rotation,
@@ -21,6 +20,7 @@ from dynid.mechanism.frame import (
     snap_angle,
     unit_vector,
 )
+from dynid.mechanism.inertia import skew
 from dynid.mechanism.mjcf.file import ORIENTATIONS, Settings
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
@@ -93,6 +93,15 @@ def read_angle(
     if settings.degrees:
         return snap_angle(math.radians(value))
     return scope.written_angle(value, text, f"{element.place}, {owner}")
+
+
+def axis_rotation(axis: Float[Array, "3"], angle: float) -> Float[Array, "3 3"]:
+    """Rotation by `angle` [rad] about a unit vector; exact at quarter turns about coordinate axes."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) == 1.0:
+        return rotation(k, float(np.sign(axis[k])) * angle)
+    s = skew(axis)
+    return np.asarray(np.eye(3) + math.sin(angle) * s + (1.0 - math.cos(angle)) * (s @ s))
 
 
 def quaternion_matrix(

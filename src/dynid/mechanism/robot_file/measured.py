@@ -10,10 +10,11 @@ import numpy as np
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
 from dynid.mechanism.cable import Cable, Swivel, swivel_joint
-from dynid.mechanism.frame import Frame, angles_of, axis_rotation, identity_frame, quaternion_of, rotation_of
+from dynid.mechanism.frame import Frame, angles_of, identity_frame, quaternion_of, rotation_of
 from dynid.mechanism.joint import Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE, TURNS, MeasuredPose, chain_of
 from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.mjcf.pose import axis_rotation
 from dynid.mechanism.parts import coordinate_clash
 from dynid.mechanism.robot_file.bodies import FRAME_KEYS, read_frame
 from dynid.mechanism.robot_file.scope import Scope

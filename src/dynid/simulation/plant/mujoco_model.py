@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.frame import Frame, identity_frame, skew
-from dynid.mechanism.inertia import SYMBOLS, is_physical, unpack
+from dynid.mechanism.frame import Frame, identity_frame
+from dynid.mechanism.inertia import SYMBOLS, is_physical, skew, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.mechanism.parameters import parameter_table
