@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -164,3 +165,12 @@ def _verbatim(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page: `anchor` for links, `title` for the contents, `body` escaped HTML."""
+
+    anchor: str
+    title: str
+    body: Markup

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.report.page import render
-from dynid.report.sections.section import Section
+from dynid.report.page import Section, render
 from dynid.statistics.estimate import Estimate
 
 
