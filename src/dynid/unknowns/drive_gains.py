@@ -46,7 +46,8 @@ DRIVE_GAINS = DriveGainsUnknown()
 
 def _scaled(task: Task, factors: Float[Array, "a"]) -> Task:
     """The task with factors on the efforts of all its logs."""
-    logs, held_out = (tuple(applied(log, factors) for log in some) for some in (task.logs, task.held_out))
+    logs = tuple(applied(log, factors) for log in task.logs)
+    held_out = tuple(applied(log, factors) for log in task.held_out)
     return replace(task, logs=logs, held_out=held_out)
 
 

@@ -190,10 +190,10 @@ class Journal:
             self.done[entry.number] = entry
 
 
-def _difference(there: Any, asked: Mapping[str, Any]) -> str:
-    if not isinstance(there, dict):
+def _difference(recorded: Any, asked: Mapping[str, Any]) -> str:
+    if not isinstance(recorded, dict):
         return "it has another format"
     for key, value in asked.items():
-        if there.get(key) != value:
-            return f"{key} is {there.get(key)!r} there and {value!r} here"
+        if recorded.get(key) != value:
+            return f"{key} is {recorded.get(key)!r} there and {value!r} here"
     return "it contains other options"

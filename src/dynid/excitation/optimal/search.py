@@ -65,19 +65,19 @@ def hop(
     """
     done = False
 
-    def told(point: Point) -> bool:
+    def watched(point: Point) -> bool:
         nonlocal done
         done = done or (watch is not None and watch(point))
         return done
 
-    first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=told)
+    first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=watched)
     best, steps, count = first.point if keep is None else keep(first.point), first.iterations, 0
     for count in range(1, hops + 1):
         if done:
             break
         share = _SHAKES[count % len(_SHAKES)]
         shaken = (1.0 - share) * best.z + share * problem.blocks.random(rng, 0.95)
-        found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=told)
+        found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=watched)
         steps += found.iterations
         # A motion that is already worse need not be repaired.
         if better(found.point, best):
