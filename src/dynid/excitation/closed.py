@@ -66,7 +66,6 @@ class ClosedMotion:
     """A motion of the measured joints of a closed robot, from a series of independent joints.
 
     Attributes:
-        mechanism: The robot.
         joints: Scalar coordinates that follow `series`, one per degree of freedom.
         series: Their positions over time.
     """

@@ -36,7 +36,6 @@ def closed_efforts(
     """Efforts required by a motion, in the order of the actuators: minimum norm plus internal tension.
 
     Args:
-        mechanism: The robot.
         chi: All standard parameters, in the order of the table, shape (p,), SI.
         states: Along the motion.
         mounted: Payloads on the robot.

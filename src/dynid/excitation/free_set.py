@@ -236,7 +236,6 @@ def recorded_information(
     """W^T W of recorded runs, each weighted like one motion of the designed set.
 
     Args:
-        mechanism: The robot.
         logs: Files of free motion; results contain no rows and are rejected.
         names: Standard parameters in the required order; reference: the mass among them.
         search: Gives the null space and the samples per run.

@@ -171,7 +171,6 @@ def measured_motion(
     """Measured positions and their first and second time derivatives, in the order of a log.
 
     Args:
-        mechanism: The robot.
         q: All tree positions, shape (n, n_q), in [rad, m, -].
         dq: All tree velocities, shape (n, n_v), per s.
         ddq: Their rates, shape (n, n_v), per s^2.

@@ -89,7 +89,6 @@ def desired_motion(
 
     Args:
         source: A file with columns as in a log, or pose columns; or a `Log` or `PoseTrajectory`.
-        mechanism: The robot.
         payloads: Mounted on it.
         body: Whose pose the columns of a file give; default `platform`.
         angles: Order of roll, pitch and yaw.
@@ -218,7 +217,6 @@ def posed_robot(mechanism: Mechanism, body: str, given: Sequence[str], angles: s
     """The same robot and parameters, its `measured` coordinates those of the pose of `body`.
 
     Args:
-        mechanism: The robot.
         body: Whose frame is guided.
         given: Which of `POSE` are given; they must move the robot in all its freedoms.
         angles: R = Rx Ry Rz for `xyz`, Rz Ry Rx for `zyx`.

@@ -134,7 +134,6 @@ def compare_logs(
     """Every combination of drive terms, estimators and models, fitted to the same logs.
 
     Args:
-        mechanism: The robot.
         logs: To fit and to predict.
         experiment: Everything that is not compared.
         drives: Sets of drive terms; default: those that the robot or the experiment has.

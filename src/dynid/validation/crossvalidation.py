@@ -224,7 +224,6 @@ def cross_validate(
     """Fit each fold as the experiment asks, and predict what it holds out; refused where a fit fails.
 
     Args:
-        mechanism: The robot.
         parts: See `folds` and `last_part`.
         experiment: Settings; the same for all folds.
         plans: Filters and masks of the whole logs, for all of their parts alike.
