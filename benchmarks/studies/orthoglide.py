@@ -22,7 +22,7 @@ from dynid import Experiment, Mechanism, load_robot
 from dynid.base.base import BaseSet
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.excitation.point_to_point import random_point_to_point
+from dynid.excitation.random_motion import random_point_to_point
 from dynid.info import structural_base, variant
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log

@@ -24,15 +24,14 @@ from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.experiment.estimator_choice import with_noisy_columns
 from dynid.experiment.experiment import Experiment, LogEntry
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, owners_of
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
-from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings, entry_of
+from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.model import MODELS, Model, RowSource, model_for
 from dynid.projection.pose_rows import MovingRows

@@ -12,13 +12,13 @@ from dynid.base.rounding import allowing_rounding, rounding_of
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.case import case_of
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.common.threads import single_threaded_blas
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.cable import cable_coordinates, without_cables
-from dynid.mechanism.loop import DIRECTIONS, Loop
+from dynid.mechanism.joint import DIRECTIONS, Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, parameter_table

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.excitation.closed import random_closed
-from dynid.excitation.optimal.closed_path import ClosedPath
-from dynid.excitation.optimal.paths import Path, TreePath
-from dynid.excitation.optimal.predicted import promise
+from dynid.excitation.optimal.checked import promise
+from dynid.excitation.optimal.paths import ClosedPath, Path, TreePath
 from dynid.excitation.random_motion import random_motion
 from dynid.info import structural_base
 from dynid.mechanism.load import load_robot

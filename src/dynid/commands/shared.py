@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 from dynid.common.errors import InputError
-from dynid.common.printable import printable
 from dynid.common.strict_number import is_count, is_number
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.common.threads import single_threaded_blas
 from dynid.experiment.experiment import Experiment
 from dynid.info import variant
 from dynid.kinematics.tension import redundancy

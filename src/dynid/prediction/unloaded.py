@@ -25,8 +25,13 @@ from dynid.info import variant
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.log import Log
-from dynid.prediction.result_gains import with_result_gains
-from dynid.prediction.result_values import StandardValues, fitted_places, saved, standard_values
+from dynid.prediction.result_values import (
+    StandardValues,
+    fitted_places,
+    saved,
+    standard_values,
+    with_result_gains,
+)
 from dynid.projection.model import model_for
 from dynid.projection.projection import System, choose_rows
 from dynid.statistics.effort_prediction import covariance_root

@@ -12,9 +12,8 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.friction import JUMPING
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import JUMPING, Parameter
 from dynid.projection.load import load_along
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import tree_regressor

@@ -28,7 +28,7 @@ from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.spectrum import spectrum
-from dynid.prediction.result_gains import nominal_factors
+from dynid.prediction.result_values import nominal_factors
 from dynid.problem import Problem, Progress, build_system, row_groups
 from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource

@@ -1,19 +1,25 @@
-"""Predicted efforts as CSV, with the units in a comment above the header."""
+"""Files of `dynid predict` (CSV of efforts), `dynid validate` (`validation.json`, `dynid.validation/1`)."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.report.csv_file import RowWriter, harmless
+from dynid.report.csv_file import RowWriter, harmless, signals_csv
+from dynid.report.json_file import json_text, plain
 from dynid.report.output import write_file
+from dynid.statistics.estimate import Signals, Validation
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction
+
+SCHEMA = "dynid.validation/1"
 
 
 def prediction_csv(prediction: EffortPrediction) -> str:
@@ -58,4 +64,25 @@ def write_prediction(prediction: EffortPrediction, file: Path) -> None:
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}", file=file, remedy="choose another --out"
+        ) from error
+
+
+def validation_document(result: str | Path, validations: Sequence[Validation]) -> dict[str, Any]:
+    """The content of `validation.json`; undefined values are null."""
+    entries = [plain(asdict(item)) for item in validations]
+    return {"schema": SCHEMA, "result": str(result), "validation": entries}
+
+
+def write_validation(document: dict[str, Any], folder: Path, signals: Sequence[Signals] = ()) -> None:
+    """Write `validation.json` and `validation_signals.csv` into `folder`; other files are kept.
+
+    Each is written whole or not at all.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "validation_signals.csv", signals_csv(signals))
+        write_file(folder / "validation.json", json_text(document))
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", file=folder, remedy="choose another --out"
         ) from error

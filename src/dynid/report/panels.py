@@ -1,4 +1,4 @@
-"""One small panel per effort: measured and predicted, their residual, or tension, over time."""
+"""Figures of small panels over time: efforts, residuals, tension, recursive parameters; and bars per run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
-from dynid.report.figures.figure import BLUE, INK, PALE, RED, axis, figure, packed, plot_text
+from dynid.estimator.history import History
 from dynid.report.numbers import number, unit_text
-from dynid.statistics.estimate import Signals, Tension
+from dynid.report.page import BLUE, INK, ORANGE, PALE, RED, axis, figure, packed, plot_text
+from dynid.statistics.estimate import Fit, Signals, Tension, Validation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from markupsafe import Markup
 
 _MOST_NUMBERS = 150_000  # in all figures together: 5.3 bytes each keep the page below 6 MB
@@ -24,6 +27,7 @@ _COLUMNS = 2
 _VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # suffixes of names shown side by side: x, y, z
 _BREAK = 0.05  # of the longest run: gap between runs whose clock restarts
 _FEW = 60  # up to this number of samples, points are drawn too
+_HEIGHT = 260  # pixels
 
 
 def points_per_panel(logs: Sequence[Signals]) -> int:
@@ -223,3 +227,83 @@ def _heading(text: str, x: float, y: float) -> dict[str, Any]:
         "showarrow": False,
         "font": {"size": 12, "color": INK},
     }
+
+
+def history_figure(history: History, names: Sequence[str], units: Mapping[str, str]) -> Markup:
+    """The named parameters over time; a line marks each change."""
+    t = packed(history.seconds)
+    data: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    for panel, name in enumerate(names):
+        k = history.names.index(name)
+        chi, half = history.chi[:, k], 2.0 * history.sigma[:, k]
+        low, high = _first_seen(chi, half)
+        lower = line("2 sigma", t, low, panel, BLUE, 0.0) | {"showlegend": False, "hoverinfo": "skip"}
+        upper = line("2 sigma", t, high, panel, BLUE, 0.0)
+        data += [lower, upper | {"fill": "tonexty", "fillcolor": "rgba(0,114,178,0.18)"}]
+        data.append(line("estimate", t, chi, panel, BLUE, 1.6))
+        shapes += [_mark(panel, change.seconds) for change in history.changes]
+    titles = [heading_of(name, units.get(name, "")) for name in names]
+    return figure(
+        "history-parameters",
+        data,
+        panels(titles) | {"shapes": shapes},
+        "parameters over time",
+        "Estimate after each update, with a band of two sigma"
+        + ("; lines mark detected changes" if history.changes else ""),
+    )
+
+
+def _first_seen(chi: Any, half: Any) -> tuple[Any, Any]:
+    """The band, clipped at the beginning, where it is so wide that it would hide the curve."""
+    wide = half > 20.0 * np.nanmedian(half) if np.any(np.isfinite(half)) else np.zeros(len(half), bool)
+    shown = np.where(wide, np.nan, half)
+    return chi - shown, chi + shown
+
+
+def _mark(panel: int, seconds: float) -> dict[str, Any]:
+    return {
+        "type": "line",
+        "xref": axis_name("x", panel),
+        "yref": f"{axis_name('y', panel)} domain",
+        "x0": seconds,
+        "x1": seconds,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": RED, "width": 1.2, "dash": "dot"},
+    }
+
+
+def run_figure(validation: Validation, fit: Fit, anchor: str) -> Markup | None:
+    """One bar per run; None for robots with motor efforts."""
+    if not validation.runs:
+        return None
+    labels = [str(run.run) for run in validation.runs]
+    bars = {
+        "type": "bar",
+        "name": "sigma_perp",
+        "x": labels,
+        "y": [run.sigma_perp for run in validation.runs],
+        "marker": {"color": BLUE},
+    }
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "sigma_perp of the fit",
+        "x": labels,
+        "y": [fit.sigma_perp] * len(labels),
+        "line": {"color": ORANGE},
+    }
+    layout = {
+        "height": _HEIGHT,
+        "xaxis": axis("run", type="category"),
+        "yaxis": axis("sigma_perp, per unit mass", rangemode="tozero"),
+    }
+    return figure(
+        anchor,
+        [bars, line],
+        layout,
+        f"sigma_perp of the {len(labels)} runs of {validation.log}",
+        "Residual of the equations of free motion in each run that was not used for the fit, "
+        "sqrt(rho^T rho / n) over its samples; filtered as for the fit. The line is the value of the fit.",
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynid.report.figures.figure import BLUE, GREY, INK, ORANGE, RED, axis, figure, plot_text
 from dynid.report.numbers import interval_text, percent, sigma_text, unit_text, value_text
+from dynid.report.page import BLUE, GREY, INK, ORANGE, RED, axis, figure, plot_text
 from dynid.report.quality import MEANING, Quality, owner_of, quality
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
