@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.frame import Frame, rpy_matrix, unit_vector
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
@@ -252,8 +252,7 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
     """The notice about a physically inconsistent inertial."""
-    text = f"{element.place}: {owner} is excluded from the priors: {fault}"
-    return Notice("impossible-prior", text, "correct the inertial to compare it with the estimate")
+    return notice("impossible-prior", place=element.place, owner=owner, fault=fault)
 
 
 def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Notice]:
@@ -261,12 +260,8 @@ def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Not
     notices = []
     if frames:
         which = "links on fixed joints" if word == "link" else "bodies without a joint and"
-        text = f"{which} without mass are treated as frames without parameters: " + ", ".join(frames)
-        notices.append(Notice("massless-frame", text, "add an inertial if they have mass"))
+        notices.append(notice("massless-frame", which=which, names=", ".join(frames)))
     if missing:
         which = "links" if word == "link" else "bodies"
-        text = f"{which} without a complete inertial have no prior: " + ", ".join(missing)
-        notices.append(
-            Notice("missing-inertial", text, "add an inertial to compare the estimate with a prior")
-        )
+        notices.append(notice("missing-inertial", which=which, names=", ".join(missing)))
     return notices

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.xml_elements import Element, read_elements
@@ -171,8 +171,8 @@ def rename_base(root: str, names: Collection[str], word: str) -> tuple[dict[str,
     other = BASE + "_"
     while other in names:
         other += "_"
-    text = f"{word} 'base' is not the root (the root is '{root}') and is renamed '{other}'"
-    return {**rename, BASE: other}, (Notice(f"renamed-{word}", text, "use the new name in robot files"),)
+    renamed = notice("renamed-link" if word == "link" else "renamed-body", root=root, new=other)
+    return {**rename, BASE: other}, (renamed,)
 
 
 def words(*lines: str) -> tuple[str, ...]:
@@ -239,11 +239,7 @@ def unknown_parts(
             elif child.tag in children and element.tag in children:
                 waiting.append(child)
     return tuple(
-        Notice(
-            "unknown-element",
-            f"{places[0].place}{_more(places)}: {what}",
-            "it is ignored: correct or remove it",
-        )
+        notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=what)
         for what, places in _in_file_order(found)
     )
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from dynid.common import strict_number
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.table import Table, check_names
 
 _SAMPLE_CHARACTERS = 1 << 16
@@ -130,8 +130,7 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
 
 def _dropped(numbers: list[int], kept: int) -> Notice:
     first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    text = f"{len(numbers)} rows with non-numeric cells were dropped, {kept} kept (file rows {first})"
-    return Notice("bad-rows-dropped", text, "correct the file if many rows are lost")
+    return notice("bad-rows-dropped", count=len(numbers), kept=kept, rows=first)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from dynid.common.notices import Notice
+from dynid.common.catalogue import Severity
+from dynid.common.notices import Notice, by_severity
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -33,13 +34,17 @@ def standard_console() -> Console:
     return Console(highlight=False, width=_PIPE_WIDTH if is_fixed else None)
 
 
+COLOURS = {Severity.STOP: "red", Severity.CARE: "yellow", Severity.NOTE: "blue"}
+
+
 def print_warnings(out: Console, warnings: Sequence[Notice]) -> None:
-    """Print each warning with its remedy."""
+    """Print each warning with its severity and remedy, the most severe first."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
-    for notice in warnings:
-        grid.add_row(verbatim("!", "bold yellow"), verbatim(notice.code, "bold yellow"))
+    for notice in by_severity(warnings):
+        style = f"bold {COLOURS[notice.severity]}"
+        grid.add_row(verbatim("!", style), verbatim(f"{notice.code} ({notice.severity})", style))
         grid.add_row("", verbatim(notice.text))
         if notice.remedy:
             grid.add_row("", verbatim(f"remedy: {notice.remedy}", "cyan"))

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from dynid.base.system import base_system
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
@@ -74,7 +74,7 @@ def settle_friction(task: Task) -> Settled:
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
         experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
-        notices += [notice for one in speeds.found for notice in one.notices]
+        notices += [found for one in speeds.found for found in one.notices]
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
@@ -83,15 +83,10 @@ def settle_friction(task: Task) -> Settled:
             f"predicted from the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
         )
         if step > _STEP:
-            text = f"the loads of friction Fl have not converged: Fl still changes by {step:.2g} per refit"
-            notices.append(Notice("loads-open", text, "leave Fl out for joints with small loads"))
+            notices.append(notice("loads-open", step=step))
         condition = last.solution.condition_scaled
         if condition > _WEAK:
-            text = (
-                f"loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns):"
-            )
-            text += " they are inaccurate, and the intervals of Fl do not include this"
-            notices.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
+            notices.append(notice("loads-weak", condition=condition))
     done = replace(at(task, problem), experiment=experiment)
     return Settled(done, choices, tuple(notices), None if speeds is None else partial(_widened, speeds))
 
@@ -165,9 +160,11 @@ class Speed:
         inside = least * 1.05 < self.value < most / 1.05 and self.low > 0.0
         if inside and self.high - self.low < 2.0 * self.value:
             return ()
-        text = f"the Stribeck speed of {self.owner} is poorly determined: {self.words}; speeds in the logs:"
-        text += f" {least:.3g} to {most:.3g} {self.unit}"
-        return (Notice("stribeck-open", text, f"leave Fk of {self.owner} out, or record slow motion"),)
+        return (
+            notice(
+                "stribeck-open", owner=self.owner, found=self.words, least=least, most=most, unit=self.unit
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from dynid.checks.estimate import same_samples
 from dynid.common.arrays import Array
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, unloaded_logs
@@ -175,9 +175,8 @@ def _judged(found: Validation, fitted: float) -> Validation:
     """With a warning where a log is predicted far worse than the fit."""
     if not found.poor(fitted):
         return found
-    text = f"prediction error {found.residual_percent:.2g} %, compared with {fitted:.2g} % in the fit"
-    remedy = "check the payload (--payload), units, zeros and signs of this log; else do not use the result"
-    return replace(found, warnings=(*found.warnings, Notice("poor-prediction", text, remedy)))
+    poor = notice("poor-prediction", percent=found.residual_percent, fitted=fitted)
+    return replace(found, warnings=(*found.warnings, poor))
 
 
 def predict_held_out(

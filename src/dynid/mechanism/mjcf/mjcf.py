@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
 from dynid.mechanism.mechanism import Body, Mechanism
@@ -121,8 +121,7 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
     name = keys[0].attributes.get("name", "0")
     owner, count = f"key '{name}'", len(tree.reference)
     numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
-    text = f"{keys[0].place}: the loops are first assembled near {owner}"
-    scope.notices.append(Notice("start-from-key", text, "to use another pose, set 'start:' in a robot file"))
+    scope.notices.append(notice("start-from-key", place=keys[0].place, key=owner))
     return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
 
 
@@ -139,16 +138,12 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        remedy = "add a spring under 'terms:'; inertia and damping of the motor are in Ia and Fv of its joint"
-        notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
+        notices.append(notice("unused-values", shown=shown))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
     ]
     if carried:
-        text = "gravity compensation is ignored at bodies " + ", ".join(carried)
-        notices.append(
-            Notice("unused-gravcomp", text, "the logged efforts must include the gravity compensation")
-        )
+        notices.append(notice("unused-gravcomp", names=", ".join(carried)))
     return notices + _unused_tendons(model)
 
 
@@ -159,8 +154,7 @@ def _unused_tendons(model: MjcfModel) -> list[Notice]:
     idle = [name for name in names if name not in pulled]
     if not idle:
         return []
-    text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
-    return [Notice("ignored-tendon", text, "add their effect on the efforts as an entry of 'terms:'")]
+    return [notice("ignored-tendon", names=", ".join(idle[:8]) + (", ..." if idle[8:] else ""))]
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:
@@ -201,10 +195,7 @@ def read_bodies(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, Body]:
             (shaped if body.geoms and model.settings.inertiafromgeom != "false" else missing).append(name)
     scope.notices += [*absent_notices(frames, missing, "body"), *_shape_notices(shaped)]
     if model.settings.total_mass > 0.0:
-        text = f"settotalmass {model.settings.total_mass:g} kg is not applied to the priors"
-        scope.notices.append(
-            Notice("unscaled-prior", text, "priors are the inertials as written in the file")
-        )
+        scope.notices.append(notice("unscaled-prior", mass=model.settings.total_mass))
     return bodies
 
 
@@ -257,5 +248,4 @@ def _has_mass(geom: Element) -> bool:
 def _shape_notices(shaped: list[str]) -> list[Notice]:
     if not shaped:
         return []
-    text = "bodies whose inertia MuJoCo computes from their geoms have no prior: " + ", ".join(shaped)
-    return [Notice("inertia-from-geom", text, "add an <inertial> to compare the estimate with a prior")]
+    return [notice("inertia-from-geom", names=", ".join(shaped))]

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import Frame, frame_from_axes, mdh_frame, rpy_matrix, unit_vector
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import Joint, JointKind
@@ -157,8 +157,7 @@ def read_axis(entry: Entry, scope: Scope) -> Float[Array, "3"]:
 
 def normalised_notice(where: str, vector: Float[Array, "3"]) -> Notice:
     """The notice about an axis whose length was not 1."""
-    shown = " ".join(f"{x:g}" for x in vector)
-    return Notice("normalised-axis", f"{where}: axis ({shown}) was normalised", "give a unit vector")
+    return notice("normalised-axis", where=where, axis=" ".join(f"{x:g}" for x in vector))
 
 
 def read_bodies(entry: Entry, scope: Scope, bodies: Mapping[str, Body]) -> dict[str, Body]:
@@ -202,8 +201,8 @@ def read_prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
     """Prior values; those of an impossible body are excluded, with a notice."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
-        text = f"{entry.place}: '{name}' is excluded from the priors: its {wrong} is negative"
-        scope.notices.append(Notice("impossible-prior", text, "correct it to compare it with the estimate"))
+        fault = f"its {wrong} is negative"
+        scope.notices.append(notice("impossible-prior", place=entry.place, owner=f"'{name}'", fault=fault))
         return {}
     return values
 
