@@ -290,7 +290,7 @@ def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Arra
 
     if dpotrf(M - _TOLD_ONCE * np.eye(len(M)))[1] == 0:  # all of them are larger
         return np.asarray(dpotrs(dpotrf(M)[0], X)[0])
-    values, vectors = np.linalg.eigh(M)
+    values, vectors = eigh(M)
     return np.asarray(vectors @ ((vectors.T @ X) / np.maximum(values, _TOLD_ONCE)[:, None]))
 
 

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from dynid.common import interrupts
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -25,7 +27,8 @@ class ProgressBar:
         self._bar: Progress | None = None
 
     def __call__(self, stage: str, fraction: float) -> None:
-        """Show that `fraction` (0 to 1) of `stage` is done."""
+        """Show that `fraction` (0 to 1) of `stage` is done; raise an interrupt that was lost on the way."""
+        interrupts.check()
         if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
             return
         bar = self._open()
@@ -39,6 +42,8 @@ class ProgressBar:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if error is None:
+            interrupts.check()
 
     def _open(self) -> Progress:
         if self._bar is None:
