@@ -184,3 +184,19 @@ def test_dead_points_of_the_measured_joint_are_reported_and_masked(tmp_path) -> 
     assert "passes 7 dead points" in told["dead-points"].text
     assert told["dead-points"].remedy.startswith("measure 'crank' too")
     assert "singular-poses" in told
+
+
+def test_after_dead_points_the_branch_of_steady_velocities_is_taken(tmp_path) -> None:
+    robot, log, q = crank_log(tmp_path, "rocker", noise=1e-4)
+    kinematics = kinematics_of(robot, log)
+    measured = Motion(log, plan_motions([log], robot, FilterSettings(), MaskSettings())[0])
+    (low, high), *_ = measured.usable()
+    states = kinematics.states(low, measured.states(low, high))
+    crank = robot.positions.index("crank")
+    error = states.q[:, crank] - q[low:high, crank]
+    error -= TURN * np.round(error / TURN)
+    # The other branch is several times this away, except where it is excluded.
+    right = np.abs(error[states.fine]) < 0.05
+    assert np.mean(right) > 0.99
+    assert np.mean(states.fine) > 0.9
+    assert not any(notice.code == "assembly-jump" for notice in kinematics.notices)

@@ -43,8 +43,8 @@ from dynid.projection.sensor_columns import SensorColumns
 from dynid.projection.sensor_motion import SensorMotion
 
 # [rad] or [m]: forward difference over a joint zero. Its error, half a step times the curvature, is about
-# 1e-4 of the column; that of closed loops, 1e-10 of closure over the step, is smaller.
-_STEP = 1e-4
+# 1e-5 of the column; that of closed loops, 1e-12 of closure over the step, is smaller.
+_STEP = 1e-5
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
 # Error W chi - Y with a joint moved by a step, and where its pose could be reached, shapes (k, s) and (s,).
