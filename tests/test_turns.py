@@ -19,7 +19,7 @@ from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
-from dynid.motion.steps import position_steps
+from dynid.motion.steps import position_steps, refuse_steps
 from dynid.problem import build_system, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.turns import nearest_turns
@@ -156,6 +156,25 @@ def test_a_large_zero_error_and_a_step_are_refused_with_joint_time_and_cause() -
     q[200:, 0] += 0.3
     with pytest.raises(InputError, match=r"Likely cause: .* 'motor1' by \+0.3 at t = 0.4 s"):
         kinematics_of(robot, replace(log, q=q))
+
+
+def test_a_wrong_gear_ratio_of_a_redundant_encoder_is_not_called_a_zero() -> None:
+    robot, log = robot_of("dualv"), log_of("dualv")
+    off = replace(log, q=log.q * np.array([1.0, 1.01, 1.0, 1.0]))
+    (notice,) = kinematics_of(robot, off).notices
+    assert notice.code == "loop-misfit"
+    # The closed pose moves by a part of the error: some percent of it are not linear.
+    assert "Likely cause: the gear ratio of 'motor2' (positions 1.0" in notice.text
+    assert "zero of" not in notice.text
+
+
+def test_a_step_far_beyond_noise_is_refused_also_without_redundant_encoders() -> None:
+    robot, log = robot_of("fivebar"), log_of("fivebar")
+    refuse_steps(log)
+    q = log.q.copy()
+    q[250:, 0] += 0.3
+    with pytest.raises(InputError, match=r"'motor1' by \+0.3 at t = 0.5 s"):
+        prepare(robot, [replace(log, q=q)], Experiment(robot=robot))
 
 
 def test_a_declared_deviation_allows_as_much_misfit() -> None:

@@ -219,8 +219,8 @@ def _judge_sensors(
     miss = kinematics.sensors.miss(states.q, wanted)
     lost = closed & beyond(miss, kinematics.most_missed)
     kept = closed & ~lost
-    found.misfit.add(t[kept], miss[kept], states.N[kept], _THINNED)
-    found.lost.add(t[lost], miss[lost], states.N[lost])
+    found.misfit.add(t[kept], wanted[kept], miss[kept], states.N[kept], _THINNED)
+    found.lost.add(t[lost], wanted[lost], miss[lost], states.N[lost])
     found.missed_at += t[lost].tolist()
 
 
@@ -316,7 +316,7 @@ def _cause(kinematics: ClosedKinematics, motion: Motion, at: Int[Array, "p"]) ->
     )
     N = kinematics.assembly.tangent(kinematics.assembly.closure.values(pose).A)
     misfit = kinematics.misfit()
-    misfit.add(log.t[at], kinematics.sensors.miss(pose, log.q[at]), N)
+    misfit.add(log.t[at], log.q[at], kinematics.sensors.miss(pose, log.q[at]), N)
     return f". {_stepped(log) or misfit.cause()}"
 
 
