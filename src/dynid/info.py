@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
-from dynid.base.base import BaseSet, base_set
+from dynid.base.base import BaseSet, base_like, base_set
 from dynid.base.grouping import Symbols
 from dynid.base.rounding import allowing_rounding, rounding_of
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
-from dynid.case import case_of
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.common.threads import single_threaded_blas
@@ -27,6 +27,7 @@ from dynid.projection.projection import Directions, choose_rows
 
 # A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.
 _CLEAR_GAP = 1e6
+_FEW_ROWS = 1.5  # per column: enough to confirm a decision that more rows have made
 _STRETCHES = (1.0, 2.0, 4.0, 0.5)
 # A dense triangle of so many columns takes 70 MB and some seconds; humanoids have a third.
 _MOST_PARAMETERS = 3000
@@ -86,12 +87,12 @@ def describe(
     parameters = parameter_table(robot)
     loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
     own = MODELS.get(robot.model) if robot.cables else None
-    scale = None if own is None else case_of(own).free_scale(robot, parameters, loads)
+    scale = None if own is None else _free_scale(own, robot, parameters, loads)
     model = MODELS["inverse"] if own is None or scale is None else own
     robot = robot if scale is None else scale.robot
     with single_threaded_blas():
         base = structural_base(robot, model, parameters, _rows(robot, model), ties=ties, loads=loads)
-        symbols = grouping_symbols(robot, model, ties=ties, loads=loads)
+        symbols = grouping_symbols(robot, model, ties=ties, loads=loads, base=base)
     groupings = base.groupings(symbols)
     freedoms, mobility = _mobility(robot)
     freedoms = freedoms if scale is None else scale.dof
@@ -115,6 +116,13 @@ def describe(
         rank_gap=base.rank.gap,
         notices=robot.notices + mobility + base.notices + (() if scale is None else scale.notices),
     )
+
+
+def _free_scale(model: Model, robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> Any:
+    """How parameters without a scale are shown; None: they have one."""
+    from dynid.case import case_of  # with all settings of experiments: slow, and trees do not need it
+
+    return case_of(model).free_scale(robot, parameters, loads)
 
 
 def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
@@ -184,11 +192,13 @@ def structural_base(
     *,
     ties: Sequence[str] = (),
     loads: Loads = ((),),
+    like: BaseSet | None = None,
 ) -> BaseSet:
     """Base set at random feasible states, drawn wider until the rank decision is clear.
 
     Args:
         directions: Rows in use; None for all tangent directions of a closed mechanism.
+        like: The base set of the same robot with other dimensions: it only saves time.
     """
     if len(parameters) > _MOST_PARAMETERS:
         raise InputError(
@@ -201,6 +211,11 @@ def structural_base(
     groups = tie_groups(mechanism, parameters, ties)
     order = considered_order(mechanism, parameters)
     rounding = rounding_of(mechanism.geometry.values())
+    if like is not None and like.standard == tuple(parameters) and rounding == 0.0:
+        few = model.structure(mechanism, parameters, directions, loads=loads, rows_per_column=_FEW_ROWS)
+        same = base_like(like, few, order, known, ties=groups)
+        if same is not None and same.rank.gap >= _CLEAR_GAP:
+            return same
     found: list[BaseSet] = []
     for stretch in _STRETCHES:
         factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
@@ -248,18 +263,24 @@ def grouping_symbols(
     ties: Sequence[str] = (),
     rows: Sequence[str] | None = None,
     loads: Loads = ((),),
+    base: BaseSet | None = None,
 ) -> Symbols:
     """Named dimensions in the coefficients of the structural grouping, where they match.
 
     Args:
         rows: Equations in use; None for all of the model.
+        base: The structural base set of these equations, where it is known already.
     """
 
-    def coefficients(robot: Mechanism) -> Mapping[tuple[str, str], float]:
+    def base_of(robot: Mechanism, like: BaseSet | None = None) -> BaseSet:
         parameters = parameter_table(robot)
         chosen = _rows(robot, model, rows)
-        base = structural_base(robot, model, parameters, chosen, ties=ties, loads=loads)
-        return base.coefficients()
+        return structural_base(robot, model, parameters, chosen, ties=ties, loads=loads, like=like)
+
+    nominal = base or base_of(mechanism)
+
+    def coefficients(robot: Mechanism) -> Mapping[tuple[str, str], float]:
+        return (nominal if robot is mechanism else base_of(robot, nominal)).coefficients()
 
     units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}
     return recover_symbols(mechanism, coefficients, units=units)

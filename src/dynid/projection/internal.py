@@ -151,6 +151,7 @@ def internal_structure(
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
+    rows_per_column: float = 4.0,  # not used: few states are drawn anyway
     seed: int = _SEED,
 ) -> Factor:
     """Factor of rows at random poses with locked cables; Y is zero.

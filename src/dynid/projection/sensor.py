@@ -94,6 +94,7 @@ def sensor_structure(
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
+    rows_per_column: float = 4.0,  # not used: few states are drawn anyway
     seed: int = _SEED,
 ) -> Factor:
     """Factor of rows at random feasible motions of the robot (with an IMU: any); Y is zero."""
