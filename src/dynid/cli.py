@@ -19,6 +19,7 @@ from dynid.commands.shared import (
     Whole,
     interruptible,
     keep_unloaded,
+    logging_to_terminal,
     names_in,
     refuse_given,
     shown,
@@ -71,6 +72,7 @@ def main(context: click.Context, no_limits: bool) -> None:
     nothing written; 3 no reliable result; 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
+    context.with_resource(logging_to_terminal())
 
 
 out_option = click.option(

@@ -114,7 +114,7 @@ def confirmed_columns(
     if not live[kept + dependent].all() or live[zero].any() or not kept or len(R) < len(kept):
         return None
     n, place = len(kept), {column: i for i, column in enumerate(order)}
-    T = np.linalg.qr(R[:, kept + dependent] / norms[kept + dependent], mode="r")
+    T = np.asarray(np.linalg.qr(R[:, kept + dependent] / norms[kept + dependent], mode="r"))
     before = np.searchsorted([place[i] for i in kept], [place[i] for i in dependent])
     # A dependent column is compared with the columns kept before it, as in the sweep.
     left = np.array([np.linalg.norm(T[m:, n + j]) for j, m in enumerate(before.tolist())])

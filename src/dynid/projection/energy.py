@@ -119,7 +119,7 @@ class EnergyRows:
         self, name: str, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
     ) -> Float[Array, "n"]:
         """Power of a declared term; only a term that names ddq needs accelerations."""
-        return np.sum(dq * term_rows(self.mechanism, name, (q, dq, ddq)), axis=1)
+        return np.asarray(np.sum(dq * term_rows(self.mechanism, name, (q, dq, ddq)), axis=1))
 
     def _drive_power(
         self, parameter: Parameter, dq: Float[Array, "n v"], loads: Float[Array, "n s"] | None

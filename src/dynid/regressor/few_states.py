@@ -85,11 +85,11 @@ def few_states_matrix(
     tree = tree_of(mechanism)
     links = _links(tree, *states)
     for b, body in enumerate(tree.body_names):
-        places = [index.get(f"{symbol}_{body}") for symbol in SYMBOLS]
-        own = [k for k, place in enumerate(places) if place is not None]
+        own = [k for k, symbol in enumerate(SYMBOLS) if f"{symbol}_{body}" in index]
         if own and (body not in mechanism.payloads or body in mounted):
             moved_by, rows = _body_rows(tree, links, b)
-            W[:, np.array(moved_by, dtype=int)[:, None], [places[k] for k in own]] = rows[:, :, own]
+            columns = [index[f"{SYMBOLS[k]}_{body}"] for k in own]
+            W[:, np.array(moved_by, dtype=int)[:, None], columns] = rows[:, :, own]
     drives = [i for i, one in enumerate(parameters) if one.kind == "drive"]
     maps = speed_map(mechanism, [parameters[i].owner for i in drives])
     for i, S in zip(drives, maps, strict=True):
