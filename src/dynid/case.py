@@ -35,7 +35,6 @@ from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings, entry_of
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.model import MODELS, Model, RowSource, model_for
-from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
@@ -185,7 +184,7 @@ class Case:
             load_parameters=problem.load_parameters,
             **problem.row_options,
         )
-        if isinstance(rows, MovingRows) and isinstance(like, MovingRows):
+        if like is not None:
             rows.align_to(like)
         return rows
 

@@ -43,7 +43,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; exit 2 for rejected input, 3 for no result, 130 for Ctrl-C."""
         try:
-            with interruptible():
+            with interruptible(), logging_to_terminal():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             _complain("interrupted: nothing was changed; run the same command again")
@@ -72,7 +72,6 @@ def main(context: click.Context, no_limits: bool) -> None:
     nothing written; 3 no reliable result; 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
-    context.with_resource(logging_to_terminal())
 
 
 out_option = click.option(

@@ -117,7 +117,7 @@ def identify_logs(
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
         robot=fit.task.mechanism.name,
-        model=problem.model.name,
+        model=problem.model.key,
         estimator=fit.experiment.estimator,
         parameters=parts.parameters,
         not_identifiable=parts.not_identifiable,

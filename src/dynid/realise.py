@@ -31,7 +31,6 @@ from dynid.problem import Problem
 from dynid.statistics.physical import physical_test, rotor_test
 from dynid.statistics.standard import StandardSet, standard_set
 
-_PER_MASS = "internal"
 _LENGTH = 0.3  # [m], converts inertias to masses if there is no prior; only a scale
 
 
@@ -85,8 +84,8 @@ def realise(
     """
     asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
     options = constraint or asked
-    if problem.model.name == _PER_MASS:
-        _refuse_per_mass(options, experiment)
+    if not problem.case.has_scale:
+        _refuse_per_mass(options, experiment, problem.model.key)
         return Realised(linear, None, None, ())
     system = linear.equations or data.system
     term = data_term(system, linear, data.G)
@@ -110,10 +109,10 @@ def realise(
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
 
 
-def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
+def _refuse_per_mass(options: Consistency | None, experiment: Experiment, model: str) -> None:
     if options is not None:
         raise InputError(
-            f"model '{_PER_MASS}' gives parameters per unit mass, not those of bodies",
+            f"model '{model}' gives parameters per unit mass, not those of bodies",
             file=experiment.file,
             remedy="leave out `standard:`, and use another estimator",
         )

@@ -72,7 +72,7 @@ def refuse_misplaced(
     felt = problem.directions.effort_map
     if experiment.gains is not None or not problem.case.has_motors:
         return
-    if problem.model.name not in ("inverse", "wrench") or not np.all(np.count_nonzero(felt, axis=1) == 1):
+    if not problem.model.effort_rows or not np.all(np.count_nonzero(felt, axis=1) == 1):
         return  # rows with several motors have no single effort
     if _left_over(data.source, chi) < _POOR:
         return

@@ -113,7 +113,7 @@ class PoseColumns:
             self.turns = ("gravity",)
             self._compare = predictor(self._rows.layout, chi)
             turned = (replace(mechanism, gravity=mechanism.gravity + e) for e in self._axes)
-            self._turned = [self._rows.under(one, parameters) for one in turned]
+            self._turned = [self._rows.under(one) for one in turned]
 
     def between(self, start: int, stop: int) -> Columns:
         """Columns of the rows of samples start .. stop."""

@@ -51,7 +51,7 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
     return compiled
 
 
-class _Announcement(Listener):  # type: ignore[misc]
+class _Announcement(Listener):
     """Logs once that kernels are being compiled: nothing else moves for a while."""
 
     def on_start(self, event: Event) -> None:
@@ -62,7 +62,7 @@ class _Announcement(Listener):  # type: ignore[misc]
         """It ends: nothing is said."""
 
 
-register("numba:compile", _Announcement())
+register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
 
 
 @cache

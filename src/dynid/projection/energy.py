@@ -20,9 +20,9 @@ from dynid.mechanism.friction import source_index, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
-from dynid.motion.motion import Motion
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.load import load_along
+from dynid.projection.log_rows import LogRows
 from dynid.projection.projection import Directions
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.few_states import drive_column, term_rows
@@ -35,25 +35,16 @@ def energy_directions(mechanism: Mechanism) -> Directions:
     return Directions(("energy",), ("W",), None, np.ones((1, len(mechanism.actuators))))
 
 
-class EnergyRows:
-    """Energy balance over the intervals of one log (a `RowSource`)."""
+class EnergyRows(LogRows):
+    """Energy balance over the intervals of one log; its option is `integration`."""
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        integration: str = DEFAULT,
-        load_parameters: Float[Array, "p"] | None = None,
-    ) -> None:
-        self.quadrature = quadrature_named(integration)
-        self.mechanism, self.directions, self.motion = mechanism, directions, motion
-        self.dt = motion.log.dt
+    def _prepare(self) -> None:
+        mechanism, parameters, motion = self.mechanism, self.parameters, self.motion
+        self.quadrature = quadrature_named(self.options.get("integration", DEFAULT))
         self.kinematics = kinematics_along(mechanism, motion)
         self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
-        self._load = load_along(mechanism, parameters, motion, load_parameters)
+        self._load = load_along(mechanism, parameters, motion, self.load_parameters)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import MODEL_NAMES, Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.constant_rows import TreeRows
@@ -24,6 +24,7 @@ from dynid.projection.energy import EnergyRows, energy_directions
 from dynid.projection.factor import Factor
 from dynid.projection.internal import InternalRows, internal_directions, internal_structure
 from dynid.projection.inverse import inverse_directions
+from dynid.projection.log_rows import LogRows
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.projection import Directions
@@ -60,6 +61,9 @@ class RowSource(PackedRows, Protocol):
     notices: tuple[Notice, ...]
     choices: dict[str, str]
 
+    def under(self, mechanism: Mechanism) -> RowSource:
+        """The same rows of a robot that differs only in gravity."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -71,14 +75,21 @@ class Model:
             `load_parameters` predict loads; those of a windowed model also take `integration`.
         structure: The factor of the chosen rows at random feasible states.
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
+        key: Its name in files and results.
+        effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
     """
 
     name: str
     title: str
     directions: Callable[[Mechanism], Directions]
-    rows: Callable[..., RowSource]
+    rows: Callable[..., LogRows]
     structure: Callable[..., Factor] = structural_factor
     case: str = ""
+    key: str = ""
+    effort_rows: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.name)
 
 
 def rows_of(
@@ -87,7 +98,7 @@ def rows_of(
     directions: Directions,
     motion: Motion,
     load_parameters: Float[Array, "p"] | None = None,
-) -> RowSource:
+) -> LogRows:
     """Rows along a motion: fast where the directions are constant, else pose by pose.
 
     Args:
@@ -98,7 +109,9 @@ def rows_of(
 
 
 MODELS: dict[str, Model] = {
-    "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
+    "inverse": Model(
+        "inverse", "one equation per degree of freedom", inverse_directions, rows_of, effort_rows=True
+    ),
     "power": Model(
         "power", "one equation per sample, unaffected by internal tension", power_directions, rows_of
     ),
@@ -120,29 +133,31 @@ MODELS: dict[str, Model] = {
         WrenchRows,
         wrench_structure,
         case="wrench_table",
+        effort_rows=True,
+    ),
+    # Chosen by a force sensor, not by name: its file key is that of wrenches.
+    "force_sensor": Model(
+        "force_sensor",
+        "six equations per sample, for the load on a force sensor",
+        sensor_directions,
+        SensorRows,
+        sensor_structure,
+        case="force_sensor",
+        key="wrench",
+        effort_rows=True,
     ),
 }
-
-
-SENSOR = Model(
-    "wrench",
-    "six equations per sample, for the load on a force sensor",
-    sensor_directions,
-    SensorRows,
-    sensor_structure,
-    case="force_sensor",
-)
 
 
 def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = None) -> Model:
     """The model of that name (None: the robot's own), or the one of the robot's force sensor."""
     if mechanism.force_sensor is not None:
-        return SENSOR
+        return MODELS["force_sensor"]
     return model_named(name or mechanism.model, file)
 
 
 def model_named(name: str, file: str | None = None) -> Model:
     """The registered model, or an error with the valid names."""
-    if name not in MODELS:
-        raise InputError(f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(MODELS)}")
+    if name not in MODEL_NAMES:
+        raise InputError(f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(MODEL_NAMES)}")
     return MODELS[name]
