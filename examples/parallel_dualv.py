@@ -20,7 +20,8 @@ from pathlib import Path
 
 from dynid import read_result
 from dynid.cli import main as dynid
-from dynid.info import structural_base, variant
+from dynid.base.structural import structural_base
+from dynid.mechanism.variant import variant
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from dynid import load_robot
 from dynid.base.base import base_set
 from dynid.common.errors import InputError
-from dynid.info import describe, variant
+from dynid.info import describe
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.mechanism.variant import variant
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.structure import structural_factor
 from dynid.report.info_text import print_info

@@ -27,7 +27,7 @@ from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import from_plain
-from dynid.info import structural_base
+from dynid.base.structural import structural_base
 from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare
 from dynid.problem import Problem

@@ -23,7 +23,8 @@ from dynid.base.base import BaseSet
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.point_to_point import random_point_to_point
-from dynid.info import structural_base, variant
+from dynid.base.structural import structural_base
+from dynid.mechanism.variant import variant
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare

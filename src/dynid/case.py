@@ -34,7 +34,8 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings, entry_of
 from dynid.problem_checks import not_logged, refuse_silent
-from dynid.projection.model import MODELS, Model, RowSource, model_for
+from dynid.projection.contract import Model, RowSource
+from dynid.projection.model import MODELS, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from dynid.base.structural import structural_base, tie_groups
 from dynid.base.system import BaseSystem
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
@@ -25,8 +26,8 @@ from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
 from dynid.experiment.experiment import Experiment
-from dynid.info import known_columns, structural_base, tie_groups
 from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
 from dynid.statistics.physical import physical_test, rotor_test
 from dynid.statistics.standard import StandardSet, standard_set

@@ -23,8 +23,8 @@ from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
+from dynid.projection.contract import PackedRows
 from dynid.projection.factor import factor_rows, merge
-from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
 from dynid.regressor.layout import Layout
 from dynid.statistics.estimate import ParameterEstimate

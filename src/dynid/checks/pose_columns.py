@@ -32,9 +32,9 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.constant_rows import TreeRows
+from dynid.projection.contract import RowSource
 from dynid.projection.energy import EnergyRows
 from dynid.projection.kinematics import ClosedKinematics, States
-from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature

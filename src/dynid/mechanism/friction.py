@@ -51,3 +51,21 @@ def load_map(mechanism: Mechanism) -> Float[Array, "s a"]:
 def source_loads(mechanism: Mechanism, tau: Float[Array, "n a"]) -> Float[Array, "n s"]:
     """Sizes of the loads of all coordinates, then of all actuators, shape (n, v + a), in [N m] or [N]."""
     return np.asarray(np.abs(tau @ load_map(mechanism).T))
+
+
+def jumping_coordinates(mechanism: Mechanism) -> set[str]:
+    """Coordinates whose friction jumps with the sign of their velocity."""
+    jumping = {
+        coordinate
+        for owner, symbols in mechanism.drive.items()
+        if set(symbols) & set(JUMPING)
+        for coordinate in _driven(mechanism, owner)
+    }
+    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
+    return jumping
+
+
+def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:
+    if owner in mechanism.coordinates:
+        return (owner,)
+    return tuple(next(actuator.on for actuator in mechanism.actuators if actuator.name == owner))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dynid.mechanism.inertia import SYMBOLS, UNITS
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Body, Mechanism, Payload
 
 _ANGULAR_UNITS = {"Ia": "kg m^2", "Fv": "N m s/rad", "Fs": "N m", "Off": "N m"}
 _ANGULAR_UNITS |= {"Fr": "N m (s/rad)^0.5", "Fl": "1", "Fk": "N m"}
@@ -47,6 +47,23 @@ def considered_order(mechanism: Mechanism, table: Sequence[Parameter]) -> list[i
                 chosen.append(i)
     first = set(chosen)
     return chosen + [i for i in range(len(table)) if i not in first]
+
+
+def known_columns(mechanism: Mechanism, parameters: Sequence[Parameter]) -> dict[int, float]:
+    """Column -> value of everything the description takes as known."""
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    values: dict[str, float] = dict(mechanism.known)
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    for owner in owners:
+        values |= {f"{symbol}_{owner.name}": value for symbol, value in owner.known.items()}
+    return {index[name]: value for name, value in values.items() if name in index}
+
+
+def prior_values(mechanism: Mechanism) -> dict[str, float]:
+    """Standard name -> value of everything that the description gives as a prior."""
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    inertial = {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
+    return {**inertial, **mechanism.prior}
 
 
 def effort_unit(mechanism: Mechanism, owner: str) -> str:

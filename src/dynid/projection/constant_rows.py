@@ -10,10 +10,10 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.friction import JUMPING
+from dynid.mechanism.friction import jumping_coordinates
 from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.contract import LogRows
 from dynid.projection.load import load_along
-from dynid.projection.log_rows import LogRows
 from dynid.regressor.layout import tree_regressor
 
 
@@ -89,21 +89,3 @@ def _watched(mechanism: Mechanism, N: Float[Array, "v k"], measured: Sequence[st
         names = [mechanism.coordinates[j] for j in np.flatnonzero(column)]
         rows.append([place[name] for name in names if name in jumping and name in place])
     return rows
-
-
-def jumping_coordinates(mechanism: Mechanism) -> set[str]:
-    """Coordinates whose friction jumps with the sign of their velocity."""
-    jumping = {
-        coordinate
-        for owner, symbols in mechanism.drive.items()
-        if set(symbols) & set(JUMPING)
-        for coordinate in _driven(mechanism, owner)
-    }
-    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
-    return jumping
-
-
-def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:
-    if owner in mechanism.coordinates:
-        return (owner,)
-    return tuple(next(actuator.on for actuator in mechanism.actuators if actuator.name == owner))

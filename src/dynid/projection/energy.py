@@ -20,9 +20,9 @@ from dynid.mechanism.friction import source_index, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
+from dynid.projection.contract import LogRows
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.load import load_along
-from dynid.projection.log_rows import LogRows
 from dynid.projection.projection import Directions
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.regressor.few_states import drive_column, term_rows

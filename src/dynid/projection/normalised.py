@@ -17,7 +17,7 @@ from jaxtyping import Int
 
 from dynid.common.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
-from dynid.projection.model import RowSource
+from dynid.projection.contract import RowSource
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
 

@@ -12,9 +12,9 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.contract import LogRows
 from dynid.projection.kinematics import TreeKinematics, kinematics_along
 from dynid.projection.load import load_along
-from dynid.projection.log_rows import LogRows
 from dynid.projection.projection import Along
 from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor

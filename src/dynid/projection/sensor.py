@@ -12,8 +12,8 @@ from dynid.mechanism.force_sensor import COMPONENTS, UNITS, Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
+from dynid.projection.contract import LogRows
 from dynid.projection.factor import Factor, factor_rows, merge
-from dynid.projection.log_rows import LogRows
 from dynid.projection.projection import Directions
 from dynid.projection.sensor_columns import SensorColumns
 from dynid.projection.sensor_motion import SensorMotion, random_motion, sensor_frames

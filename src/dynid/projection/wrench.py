@@ -21,7 +21,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import BodyTable, TableLog
 from dynid.motion.motion import Motion
 from dynid.motion.wrench_settings import BODY, JOINT, PARENT, WrenchSettings
-from dynid.projection.log_rows import LogRows
+from dynid.projection.contract import LogRows
 from dynid.projection.projection import Directions
 from dynid.projection.wrench_motion import table_motion
 from dynid.projection.wrench_points import joint_points, levers

@@ -16,8 +16,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
-from dynid.info import known_columns
-from dynid.linear import prior_values
+from dynid.mechanism.parameters import known_columns, prior_values
 from dynid.problem import Problem
 from dynid.validation.crossvalidation import CrossValidation, HeldOut, cross_validate, held_out_error
 from dynid.validation.folds import FOLDS, Fold, folds
