@@ -34,8 +34,8 @@ from dynid.motion.settings import FilterSettings, entry_of
 from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
-from dynid.projection.model import MODELS, Model, RowSource, model_for
-from dynid.projection.pose_rows import MovingRows
+from dynid.projection.contract import Model, RowSource
+from dynid.projection.model import MODELS, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
@@ -188,7 +188,7 @@ class Case:
             load_parameters=problem.load_parameters,
             **problem.row_options,
         )
-        if isinstance(rows, MovingRows) and isinstance(like, MovingRows):
+        if like is not None:
             rows.align_to(like)
         return rows
 

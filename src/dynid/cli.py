@@ -18,6 +18,7 @@ from dynid.commands.shared import (
     NUMBER,
     Whole,
     keep_unloaded,
+    logging_to_terminal,
     names_in,
     refuse_given,
     shown,
@@ -42,7 +43,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; exit 2 for rejected input, 3 for no result, 130 for Ctrl-C."""
         try:
-            with interruptible():
+            with interruptible(), logging_to_terminal():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             _complain("interrupted: nothing was changed; run the same command again")

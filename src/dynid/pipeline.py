@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynid.base.grouping import Symbols
+from dynid.base.structural import grouping_symbols
 from dynid.checks.effort_order import refuse_misplaced, refuse_reversed
 from dynid.checks.estimate import check_estimate
 from dynid.checks.residuals import residual_checks
@@ -23,7 +24,6 @@ from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.experiment.provenance import provenance
 from dynid.fit import fit_task
-from dynid.info import grouping_symbols
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -117,7 +117,7 @@ def identify_logs(
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
         robot=fit.task.mechanism.name,
-        model=problem.model.name,
+        model=problem.model.key,
         estimator=fit.experiment.estimator,
         parameters=parts.parameters,
         not_identifiable=parts.not_identifiable,

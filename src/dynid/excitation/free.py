@@ -26,11 +26,10 @@ from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
 from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.releases import Releases, Releasing
-from dynid.linear import prior_values
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import parameter_table, prior_values
 
 Progress = Callable[[str, float], None]
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.closed import check_start, joint_bounds
@@ -22,11 +23,11 @@ from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
 from dynid.excitation.platform_series import guided, led_body
-from dynid.info import structural_base, variant
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.projection.model import MODELS
 
 TERMS = {"fourier": 5, "spline": 12, "points": 12}

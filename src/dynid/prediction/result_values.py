@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from dynid.base.structural import structural_base, tie_groups
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
@@ -22,14 +23,13 @@ from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, recorded_loads
 from dynid.experiment.recorded import experiment_of
-from dynid.info import known_columns, structural_base, tie_groups
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.motion.log import Log
 from dynid.problem import as_asked
-from dynid.projection.model import Model
+from dynid.projection.contract import Model
 from dynid.projection.projection import Directions
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate

@@ -23,9 +23,8 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.refine_settings import RefineSettings
 from dynid.fit import Fit, fit_task
-from dynid.info import known_columns
-from dynid.linear import prior_values
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import known_columns, prior_values
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress
