@@ -222,7 +222,7 @@ def test_the_gate_refuses_what_predicts_worse_than_the_prior(robot) -> None:
     assert refused.value.estimate.choices["gate"].startswith("failed")
     # A prior without friction is beaten by any fair fit; other logs are asked where there are some.
     good, other = recorded(robot, seed=1), recorded(robot, seed=2)
-    found = identify_logs(robot, [good], [other], replace(experiment, cross_validate=None))
+    found = identify_logs(robot, [good], [other], experiment.changed(cross_validate=None))
     assert found.choices["gate"].startswith("passed; efforts of run 2")
     assert "cross-validation" not in found.choices
     folded = identify_logs(robot, [good], (), experiment)

@@ -20,7 +20,7 @@ from dynid.checks.summary import choices_of, tested_ties, warnings_of
 from dynid.common.errors import NoResultError
 from dynid.common.threads import single_threaded_blas
 from dynid.estimator.solution import CONVERGED
-from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
 from dynid.fit import fit_task
 from dynid.info import grouping_symbols
@@ -57,7 +57,7 @@ def identify(
         options: `model`, `estimator`, `filter`, `mask`, `efforts`, `essential`, `keep`, ...
     """
     mechanism = load_robot(robot)
-    experiment = Experiment(robot=mechanism, **from_plain(options))
+    experiment = experiment_from({"robot": mechanism, **options})
     return _identify_sources(mechanism, _several(log), _several(validate), experiment, progress)
 
 

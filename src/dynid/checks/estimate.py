@@ -39,7 +39,9 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
 def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
     """Options of models that are not used: warn, because they have no effect."""
     ignored = [
-        name for name in ("energy", "internal", "wrench") if getattr(experiment, name) and name != model
+        name
+        for name in ("energy", "internal", "wrench")
+        if getattr(experiment, name).tree() and name != model
     ]
     if not ignored:
         return ()

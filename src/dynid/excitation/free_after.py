@@ -12,7 +12,7 @@ from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.free_set import FreeSetSettings
-from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.mechanism import Mechanism
 from dynid.problem import as_log, build_system, prepare
 
@@ -35,11 +35,9 @@ def recorded_information(
                 file=log,
                 remedy="give the logs used for this result, e.g. --after swing.csv",
             )
-    asked = Experiment(
-        robot=mechanism,
-        logs=tuple(LogEntry(log) for log in logs),
-        model="internal",
-        internal={"nullspace": search.nullspace},
+    internal = {"nullspace": search.nullspace}
+    asked = experiment_from(
+        {"robot": mechanism, "logs": list(logs), "model": "internal", "internal": internal}
     )
     experiment = free_motion_defaults(asked)
     read = [as_log(entry, mechanism, experiment) for entry in experiment.logs]

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from dynid.common.entry import Entry
-from dynid.mechanism.expression import parse
+from dynid.common.expression import parse
 from dynid.mechanism.frame import identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop

@@ -20,8 +20,8 @@ from dynid.mechanism.loop import Loop
 from dynid.mechanism.measured_pose import MeasuredPose
 
 if TYPE_CHECKING:
+    from dynid.common.expression import Expression
     from dynid.mechanism.capsule import Capsule
-    from dynid.mechanism.expression import Expression
     from dynid.mechanism.force_sensor import ForceSensor
 
 BASE = "base"

@@ -13,13 +13,15 @@ is the derivative of the same velocity that friction and energy use.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
-from dynid.motion.settings import DERIVATIVES
+from dynid.motion.settings import Derivative
 
 STENCILS: dict[str, tuple[float, ...]] = {
     "central3": (1 / 2,),
@@ -31,9 +33,9 @@ _SPLINE_REACH = 48  # the slowest root of the quintic spline is 0.431: 0.431^48 
 
 def check_derivative(kind: str) -> None:
     """Refuse an unknown derivative formula."""
-    if kind not in DERIVATIVES:
+    if kind not in get_args(Derivative):
         raise InputError(
-            f"unknown derivative '{kind}'" + nearest(kind, DERIVATIVES), place="filter.derivative"
+            f"unknown derivative '{kind}'" + nearest(kind, get_args(Derivative)), place="filter.derivative"
         )
 
 

@@ -59,7 +59,7 @@ def settle_friction(task: Task) -> Settled:
     if searched:
         speeds = search_speeds(fit, experiment, searched)
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
-        experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
+        experiment = experiment.changed(stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
         notices += [notice for one in speeds.found for notice in one.notices]
     problem = with_mechanism(problem, robot, fit.values)

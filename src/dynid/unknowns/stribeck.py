@@ -21,12 +21,12 @@ from jaxtyping import Float
 
 from dynid.base.system import base_system
 from dynid.common.arrays import Array
+from dynid.common.expression import parse
 from dynid.common.notices import Notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, base_of, linear_fit, with_mechanism
-from dynid.mechanism.expression import parse
 from dynid.mechanism.friction import speed_map
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import effort_unit

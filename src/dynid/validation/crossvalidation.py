@@ -21,7 +21,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.threads import single_threaded_blas
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.refine_settings import RefineSettings
+from dynid.experiment.sections import RefineSettings
 from dynid.fit import fit_task
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log

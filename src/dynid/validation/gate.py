@@ -7,7 +7,7 @@ description (CAD, URDF; drive terms without a prior count as zero).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -50,7 +50,7 @@ def judge(fit: Fit) -> Gate:
     count = experiment.cross_validate or (FOLDS if experiment.gate and not validate else None)
     parts = folds(fit.task.logs, count) if count else ()
     if parts:
-        plain = replace(experiment, gains=None)
+        plain = experiment.changed(gains=None)
         try:
             found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:

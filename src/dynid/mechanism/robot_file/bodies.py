@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
@@ -80,23 +81,35 @@ def read_inertial(entry: Entry, scope: Scope) -> dict[str, float]:
     return {symbol: values[symbol] for symbol in SYMBOLS if symbol in values}
 
 
-def read_payloads(
-    entry: Entry, scope: Scope, bodies: Mapping[str, object] | None = None
-) -> dict[str, Payload]:
-    """The mapping `payloads:` of a robot or experiment file; without `bodies` names stay unchecked."""
+def read_payloads(entry: Entry, scope: Scope, bodies: Mapping[str, object]) -> dict[str, Payload]:
+    """The mapping `payloads:` of a robot file."""
     payloads = {}
     for name, item in entry.mapping().items():
-        fields = item.fields(("body", *FRAME_KEYS, "known", "prior"), required=("body",))
-        body = fields["body"].text()
-        if bodies is not None and body not in bodies:
-            raise fields["body"].error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
-        if bodies is not None and name in bodies:
+        payloads[name] = read_payload(item, scope)
+        body = payloads[name].body
+        if body not in bodies:
+            raise item.at("body").error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
+        if name in bodies:
             raise item.error(f"payload '{name}' has the name of a body", "choose another name")
-        payloads[name] = Payload(
-            name,
-            body,
-            read_frame(item, fields, scope),
-            read_known(fields["known"], scope) if "known" in fields else {},
-            read_prior(fields["prior"], scope, name) if "prior" in fields else {},
-        )
     return payloads
+
+
+def read_payload(entry: Entry, scope: Scope | None = None) -> Payload:
+    """One payload, of a robot or an experiment; its name is that of the entry, its body stays unchecked."""
+    scope, name = scope or Scope(), entry.name
+    fields = entry.fields(("body", *FRAME_KEYS, "R", "p", "known", "prior"), required=("body",))
+    if "p" in fields:  # the origin in results of earlier versions
+        fields["xyz"] = fields["p"]
+    return Payload(
+        name,
+        fields["body"].text(),
+        read_frame(entry, fields, scope),
+        read_known(fields["known"], scope) if "known" in fields else {},
+        read_prior(fields["prior"], scope, name) if "prior" in fields else {},
+    )
+
+
+def payload_document(payload: Payload) -> dict[str, Any]:
+    """A plain tree that `read_payload` reads back."""
+    frame = {"xyz": payload.frame.p.tolist(), "R": payload.frame.R.tolist()}
+    return {"body": payload.body, **frame, "known": dict(payload.known), "prior": dict(payload.prior)}

@@ -96,7 +96,7 @@ def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: st
 def read_frame(
     entry: Entry, fields: Mapping[str, Entry], scope: Scope, owner: str | None = None, prefix: str = ""
 ) -> Frame:
-    """A frame from `xyz` with `rpy`, or with two of the axis vectors `x`, `y`, `z`.
+    """A frame from `xyz` with `rpy`, with two of the axis vectors `x`, `y`, `z`, or with the matrix `R`.
 
     Lengths are named `<prefix>x_<owner>` ...; without an owner they stay nameless.
     """
@@ -106,6 +106,8 @@ def read_frame(
         for i, (axis, part) in enumerate(zip("xyz", parts, strict=True)):
             p[i] = scope.length(part, f"{prefix}{axis}_{owner}") if owner else scope.number(part)
     given = [axis for axis in "xyz" if axis in fields]
+    if "R" in fields:  # as results record frames
+        return Frame(np.array(fields["R"].vector(lambda row: row.vector(scope.number))), p)
     if not given:
         rpy = fields["rpy"].vector(scope.angle) if "rpy" in fields else (0.0, 0.0, 0.0)
         return Frame(rpy_matrix((rpy[0], rpy[1], rpy[2])), p)
