@@ -293,8 +293,8 @@ def test_every_method_is_deterministic_and_scales_with_the_columns(method):
         ({"method": "clustre"}, "did you mean 'cluster'"),
         ({"method": "classical", "block": 1.0}, "'classical' has no block"),
         ({"method": "cluster", "bandwidth": 1.0}, "'cluster' has no bandwidth"),
-        ({"method": "cluster", "block": -1.0}, "block -1.0 is not positive"),
-        ({"method": "bootstrap", "draws": 5}, "5 draws are too few"),
+        ({"method": "cluster", "block": -1.0}, "block: -1 is not positive"),
+        ({"method": "bootstrap", "draws": 5}, "draws: expected an integer of at least 100, found .5."),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options, text):

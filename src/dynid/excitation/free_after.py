@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.excitation.free_set import FreeSetSettings
+from dynid.excitation.settings import FreeSetSettings
 from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.mechanism import Mechanism
 from dynid.problem import as_log, build_system, prepare

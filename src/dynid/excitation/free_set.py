@@ -20,6 +20,7 @@ from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Kept, Releases, Releasing
+from dynid.excitation.settings import FreeSetSettings
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
 
@@ -27,33 +28,6 @@ Progress = Callable[[str, float], None]
 
 _NEIGHBOURS = 5  # of each member, tried in one round
 _PROOFS = 8
-
-
-@dataclass(frozen=True)
-class FreeSetSettings:
-    """Settings of the search for a set of free motions.
-
-    Attributes:
-        count: Motions in the set, each about a different equilibrium.
-        samples: Samples of each motion used for the criterion.
-        duration: Of the part of a motion used for the criterion, in [s].
-        whole: Duration over which limits must be satisfied, in [s].
-        rate: Of the simulation, in [Hz].
-        library: Feasible motions drawn.
-        restarts: Random sets from which exchanges begin.
-        rounds: Of perturbed exchange.
-        nullspace: Directions of the rows: `free` coordinates or `orthonormal`.
-    """
-
-    count: int = 12
-    samples: int = 100
-    duration: float = 5.0
-    whole: float = 10.0
-    rate: float = 100.0
-    library: int = 128
-    restarts: int = 6
-    rounds: int = 2
-    nullspace: str = "free"
 
 
 @dataclass(frozen=True, eq=False)

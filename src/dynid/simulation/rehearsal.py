@@ -150,14 +150,14 @@ class Rehearser:
 
     def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         """The motion that a short search of `dynid excite` finds for this robot."""
-        from dynid.excitation.excite import excite
-        from dynid.excitation.plan import ExciteSettings
+        from dynid.excitation.excite import excite_series
+        from dynid.excitation.settings import ExciteSettings
 
         robot, settings = self.plan.experiment.robot, self.plan.simulation
         if isinstance(robot, Mechanism):
             raise InputError("--motion excite needs a robot file", remedy="name the robot's file")
         asked = ExciteSettings(
-            period=settings.duration or ExciteSettings.period,
+            period=settings.duration or ExciteSettings().period,
             starts=_STARTS,
             hops=_HOPS,
             seed=seed,
@@ -166,7 +166,7 @@ class Rehearser:
             payloads=tuple(entry.payloads) or settings.payloads,
             ties=tuple(tie.name for tie in self.plan.experiment.ties),
         )
-        found = excite(robot, asked)
+        found = excite_series(robot, asked)
         words = f"motion of dynid excite (log det {found.criterion:.4g}, seed {seed})"
         return SampledMotion(found.t, found.q), replace(settings, duration=None), words
 
