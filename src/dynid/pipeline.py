@@ -113,7 +113,7 @@ def identify_logs(
         tested = residual_checks(fit)
         fitted = fitted_signals(problem, chi)
         validation, unseen = predict_held_out(problem, chi, fit.task.held_out, fit.experiment)
-        gate = judge(fit)
+        judged, refused = judge(fit)
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
         robot=fit.task.mechanism.name,
@@ -129,7 +129,7 @@ def identify_logs(
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
-        choices=choices_of(fit, tied, gate.choices, tested),
+        choices=choices_of(fit, tied, judged, tested),
         provenance=provenance(
             fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
         ),
@@ -145,8 +145,8 @@ def identify_logs(
         parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
     )
     estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
-    if real.failure or gate.failure:
-        raise NoResultError(real.failure or gate.failure, estimate)
+    if real.failure or refused:
+        raise NoResultError(real.failure or refused, estimate)
     if parts.solution.status != CONVERGED:
         raise NoResultError(
             f"'{fit.experiment.estimator}' has not converged after {parts.solution.iterations} iterations",

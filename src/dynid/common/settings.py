@@ -216,8 +216,8 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 def _same(value: Any, default: Any) -> bool:
     """Whether a value is the default; one that was chosen on purpose is not the same as one left open."""
-    if type(value) is not type(default):
-        return False
+    if value is default or type(value) is not type(default):
+        return value is default
     if isinstance(value, Settings):
         return bool(value.tree() == default.tree())
     return bool(value == default)

@@ -95,7 +95,7 @@ class Experiment(Settings, frozen=True):
 
     _hidden: ClassVar[tuple[str, ...]] = ("file", "places")
 
-    robot: str | Mechanism
+    robot: Mechanism | str
     logs: tuple[LogEntry, ...] = ()
     validate: tuple[LogEntry, ...] = ()
     model: str | None = None

@@ -6,8 +6,7 @@ description (CAD, URDF; drive terms without a prior count as zero).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -23,26 +22,16 @@ from dynid.validation.crossvalidation import CrossValidation, HeldOut, cross_val
 from dynid.validation.folds import FOLDS, Fold, folds
 
 
-@dataclass(frozen=True, eq=False)
-class Gate:
-    """What was found.
-
-    Attributes:
-        choices: In words, for the result.
-        failure: Why the estimate must not be published; empty if it may.
-    """
-
-    choices: Mapping[str, str] = field(default_factory=dict)
-    failure: str = ""
-
-
-def judge(fit: Fit) -> Gate:
+def judge(fit: Fit) -> tuple[dict[str, str], str]:
     """Cross-validate as the experiment asks, and hold the estimate against the prior if it has a gate.
 
     Other logs are the better judges: where there are some, the gate looks at those.
 
     Args:
         fit: To all logs.
+
+    Returns:
+        What was found in words, and why the estimate must not be published; empty if it may.
     """
     experiment, problem, validate = fit.experiment, fit.problem, fit.task.held_out
     choices: dict[str, str] = {}
@@ -55,10 +44,10 @@ def judge(fit: Fit) -> Gate:
             found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:
             choices["cross-validation"] = f"failed; {error}"
-            return Gate(choices, f"the gate cannot be evaluated; {error}" if experiment.gate else "")
+            return choices, f"the gate cannot be evaluated; {error}" if experiment.gate else ""
         choices["cross-validation"] = found.words
     if experiment.gate is None:
-        return Gate(choices)
+        return choices, ""
     prior = prior_model(problem)
     if validate:
         own = held_out_error(problem, fit.chi, validate, experiment)
@@ -70,8 +59,8 @@ def judge(fit: Fit) -> Gate:
     text = f"efforts of {where}: estimate {own.percent:.3g} %, prior model {before.percent:.3g} %"
     choices["gate"] = f"{'passed' if own.percent < before.percent else 'failed'}; {text}"
     if own.percent < before.percent:
-        return Gate(choices)
-    return Gate(choices, f"the estimate predicts no better than the prior model; {text}")
+        return choices, ""
+    return choices, f"the estimate predicts no better than the prior model; {text}"
 
 
 def prior_model(problem: Problem) -> Float[Array, "p"]:
