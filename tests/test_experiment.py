@@ -139,6 +139,10 @@ def test_made_in_python():
         ("robot: r\nlogs: [a]\nessential: {ratio: 10, sigma_percent: 5}", "one rule", "line 3"),
         ("robot: r\nlogs: [a]\nangles: yxz", "not known", "line 3"),
         ("robot: r\nlogs: [a]\nties: [{name: a, apply: both}]", "not known", "line 3"),
+        ("robot: r\nlogs: [a]\nstandard: {mass: -3}", "not positive", "line 3, standard.mass.total"),
+        ("robot: r\nlogs: [a]\nrefine: maybe", "true or false", "line 3, refine"),
+        ("robot: r\nlogs: [a]\nkeep: [b]\nrefine: true", "cannot be combined", "line 3, keep"),
+        ("robot: r\nlogs: [a]\nestimator: {name: wls, weihgts: joint}", "'weights'", "line 3, estimator"),
         ("- 1", "expected named entries", "line 1"),
     ],
 )

@@ -189,24 +189,23 @@ def plain_entry(value: Any, path: str = "", like: Entry | None = None) -> Entry:
         like: An entry of a file that the value replaces; it has its place.
     """
     if like is not None:
-        line = like.key_line or like.node.line
-        return replace(like, node=replace(_node(value), line=line))
+        return replace(like, node=_node(value, like.key_line or like.node.line))
     node = _node(value)
     return Entry(Document(None, node), node, path)
 
 
-def _node(value: Any) -> Node:
+def _node(value: Any, line: int = 0) -> Node:
     if isinstance(value, Mapping):
-        named = {str(name): _node(one) for name, one in value.items()}
-        return Node(named, "", 0, 0, key_lines=dict.fromkeys(named, 0))
+        named = {str(name): _node(one, line) for name, one in value.items()}
+        return Node(named, "", line, 0, key_lines=dict.fromkeys(named, line))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return Node([_node(one) for one in value], "", 0, 0)
+        return Node([_node(one, line) for one in value], "", line, 0)
     if isinstance(value, np.ndarray | np.generic):
-        return _node(value.tolist())
+        return _node(value.tolist(), line)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     scalar = value is None or isinstance(value, str | bool | int | float)
-    return Node(value, str(value) if scalar else type(value).__name__, 0, 0)
+    return Node(value, str(value) if scalar else type(value).__name__, line, 0)
 
 
 def placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:

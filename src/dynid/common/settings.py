@@ -101,6 +101,8 @@ def read(kind: type[T], entry: Entry) -> T:
         return value
     if value is True and kind._switch:
         return kind()
+    if kind._switch and not kind._alone and not entry.is_mapping:
+        entry.flag()
     known = {one.encode_name: one for one in _keys(kind)}
     alone = bool(kind._alone) and not entry.is_mapping
     given = {kind._alone: entry} if alone else _named(kind, entry)
