@@ -409,7 +409,7 @@ def test_ties_hold_for_all_members() -> None:
     base = structural_base(variant(robot), MODELS["inverse"], parameters, None, ties=("legs",))
     x = base.G @ np.array([similar[p.name] for p in parameters])
     known = estimate("orthoglide", base.names, base.units, x)
-    known = replace(known, provenance={"options": {"ties": [vars(TieChoice("legs"))]}})
+    known = replace(known, provenance={"options": {"ties": [TieChoice("legs").tree()]}})
     found = predict_efforts(known, trajectory("orthoglide"), robot=robot)
     expected = inverse_efforts(variant(robot), similar, *motion_of("orthoglide")[2:])
     assert len(x) == 23

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -154,8 +154,7 @@ class Case:
     def filter_of(self, problem: Problem, logs: Sequence[Log], experiment: Experiment) -> FilterSettings:
         """The filter that a fit has chosen; measured velocities only where every log has them."""
         plan = problem.plans[0]
-        return replace(
-            experiment.filter,
+        return experiment.filter.changed(
             cutoff=plan.cutoff,
             decimate=plan.decimate,
             derivative=plan.derivative,

@@ -69,7 +69,7 @@ def tested_ties(fit: Fit) -> tuple[dict[str, str], tuple[Notice, ...]]:
     # Where its equations were rewritten, the F-test needs the plain weighted solution.
     linear = fit.linear
     solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
-    free = replace(experiment, ties=())
+    free = experiment.changed(ties=())
     loose = base_system(fit.system, base_of(fit.problem, free))
     found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)

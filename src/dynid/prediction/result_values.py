@@ -21,8 +21,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.provenance import check_robot, check_unloaded, recorded_loads
-from dynid.experiment.recorded import experiment_of
+from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -67,9 +66,9 @@ def saved(
     from dynid.report.json_file import read_result
 
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
-    options = estimate.provenance.get("options", {})
+    options = {"robot": estimate.robot, **estimate.provenance.get("options", {})}
     experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
-    mechanism = as_asked(load_robot(robot or experiment.robot or estimate.robot), experiment)
+    mechanism = as_asked(load_robot(robot or experiment.robot), experiment)
     if experiment.unloaded is not None:
         from dynid.prediction.unloaded import unloaded_model
 

@@ -148,7 +148,7 @@ def validate_result(
     estimate, experiment, mechanism = saved(result, robot)
     read = [as_log(log, mechanism, experiment) for log in logs]
     read = with_result_gains(read, estimate, experiment)
-    experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
+    experiment = experiment.changed(filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         problem = prepare(mechanism, read, experiment)
         own = problem.case.predicting(problem, estimate, mechanism)
@@ -274,4 +274,4 @@ def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettin
     """Measured velocities only where every log has them."""
     if all(log.dq is not None for log in logs):
         return settings
-    return replace(settings, velocity="derived")
+    return settings.changed(velocity="derived")

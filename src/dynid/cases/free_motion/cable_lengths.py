@@ -21,7 +21,7 @@ from dynid.common.errors import InputError
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.common.notices import notice
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.internal_settings import REFINE, internal_settings
+from dynid.experiment.sections import REFINE
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -117,7 +117,7 @@ class CableLengths:
 
     def settle(self, task: Task) -> Settled:
         """The logs with refined lengths, and what the doubt about the lengths adds to the covariance."""
-        if internal_settings(task.experiment.internal).lengths != REFINE:
+        if task.experiment.internal.lengths != REFINE:
             return Settled(task)
         found = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
         return Settled(
