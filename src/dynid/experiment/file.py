@@ -24,6 +24,7 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
     """
     root = root_entry(read_yaml(file))
     fields = root.fields(_KEYS, required=("robot", "logs") if need_logs else ("robot",))
+    fields["robot"].text()
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
     if "drive" in fields and fields["drive"].node.value is None:
