@@ -55,7 +55,8 @@ __all__ = [
 DEFAULT_ESTIMATOR = LeftOpen("wls")
 FORMS[Payload] = Form(read_payload, payload_document)
 FORMS[ForceSensor] = Form(read_force_sensor, sensor_document)
-FORMS[Mechanism] = Form(Entry.text, reference)
+# Without a name where the robot is given in another way.
+FORMS[Mechanism] = Form(lambda entry: "" if entry.node.value == "" else entry.text(), reference)
 
 
 class Experiment(Settings, frozen=True):
