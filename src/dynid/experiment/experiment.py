@@ -14,7 +14,8 @@ from dynid.estimator.gain_settings import GainSettings
 from dynid.experiment.internal_settings import internal_settings
 from dynid.experiment.refine_settings import RefineSettings
 from dynid.mechanism.force_sensor import ForceSensor
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES, Mechanism, Payload
+from dynid.mechanism.friction import drive_names
+from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.robot_file.force_sensor import sensor_from
 from dynid.motion.settings import (
     ColumnMap,
@@ -26,6 +27,7 @@ from dynid.motion.settings import (
     entry_of,
 )
 from dynid.motion.wrench_settings import wrench_settings
+from dynid.projection.model import MODELS
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
 
@@ -165,7 +167,7 @@ class Experiment:
         internal_settings(self.internal)
         quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
-            check_choice("model", self.model, MODEL_NAMES)
+            check_choice("model", self.model, tuple(MODELS))
         _check_sensor(self)
         check_choice("estimator", self.estimator, tuple(MAKERS))
         check_choice("angles", self.angles, ANGLES)
@@ -178,7 +180,7 @@ class Experiment:
                 remedy="use 2 folds or more",
             )
         for symbol in self.drive or ():
-            check_choice("drive term", symbol, DRIVE_SYMBOLS)
+            check_choice("drive term", symbol, drive_names())
         for effort in self.efforts or ():
             if isinstance(effort, int) and effort < 1:
                 raise InputError(

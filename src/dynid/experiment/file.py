@@ -26,12 +26,13 @@ from dynid.experiment.experiment import (
 )
 from dynid.experiment.places import places
 from dynid.experiment.sections import read_energy, read_gains, read_internal, read_refine, read_wrench
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES
+from dynid.mechanism.friction import drive_names
 from dynid.mechanism.robot_file.bodies import read_payloads
 from dynid.mechanism.robot_file.drives import is_none
 from dynid.mechanism.robot_file.force_sensor import read_force_sensor
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
+from dynid.projection.model import MODELS
 from dynid.statistics.method import METHODS
 
 SCHEMA = "dynid.experiment/1"
@@ -111,7 +112,7 @@ class _Reader:
         return {
             "name": Entry.text,
             "robot": self.robot,
-            "model": lambda entry: entry.choice(MODEL_NAMES),
+            "model": lambda entry: entry.choice(tuple(MODELS)),
             "logs": self.logs,
             "validate": self.logs,
             "columns": self.columns,
@@ -252,7 +253,7 @@ class _Reader:
         """Drive terms of every joint or motor that has any."""
         if is_none(entry):
             return ()
-        return tuple(item.choice(DRIVE_SYMBOLS) for item in entry.items())
+        return tuple(item.choice(drive_names()) for item in entry.items())
 
     def stribeck(self, entry: Entry) -> dict[str, float]:
         """Known Stribeck speeds by joint or motor."""

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_order
@@ -31,14 +32,17 @@ from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import Table
 
-READERS: dict[str, Callable[[Path, bool], Table]] = {
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".txt": read_csv,
-    ".dat": read_csv,
-    ".parquet": read_parquet,
-    ".pq": read_parquet,
-}
+READERS: Registry[Callable[[Path, bool], Table]] = Registry(
+    "dynid.readers",
+    {
+        ".csv": read_csv,
+        ".tsv": read_csv,
+        ".txt": read_csv,
+        ".dat": read_csv,
+        ".parquet": read_parquet,
+        ".pq": read_parquet,
+    },
+)
 Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
 _TABLES = "save its signals as a table with a column t:"

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+from dynid.common.registry import Registry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
@@ -97,31 +98,34 @@ def rows_of(
     return kind(mechanism, parameters, directions, motion, load_parameters)
 
 
-MODELS: dict[str, Model] = {
-    "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
-    "power": Model(
-        "power", "one equation per sample, unaffected by internal tension", power_directions, rows_of
-    ),
-    "energy": Model(
-        "energy", "power over windows, no acceleration", energy_directions, EnergyRows, case="energy"
-    ),
-    "internal": Model(
-        "internal",
-        "free motion on locked cables, no effort; parameters per unit mass",
-        internal_directions,
-        InternalRows,
-        internal_structure,
-        case="free_motion",
-    ),
-    "wrench": Model(
-        "wrench",
-        "six equations per body, from tables of body motion and joint wrenches",
-        wrench_directions,
-        WrenchRows,
-        wrench_structure,
-        case="wrench_table",
-    ),
-}
+MODELS: Registry[Model] = Registry(
+    "dynid.models",
+    {
+        "inverse": Model("inverse", "one equation per degree of freedom", inverse_directions, rows_of),
+        "power": Model(
+            "power", "one equation per sample, unaffected by internal tension", power_directions, rows_of
+        ),
+        "energy": Model(
+            "energy", "power over windows, no acceleration", energy_directions, EnergyRows, case="energy"
+        ),
+        "internal": Model(
+            "internal",
+            "free motion on locked cables, no effort; parameters per unit mass",
+            internal_directions,
+            InternalRows,
+            internal_structure,
+            case="free_motion",
+        ),
+        "wrench": Model(
+            "wrench",
+            "six equations per body, from tables of body motion and joint wrenches",
+            wrench_directions,
+            WrenchRows,
+            wrench_structure,
+            case="wrench_table",
+        ),
+    },
+)
 
 
 SENSOR = Model(

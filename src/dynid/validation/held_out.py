@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.checks.estimate import same_samples
+from dynid.checks.logs import same_samples
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import notice

@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
+from dynid.mechanism.friction import drive_names
 from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Actuator, Coupling
+from dynid.mechanism.mechanism import Actuator, Coupling
 from dynid.mechanism.parts import resolve_couplings
 from dynid.mechanism.robot_file.scope import Scope
 
@@ -108,8 +109,9 @@ def read_stribeck(entry: Entry, scope: Scope, drive: Mapping[str, tuple[str, ...
 def _terms(entry: Entry) -> tuple[str, ...]:
     if is_none(entry):
         return ()
-    listed = [item.choice(DRIVE_SYMBOLS) for item in entry.items()]
-    return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in listed)
+    names = drive_names()
+    listed = [item.choice(names) for item in entry.items()]
+    return tuple(symbol for symbol in names if symbol in listed)
 
 
 def is_none(entry: Entry) -> bool:
