@@ -43,6 +43,7 @@ ORDER = [
     "unknowns",
     "cases",
     "validation",
+    "export",
     "pipeline",
     "payload",
     "robots",

@@ -55,6 +55,7 @@ CASES: Registry[Case] = Registry(
         "force_sensor": "dynid.cases.force_sensor.case:FORCE_SENSOR",
         "wrench_table": "dynid.cases.wrench_table.case:WRENCH_TABLE",
     },
+    gives=("dynid.case:Case",),
 )
 # Keys of an experiment that put a case onto the robot itself.
 _MOUNTED = {"force_sensor": "force_sensor"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from dynid.base.grouping import Symbols
@@ -104,9 +105,10 @@ def identify_logs(
     with single_threaded_blas():
         fit = fit_task(task, symbols=_symbols)
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
-        validation, unseen = predict_held_out(problem, chi, fit.task.held_out, fit.experiment)
-        checked = run_checks(Finished(fit, validation), CHECKS.values())
         fitted = fitted_signals(problem, chi)
+        predicted = cache(lambda: predict_held_out(problem, chi, fit.task.held_out, fit.experiment))
+        checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
+        validation, unseen = predicted()
         gate = judge(fit)
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(

@@ -29,6 +29,7 @@ CHECKS: Registry[Check] = Registry(
         "Was a validation log used for the fit?": "dynid.checks.estimate:reused",
         "Is the scale of the parameters plausible?": "dynid.checks.scale:scale",
     },
+    gives=("dynid.checks.check:Found", "builtins:list", "builtins:tuple"),
 )
 
 __all__ = ["CHECKS"]

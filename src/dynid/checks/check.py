@@ -16,13 +16,18 @@ class Finished:
 
     Attributes:
         fit: Parameters and everything they come from.
-        validation: How well logs that were not used are predicted.
+        validate: Predicts the logs that were not used, once.
         notices: Of the checks before this one.
     """
 
     fit: Fit
-    validation: tuple[Validation, ...] = ()
+    validate: Callable[[], tuple[Validation, ...]] = tuple
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def validation(self) -> tuple[Validation, ...]:
+        """How well logs that were not used are predicted."""
+        return self.validate()
 
 
 @dataclass(frozen=True, eq=False)

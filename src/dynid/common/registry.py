@@ -33,9 +33,10 @@ def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 @dataclass(frozen=True)
 class _Plugin:
-    """One entry point: an object of another package."""
+    """One entry point: an object of another package; `gives` are types that it is or returns."""
 
     point: EntryPoint
+    gives: tuple[str, ...]
 
     @property
     def package(self) -> str:
@@ -56,33 +57,50 @@ class _Plugin:
             found = self.point.load()
         except Exception as error:
             raise self.error(f"cannot be loaded: {_words(error)}") from error
-        return self.guarded(found)
+        if inspect.isroutine(found):
+            return self._guarded(found, self._checked)
+        return self._with_guards(self._checked(found))
 
-    def guarded(self, found: Any) -> Any:
-        """Functions of a plug-in, or of the object that it is, whose errors name its package."""
-        if inspect.isroutine(found) or inspect.isclass(found):
-            return self._guarded_call(found)
-        if is_dataclass(found) and not isinstance(found, type):
-            own = {one.name: getattr(found, one.name) for one in fields(found) if one.init}
-            own = {name: self._guarded_call(one) for name, one in own.items() if inspect.isroutine(one)}
-            return replace(found, **own) if own else found
-        return found
+    def _with_guards(self, found: Any) -> Any:
+        """An object whose functions report their errors with the name of the package."""
+        if not is_dataclass(found) or isinstance(found, type):
+            return found
+        own = {one.name: getattr(found, one.name) for one in fields(found) if one.init}
+        own = {name: self._guarded(one) for name, one in own.items() if inspect.isroutine(one)}
+        return replace(found, **own) if own else found
 
-    def _guarded_call(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _guarded(
+        self, function: Callable[..., Any], checked: Callable[[Any], Any] | None = None
+    ) -> Callable[..., Any]:
         @wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
             try:
-                return function(*arguments, **options)
+                found = function(*arguments, **options)
+                found = list(found) if inspect.isgenerator(found) else found
             except (DynidError, MemoryError):
                 raise
             except Exception as error:
                 raise self.error(f"fails: {_words(error)}") from error
+            return found if checked is None else checked(found)
 
         return call
+
+    def _checked(self, found: Any) -> Any:
+        """What it gives, if that has the right type."""
+        kinds = tuple(_imported(one) for one in self.gives)
+        if kinds and not isinstance(found, kinds):
+            wanted = " or ".join(one.__name__ for one in kinds)
+            raise self.error(f"gives {type(found).__name__}, not {wanted}")
+        return found
 
 
 def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+def _imported(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 class Registry(MutableMapping[str, T]):
@@ -91,10 +109,12 @@ class Registry(MutableMapping[str, T]):
     Args:
         group: Entry points of other packages, e.g. `dynid.readers`.
         own: Objects, or where they are: "module:attribute".
+        gives: Types, as "module:attribute", that an entry of another package must be, or must return if it
+            is a function; empty: not checked.
     """
 
-    def __init__(self, group: str, own: Mapping[str, T | str]) -> None:
-        self.group = group
+    def __init__(self, group: str, own: Mapping[str, T | str], gives: tuple[str, ...] = ()) -> None:
+        self.group, self.gives = group, gives
         self.own: dict[str, T | str] = dict(own)
         self._loaded: dict[EntryPoint, T] = {}
 
@@ -104,7 +124,7 @@ class Registry(MutableMapping[str, T]):
         found: dict[str, list[_Plugin]] = {}
         points = [point for point in _installed(tuple(sys.path)) if point.group == self.group]
         for point in sorted(points, key=lambda one: one.name):
-            found.setdefault(point.name, []).append(_Plugin(point))
+            found.setdefault(point.name, []).append(_Plugin(point, self.gives))
         return found
 
     def __getitem__(self, name: str) -> T:
@@ -113,8 +133,7 @@ class Registry(MutableMapping[str, T]):
             return self._other(self._plugins[name])
         place = self.own[name]
         if isinstance(place, str):
-            module, _, attribute = place.partition(":")
-            self.own[name] = place = getattr(import_module(module), attribute)
+            self.own[name] = place = _imported(place)
         return place
 
     def _other(self, several: list[_Plugin]) -> T:

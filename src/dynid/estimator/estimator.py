@@ -276,6 +276,7 @@ MAKERS: Registry[Callable[..., Estimator]] = Registry(
         "iv": _iv,
         "recursive": _recursive,
     },
+    gives=("dynid.estimator.estimator:Estimator",),
 )
 # The own ones with their default options.
 ESTIMATORS: dict[str, Estimator] = {name: MAKERS[name]() for name in MAKERS.own}

@@ -37,7 +37,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _ARGUMENTS = {name: 2 if name == "atan2" else 1 for name in _FUNCTIONS}
 # Friction of other packages: (q, dq, ddq) of a joint, shape (n,) each, -> the column of its parameter. Own
 # drive terms are compiled, see `regressor.kernels`.
-FRICTION: Registry[Callable[..., Any]] = Registry("dynid.friction", {})
+FRICTION: Registry[Callable[..., Any]] = Registry("dynid.friction", {}, gives=("numpy:ndarray",))
 _STEP = 1e-6  # of central differences, relative: their error is 1e-10 of the column
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "+": np.add,

@@ -22,6 +22,7 @@ _XML = "dynid.mechanism.source:load_source"
 DESCRIPTIONS: Registry[Callable[[Path], Mechanism]] = Registry(
     "dynid.descriptions",
     {".yaml": _ROBOT_FILE, ".yml": _ROBOT_FILE, ".urdf": _XML, ".xml": _XML, ".mjcf": _XML},
+    gives=("dynid.mechanism.mechanism:Mechanism",),
 )
 _REMEDIES = {
     ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
@@ -53,10 +54,6 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     if not path.exists():
         raise _missing(path, built_in)
     mechanism = DESCRIPTIONS[kind](path)
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(
-            f"the reader of '{kind}' files gives a {type(mechanism).__name__}, not a Mechanism", file=path
-        )
     if not mechanism.joints:
         raise InputError("the robot has no joints", file=path, remedy="add its joints")
     return mechanism

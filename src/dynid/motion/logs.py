@@ -42,6 +42,7 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".parquet": read_parquet,
         ".pq": read_parquet,
     },
+    gives=("dynid.motion.table:Table",),
 )
 Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 

@@ -125,6 +125,7 @@ MODELS: Registry[Model] = Registry(
             case="wrench_table",
         ),
     },
+    gives=("dynid.projection.model:Model",),
 )
 
 
