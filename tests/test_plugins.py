@@ -170,7 +170,7 @@ def test_an_exporter(toys: Path, tmp_path: Path) -> None:
 def test_a_friction_term_is_the_column_that_it_computes(toys: Path, tmp_path: Path) -> None:
     """As if the same function were written in the robot file under `terms:`."""
     robot = (toys / "arm.yaml").read_text()
-    # tanh(dq / 0.1), and a word about its jump, so that samples near reversals are masked as for any friction.
+    # tanh(dq / 0.1); `sign` makes samples near reversals masked, as for any friction.
     shape = "(1 - exp(-20 * dq({j}))) / (1 + exp(-20 * dq({j}))) + 0 * sign(dq({j}))"
     joints = {name: shape.format(j=name) for name in ("joint_1", "joint_2")}
     terms = ", ".join(f'{{name: Ft_{j}, joint: {j}, expression: "{text}"}}' for j, text in joints.items())
