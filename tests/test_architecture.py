@@ -110,7 +110,42 @@ def test_models_have_one_list_of_names() -> None:
     from dynid.mechanism.mechanism import MODEL_NAMES
     from dynid.projection.model import MODELS
 
-    assert tuple(MODELS) == MODEL_NAMES
+    assert tuple(one.key for one in MODELS.values() if one.key == one.name) == MODEL_NAMES
+    assert {one.key for one in MODELS.values()} == set(MODEL_NAMES)
+    assert all(one.name == name for name, one in MODELS.items())
+
+
+# What comes after a `System`. Test columns over the pose need the derivatives of each kind of rows.
+AFTER_SYSTEM = (
+    "base",
+    "estimator",
+    "statistics",
+    "linear",
+    "log_pass",
+    "realise",
+    "refinement",
+    "fit",
+    "checks",
+)
+AFTER_SYSTEM += ("validation", "pipeline", "payload")
+KIND_OF_ROWS = {"checks/pose_columns.py", "statistics/tension.py"}
+
+
+def test_after_the_system_no_code_knows_which_model_made_it() -> None:
+    """No name of a model is compared, no class of its rows or registered model is used."""
+    from dynid.projection.model import MODELS
+
+    rows = {"TreeRows", "MovingRows", "EnergyRows", "InternalRows", "WrenchRows", "SensorRows", "MODELS"}
+    for file in FILES:
+        if room(file) not in AFTER_SYSTEM or str(file.relative_to(ROOT)) in KIND_OF_ROWS:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            used = getattr(node, "id", None) or getattr(node, "name", None)
+            assert used not in rows, f"{file}: {used}"
+            if isinstance(node, ast.Compare):
+                texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                names = {getattr(one, "attr", "") for one in ast.walk(node)}
+                assert not (texts & set(MODELS) and names & {"name", "key", "model"}), f"{file}:{node.lineno}"
 
 
 def test_no_file_outgrows_its_idea() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.locked import LockedCables
-from dynid.excitation.free_limits import free_limits, reached
+from dynid.excitation.free_motion import free_limits, reached
 from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releasing
-from dynid.linear import prior_values
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import prior_values
 from tests.cable_oracle import Platform, Xi, accelerations, cable4, free_motion, rotation, skew
 
 TRUTH = {

@@ -74,7 +74,8 @@ def test_columns_are_the_slopes_of_the_rows(swing) -> None:
 
 
 def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(length_refinement, "_ROUNDS", 3)
+    few = replace(length_refinement._SCHEDULE, steps=3)
+    monkeypatch.setattr(length_refinement, "_SCHEDULE", few)
     robot, (log, lengths) = load_robot("cable4"), swing
     wrong = with_lengths(log, robot, lengths + WRONG)
     asked = experiment()

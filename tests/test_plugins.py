@@ -50,10 +50,12 @@ def make():
     return Estimator("plain", "all rows alike", unit_weights)
 """,
     "model": """
-from dynid.projection.model import Model, rows_of
+from dynid.projection.contract import Model
+from dynid.projection.model import rows_of
 from dynid.projection.power import power_directions
+from dynid.projection.structure import structural_factor
 
-WORK = Model("work", "rate of work", power_directions, rows_of)
+WORK = Model("work", "rate of work", power_directions, rows_of, structural_factor)
 """,
     "check": """
 from dynid.common.notices import Notice

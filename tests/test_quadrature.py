@@ -13,9 +13,9 @@ from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import window_filter
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
-from dynid.info import variant
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.problem import prepare
 from dynid.projection.quadrature import QUADRATURES
 from dynid.robots.demo_file import demo_file, read_demo

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, from_plain
-from dynid.info import structural_base
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.problem import build_system, prepare

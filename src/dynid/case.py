@@ -23,18 +23,18 @@ from dynid.common.registry import Registry
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.experiment.estimator_choice import with_noisy_columns
 from dynid.experiment.experiment import Experiment, LogEntry
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, owners_of
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
-from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings, entry_of
+from dynid.motion.steps import refuse_steps
+from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
-from dynid.projection.model import MODELS, Model, RowSource, model_for
-from dynid.projection.pose_rows import MovingRows
+from dynid.projection.contract import Model, RowSource
+from dynid.projection.model import MODELS, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
@@ -123,6 +123,9 @@ class Case:
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[Notice, ...]:
         """Efforts that logs lack, or that never change, are noticed or refused."""
+        if self.is_series:
+            for log in logs:
+                refuse_steps(log)
         return (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
@@ -189,7 +192,7 @@ class Case:
             load_parameters=problem.load_parameters,
             **problem.row_options,
         )
-        if isinstance(rows, MovingRows) and isinstance(like, MovingRows):
+        if like is not None:
             rows.align_to(like)
         return rows
 

@@ -19,8 +19,9 @@ from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.wls import group_factors
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.refine_settings import RefineSettings
-from dynid.linear import base_of, prior_values
+from dynid.linear import base_of
 from dynid.log_pass import LogPass
+from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system
 from dynid.projection.model import model_for
 from dynid.projection.projection import System

@@ -12,16 +12,16 @@ from functools import cache
 from typing import Any
 
 from dynid.base.grouping import Symbols
+from dynid.base.structural import grouping_symbols
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.summary import choices_of
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
-from dynid.common.threads import single_threaded_blas
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.experiment.provenance import provenance
 from dynid.fit import fit_task
-from dynid.info import grouping_symbols
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -30,7 +30,7 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
-from dynid.validation.gate import judge
+from dynid.validation.crossvalidation import judge
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
@@ -113,7 +113,7 @@ def identify_logs(
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
         robot=fit.task.mechanism.name,
-        model=problem.model.name,
+        model=problem.model.key,
         estimator=fit.experiment.estimator,
         parameters=parts.parameters,
         not_identifiable=parts.not_identifiable,

@@ -15,7 +15,7 @@ from dynid.statistics.assemble import EstimateParts
 
 def options(finished: Finished) -> Iterator[Notice]:
     """Options of models that are not used: warn, because they have no effect."""
-    experiment, model = finished.fit.experiment, finished.fit.problem.model.name
+    experiment, model = finished.fit.experiment, finished.fit.problem.model.key
     ignored = [
         name for name in ("energy", "internal", "wrench") if getattr(experiment, name) and name != model
     ]

@@ -36,9 +36,8 @@ def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) ->
 def _flow(problem: Problem) -> dict[str, str]:
     """Choices of logs, filters and rows; those that differ between logs carry the log's name."""
     rows = ", ".join(dict.fromkeys(problem.directions.group_names))
-    shared = problem.model.name == "inverse" and np.all(
-        np.count_nonzero(problem.directions.effort_map, axis=1) > 1
-    )
+    own = problem.model.effort_rows and problem.case.has_motors
+    shared = own and np.all(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(problem.logs, problem.plans, problem.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():

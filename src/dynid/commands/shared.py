@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ import click
 from click.core import ParameterSource
 
 from dynid.common.errors import InputError
-from dynid.common.printable import printable
 from dynid.common.strict_number import is_count, is_number
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -53,21 +54,26 @@ def shown(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, also from compiled code.
+def logging_to_terminal() -> Iterator[None]:
+    """Show what the library logs (that it compiles, which takes a while) if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import logging
 
-    Numba returns arrays and tuples through Python. An interrupt at that moment appears as a
-    SystemError ("returned a result with an exception set") whose cause is the KeyboardInterrupt.
-    """
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            click.echo(record.getMessage(), err=True)  # above a progress bar, which replaces sys.stderr
+
+    logger, handler = logging.getLogger("dynid"), Terminal()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     try:
         yield
-    except SystemError as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
-            cause = cause.__cause__ or cause.__context__
-        if cause is None:
-            raise
-        raise cause from None
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def refuse_given(names: tuple[str, ...], what: str) -> None:

@@ -16,19 +16,24 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.common.threads import single_threaded_blas
 from dynid.excitation.after import known_information
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.efforts import effort_range
-from dynid.excitation.measured import measured_motion
-from dynid.excitation.optimal.between import fine_motion
-from dynid.excitation.optimal.checked import LimitUse, linear_uses, soft_uses, unkept_limits
-from dynid.excitation.optimal.journal import Journal
-from dynid.excitation.optimal.multistart import run_starts
-from dynid.excitation.optimal.predicted import PROMISED_BY, Promise, promise
+from dynid.excitation.optimal.checked import (
+    PROMISED_BY,
+    LimitUse,
+    Promise,
+    linear_uses,
+    promise,
+    soft_uses,
+    unkept_limits,
+)
+from dynid.excitation.optimal.multistart import Journal, run_starts
+from dynid.excitation.optimal.soft import fine_motion
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import (
     ExciteSettings,
@@ -40,7 +45,7 @@ from dynid.excitation.plan import (
     planned_robot,
 )
 from dynid.excitation.recorder import RATE, default_recorder, recording_words
-from dynid.excitation.series import Series
+from dynid.excitation.series import Series, measured_motion
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.robots.truth import Truth, has_demo, true_values

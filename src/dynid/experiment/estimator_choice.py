@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen
 from dynid.mechanism.mechanism import Mechanism
-from dynid.projection.model import Model
+from dynid.projection.contract import Model
 
 
 def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:

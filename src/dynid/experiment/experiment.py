@@ -14,8 +14,8 @@ from dynid.estimator.gain_settings import GainSettings
 from dynid.experiment.internal_settings import internal_settings
 from dynid.experiment.refine_settings import RefineSettings
 from dynid.mechanism.force_sensor import ForceSensor
-from dynid.mechanism.friction import drive_names
-from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.mechanism.mechanism import Mechanism, Payload, model_names
+from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.force_sensor import sensor_from
 from dynid.motion.settings import (
     ColumnMap,
@@ -27,7 +27,6 @@ from dynid.motion.settings import (
     entry_of,
 )
 from dynid.motion.wrench_settings import wrench_settings
-from dynid.projection.model import MODELS
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.statistics.method import UncertaintySettings
 
@@ -167,7 +166,7 @@ class Experiment:
         internal_settings(self.internal)
         quadrature_named(str(self.energy.get("integration", DEFAULT)))
         if self.model is not None:
-            check_choice("model", self.model, tuple(MODELS))
+            check_choice("model", self.model, model_names())
         _check_sensor(self)
         check_choice("estimator", self.estimator, tuple(MAKERS))
         check_choice("angles", self.angles, ANGLES)

@@ -26,13 +26,13 @@ from dynid.experiment.experiment import (
 )
 from dynid.experiment.places import places
 from dynid.experiment.sections import read_energy, read_gains, read_internal, read_refine, read_wrench
-from dynid.mechanism.friction import drive_names
+from dynid.mechanism.mechanism import model_names
+from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.bodies import read_payloads
-from dynid.mechanism.robot_file.drives import is_none
 from dynid.mechanism.robot_file.force_sensor import read_force_sensor
 from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.robot_file.sections import is_none
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
-from dynid.projection.model import MODELS
 from dynid.statistics.method import METHODS
 
 SCHEMA = "dynid.experiment/1"
@@ -112,7 +112,7 @@ class _Reader:
         return {
             "name": Entry.text,
             "robot": self.robot,
-            "model": lambda entry: entry.choice(tuple(MODELS)),
+            "model": lambda entry: entry.choice(model_names()),
             "logs": self.logs,
             "validate": self.logs,
             "columns": self.columns,

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.cable import Cable
-from dynid.mechanism.cable_shape import CableShape, shape_of
+from dynid.mechanism.cable import Cable, CableShape, shape_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import BASE, Mechanism
 

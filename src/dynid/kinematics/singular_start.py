@@ -8,7 +8,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.closure import Closure, moved
-from dynid.kinematics.units import coordinate_units
+from dynid.kinematics.coordinates import coordinate_units
 
 
 def straightest(

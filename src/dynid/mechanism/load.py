@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _ROBOT_FILE = "dynid.mechanism.robot_file.robot_file:load_robotfile"
-_XML = "dynid.mechanism.source:load_source"
+_XML = "dynid.mechanism.robot_file.robot_file:load_source"
 # Ending of a file -> its reader, from a path to a Mechanism.
 DESCRIPTIONS: Registry[Callable[[Path], Mechanism]] = Registry(
     "dynid.descriptions",

@@ -12,9 +12,9 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
 from dynid.motion.faults import signal_faults
-from dynid.motion.record import Record
 from dynid.motion.resample import METHOD, continuous, resample
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
+from dynid.motion.table import Record
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
 _BLIND_STEPS = 5.0  # without a known cutoff, a gap longer than so many steps splits the log

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.motion.record import Record
+from dynid.motion.table import Record
 
 JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
 _SLOWEST, _FASTEST = 1.0, 1e5  # Hz

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.motion.record import Record
+from dynid.motion.table import Record
 
 _HALF = 5  # samples on either side
 _SPIKE = 10.0  # Gaussian noise stays below this in a million samples; a contact lasts longer than one sample

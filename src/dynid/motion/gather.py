@@ -14,9 +14,8 @@ from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_lengths, quaternion
 from dynid.motion.columns import ANGLES, Slot, quaternion_starts
-from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap
-from dynid.motion.table import Table
+from dynid.motion.table import Record, Table
 from dynid.motion.units import factor
 
 _LARGEST = 1e100  # above any quantity of a robot; some recorders write 1e308 for missing values

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.motion.record import Record
+from dynid.motion.table import Record
 
 METHOD = "positions and velocities by cubic spline, efforts linearly"
 

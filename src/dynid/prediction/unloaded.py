@@ -21,12 +21,17 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, UnloadedModel
-from dynid.info import variant
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
-from dynid.prediction.result_gains import with_result_gains
-from dynid.prediction.result_values import StandardValues, fitted_places, saved, standard_values
+from dynid.prediction.result_values import (
+    StandardValues,
+    fitted_places,
+    saved,
+    standard_values,
+    with_result_gains,
+)
 from dynid.projection.model import model_for
 from dynid.projection.projection import System, choose_rows
 from dynid.statistics.effort_prediction import covariance_root

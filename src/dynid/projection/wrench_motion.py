@@ -16,10 +16,10 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import BodyMotion, body_motion, quaternion_rates, tree_of
-from dynid.mechanism.attitude import rotation_of
+from dynid.mechanism.frame import rotation_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import QUANTITIES, SPOKEN, BodyTable
-from dynid.motion.local_polynomial import POINTS, Derivatives, derivatives
+from dynid.motion.differentiate import POINTS, Derivatives, derivatives
 from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
 from dynid.projection.wrench_points import centres_of_mass
 

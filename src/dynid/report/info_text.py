@@ -7,10 +7,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynid.report.console import standard_console
 from dynid.report.json_file import plain
 from dynid.report.numbers import grouping_text
-from dynid.report.tables import COLOURS, verbatim
+from dynid.report.terminal import COLOURS, standard_console, verbatim
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,16 +13,14 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_json import read_json
 from dynid.common.strict_yaml import read_yaml
-from dynid.linear import prior_values
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import parameter_table, prior_values
 from dynid.mechanism.robot_file.scope import Scope
 
 if TYPE_CHECKING:
-    from dynid.robots.demo_file import Demo
-    from dynid.robots.free_demo_file import FreeDemo
+    from dynid.robots.demo_file import Demo, FreeDemo
 
 SCHEMA = "dynid.truth/1"
 
@@ -132,8 +130,7 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
 
 def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
     """The experiment of a built-in robot that swings on locked cables; None for any other."""
-    from dynid.robots.demo_file import demo_file
-    from dynid.robots.free_demo_file import read_free_demo
+    from dynid.robots.demo_file import demo_file, read_free_demo
 
     name = mechanism.name
     return read_free_demo(demo_file(name), load_robot(name)) if has_demo(mechanism) else None

@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.common.threads import single_threaded_blas
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.recorder import RATE

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from dynid.case import task_case
+from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import Notice, notice
-from dynid.common.threads import single_threaded_blas
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.fit import Fit, fit_task
-from dynid.mechanism.friction import drive_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.plugin_friction import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_log
@@ -34,7 +34,7 @@ from dynid.statistics.fit import fit_of
 from dynid.unknown import Task
 from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
-from dynid.validation.folds import FOLDS, Fold, folds, last_part
+from dynid.validation.held_out import FOLDS, Fold, folds, last_part
 
 # Friction models that real drives need; rotor inertia and offset are added if the robot has them.
 FRICTION_SETS = (
@@ -74,7 +74,7 @@ def compare_friction(
         log: One log or several: files, or `Log` objects.
         sets: Drive terms of every joint or motor that has any; default `FRICTION_SETS`, with Ia and Off
             where the robot has them. The first set is what the others are measured by.
-        folds: Of the cross-validation; see `dynid.validation.folds` for how logs are cut.
+        folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
         progress: Called with a stage and the fraction of it done.
         options: Fields of `Experiment`, as for `identify`.
@@ -135,12 +135,11 @@ def compare_logs(
     """Every combination of drive terms, estimators and models, fitted to the same logs.
 
     Args:
-        mechanism: The robot.
         logs: To fit and to predict.
         experiment: Everything that is not compared.
         drives: Sets of drive terms; default: those that the robot or the experiment has.
         estimators, models: Names; default: those of the experiment.
-        folds: Of the cross-validation; see `dynid.validation.folds` for how logs are cut.
+        folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
         progress: Called with a stage and the fraction of it done.
     """

@@ -24,8 +24,8 @@ from dynid.cases.force_sensor.samples import (
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.mechanism.attitude import angles_of
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor
+from dynid.mechanism.frame import angles_of
 from dynid.problem import Problem
 from dynid.projection.sensor_columns import SensorColumns
 

@@ -18,8 +18,8 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, base_of, linear_fit
-from dynid.mechanism.attitude import angles_of
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
+from dynid.mechanism.frame import angles_of
 from dynid.problem import Problem
 from dynid.unknown import Settled, Task, at
 

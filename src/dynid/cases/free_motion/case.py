@@ -37,8 +37,8 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings
 from dynid.problem import Problem
+from dynid.projection.contract import Model, RowSource
 from dynid.projection.internal import is_homogeneous
-from dynid.projection.model import Model, RowSource
 from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
 from dynid.projection.projection import Directions
 from dynid.refinement.joints import Refinement

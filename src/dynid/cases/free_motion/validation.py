@@ -30,7 +30,7 @@ from dynid.common.errors import DynidError, NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.refine_settings import TURNING
 from dynid.kinematics.sensors import Sensors, sensors_of
-from dynid.linear import prior_values
+from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem
 from dynid.statistics.estimate import RunFit
 

@@ -18,7 +18,7 @@ from dynid.kinematics.tree import quaternion_rates
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
 from dynid.motion.body_table import SPOKEN
-from dynid.motion.local_polynomial import Derivatives, derivatives
+from dynid.motion.differentiate import Derivatives, derivatives
 from dynid.motion.wrench_settings import KINEMATIC
 from dynid.projection.wrench import WrenchRows
 

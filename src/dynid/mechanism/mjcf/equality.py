@@ -18,7 +18,7 @@ import numpy as np
 from dynid.common.errors import nearest
 from dynid.common.notices import notice
 from dynid.mechanism.frame import Frame, last_digit
-from dynid.mechanism.loop import FIXED_BY, Loop
+from dynid.mechanism.joint import FIXED_BY, Loop
 from dynid.mechanism.mechanism import BASE, Coupling
 from dynid.mechanism.mjcf.file import entries, flag, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree

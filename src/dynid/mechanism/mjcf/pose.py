@@ -9,7 +9,6 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import notice
-from dynid.mechanism.attitude import rotation_of
 from dynid.mechanism.frame import (
     ROUNDING,
     SNAP_RANGE,
@@ -17,12 +16,12 @@ from dynid.mechanism.frame import (
     frame_from_axes,
     last_digit,
     rotation,
+    rotation_of,
     snap_angle,
     unit_vector,
 )
 from dynid.mechanism.inertia import skew
-from dynid.mechanism.mjcf.file import Settings
-from dynid.mechanism.mjcf.vocabulary import ORIENTATIONS
+from dynid.mechanism.mjcf.file import ORIENTATIONS, Settings
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
 

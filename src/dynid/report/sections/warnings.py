@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dynid.common.catalogue import MEANING
 from dynid.common.notices import by_severity
-from dynid.report.sections.section import Section
-from dynid.report.template import render
+from dynid.report.page import Section, render
 from dynid.statistics.estimate import Estimate
 
 

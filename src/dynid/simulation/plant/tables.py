@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.dynamics.compiled_forward import masses_of
+from dynid.dynamics.forward import masses_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.drives import Drives
 
