@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.checks.estimate import check_estimate
+from dynid.checks.estimate import unexplained
 from dynid.checks.residuals import check_residuals
 from dynid.checks.scale import check_scale, placeholder_masses, reach
 from dynid.excitation.random_motion import random_motion
@@ -172,7 +172,7 @@ def test_a_long_contact_is_a_burst_and_a_poor_fit() -> None:
     # Another motion that is predicted well says that this log is bad, not the model.
     for percent, poor in ((60.0, True), (5.0, False)):
         unseen = Validation("other", True, percent, percent)
-        assert ("poor-fit" in codes(check_estimate(replace(estimate, validation=(unseen,))))) == poor
+        assert ("poor-fit" in codes(unexplained(estimate.fit, (unseen,)))) == poor
 
 
 def test_a_simulation_without_noise_bursts_nowhere() -> None:

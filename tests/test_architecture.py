@@ -45,6 +45,7 @@ ORDER = [
     "unknowns",
     "cases",
     "validation",
+    "export",
     "pipeline",
     "payload",
     "robots",

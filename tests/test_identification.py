@@ -442,7 +442,7 @@ def test_one_row_per_motor_of_a_redundant_robot_is_refused() -> None:
 
 
 def test_angles_in_degrees_are_suspected() -> None:
-    from dynid.checks.estimate import check_logs
+    from dynid.checks.logs import check_logs
 
     robot = arm()
     log = exact_log(robot, true_parameters(robot))

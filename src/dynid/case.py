@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from jaxtyping import Bool, Float
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
+from dynid.common.registry import Registry
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.experiment.estimator_choice import with_noisy_columns
 from dynid.experiment.experiment import Experiment, LogEntry
@@ -40,6 +39,7 @@ from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
 if TYPE_CHECKING:
+    from dynid.checks.check import Check, Found
     from dynid.fit import Fit
     from dynid.problem import Problem
     from dynid.refinement.joints import Refinement
@@ -47,12 +47,16 @@ if TYPE_CHECKING:
     from dynid.unknown import Unknown
 
 # Name of a case -> where its instance is. A model names its case; an experiment key may mount one.
-CASES = {
-    "energy": "dynid.cases.energy:ENERGY",
-    "free_motion": "dynid.cases.free_motion.case:FREE_MOTION",
-    "force_sensor": "dynid.cases.force_sensor.case:FORCE_SENSOR",
-    "wrench_table": "dynid.cases.wrench_table.case:WRENCH_TABLE",
-}
+CASES: Registry[Case] = Registry(
+    "dynid.cases",
+    {
+        "energy": "dynid.cases.energy:ENERGY",
+        "free_motion": "dynid.cases.free_motion.case:FREE_MOTION",
+        "force_sensor": "dynid.cases.force_sensor.case:FORCE_SENSOR",
+        "wrench_table": "dynid.cases.wrench_table.case:WRENCH_TABLE",
+    },
+    gives=("dynid.case:Case",),
+)
 # Keys of an experiment that put a case onto the robot itself.
 _MOUNTED = {"force_sensor": "force_sensor"}
 
@@ -270,11 +274,12 @@ class Case:
         """Output-error refinement of its own; None: windows of joint motion are simulated."""
         return None
 
-    def notices(self, fit: Fit) -> tuple[Notice, ...]:
-        """What only this case must be questioned about."""
-        return ()
+    @property
+    def checks(self) -> Mapping[str, Check]:
+        """What only this case must be questioned about: question -> check, as in `dynid.checks`."""
+        return {}
 
-    def residual_tests(self, fit: Fit) -> Any:
+    def residual_tests(self, fit: Fit) -> Found | None:
         """Tests of the residuals that replace those of time series; None: the usual ones."""
         return None
 
@@ -321,16 +326,9 @@ class Case:
 PLAIN = Case()
 
 
-@cache
-def _loaded(name: str) -> Case:
-    module, _, attribute = CASES[name].partition(":")
-    case: Case = getattr(import_module(module), attribute)
-    return case
-
-
 def case_of(model: Model) -> Case:
     """The case of a model."""
-    return _loaded(model.case) if model.case else PLAIN
+    return CASES[model.case] if model.case else PLAIN
 
 
 def task_case(mechanism: Mechanism, experiment: Experiment) -> Case:
@@ -342,7 +340,7 @@ def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     """The robot with what special keys of the experiment add to it."""
     for key, name in _MOUNTED.items():
         if getattr(experiment, key) is not None or getattr(mechanism, key) is not None:
-            mechanism = _loaded(name).mounted(mechanism, experiment)
+            mechanism = CASES[name].mounted(mechanism, experiment)
     return mechanism
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynid.commands.excite import excite
+from dynid.commands.export import export
 from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
@@ -391,6 +392,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-main.add_command(excite)
-main.add_command(simulate)
-main.add_command(rehearse)
+for _command in (excite, simulate, rehearse, export):
+    main.add_command(_command)

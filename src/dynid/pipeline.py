@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from dynid.base.grouping import Symbols
 from dynid.base.structural import grouping_symbols
-from dynid.checks.effort_order import refuse_misplaced, refuse_reversed
-from dynid.checks.estimate import check_estimate
-from dynid.checks.residuals import residual_checks
-from dynid.checks.scale import check_scale
-from dynid.checks.summary import choices_of, tested_ties, warnings_of
+from dynid.checks import CHECKS
+from dynid.checks.check import Finished, run_checks
+from dynid.checks.summary import choices_of
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
 from dynid.estimator.solution import CONVERGED
@@ -107,12 +105,10 @@ def identify_logs(
     with single_threaded_blas():
         fit = fit_task(task, symbols=_symbols)
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
-        refuse_misplaced(problem, fit.seen, chi, fit.experiment)
-        refuse_reversed(parts.parameters, problem)
-        tied, tie_notices = tested_ties(fit)
-        tested = residual_checks(fit)
         fitted = fitted_signals(problem, chi)
-        validation, unseen = predict_held_out(problem, chi, fit.task.held_out, fit.experiment)
+        predicted = cache(lambda: predict_held_out(problem, chi, fit.task.held_out, fit.experiment))
+        checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
+        validation, unseen = predicted()
         judged, refused = judge(fit)
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
@@ -125,26 +121,21 @@ def identify_logs(
         covariance=parts.covariance,
         shared=parts.shared,
         validation=validation,
-        warnings=warnings_of(fit, tie_notices, tested),
+        warnings=checked.notices,
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
-        choices=choices_of(fit, tied, judged, tested),
+        choices=choices_of(fit, checked.choices, judged),
         provenance=provenance(
             fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
         ),
         signals=(*fitted, *unseen),
         truth=None if truth is None else fit.true_values(truth),
         standard=problem.case.entries(problem, real.entries),
-        residual_tests=tested.tests,
+        residual_tests=checked.tests,
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )
-    known = any(one.code == "gravity-off" for one in estimate.warnings)  # which biases the parameters
-    scale = check_scale(
-        parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
-    )
-    estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
     if real.failure or refused:
         raise NoResultError(real.failure or refused, estimate)
     if parts.solution.status != CONVERGED:

@@ -17,8 +17,9 @@ from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment, LogEntry
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table
+from dynid.mechanism.plugin_friction import own_symbols, with_friction
 from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
@@ -223,9 +224,10 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     if experiment.payloads:
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}
     if experiment.drive is not None:
-        symbols = tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in experiment.drive)
+        symbols = own_symbols(experiment.drive)
         owners = mechanism.drive or [actuator.name for actuator in mechanism.actuators]
         changes["drive"] = dict.fromkeys(owners, symbols) if symbols else {}
+        mechanism = with_friction(mechanism, dict.fromkeys(owners, experiment.drive))
     if experiment.stribeck:
         changes["stribeck"] = {**mechanism.stribeck, **experiment.stribeck}
     return replace(mechanism, **changes) if changes else mechanism

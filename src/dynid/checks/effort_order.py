@@ -17,9 +17,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
+from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
@@ -52,6 +54,19 @@ class _Order:
 
 def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
     return tuple(new.get(i, value) for i, value in enumerate(values))
+
+
+def misplaced(finished: Finished) -> tuple[Notice, ...]:
+    """Refuse logs that other signs or another order of the efforts explain far better."""
+    fit = finished.fit
+    refuse_misplaced(fit.problem, fit.seen, fit.chi, fit.experiment)
+    return ()
+
+
+def reversed_signs(finished: Finished) -> tuple[Notice, ...]:
+    """Refuse logs in which every effort has the wrong sign."""
+    refuse_reversed(finished.fit.parts.parameters, finished.fit.problem)
+    return ()
 
 
 def refuse_misplaced(

@@ -1,104 +1,44 @@
-"""What a finished estimate must be questioned about: signs, weak parameters, reused logs."""
+"""Can the estimate be right? Unexplained efforts, signs, weak parameters, logs used twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
+from dynid.checks.check import Finished
 from dynid.common.notices import Notice, notice
-from dynid.experiment.experiment import Experiment
-from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.log import Log
-from dynid.motion.steps import position_steps
-from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
+from dynid.statistics.estimate import Fit, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
 _WEAK_PERCENT = 100.0
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
 
-# Six turns of a joint without limits: a wheel may, an arm in degrees does.
-_SWEEP = 12.0 * np.pi
+
+def poor_fit(finished: Finished) -> Iterable[Notice]:
+    """A fit that leaves half of the efforts unexplained."""
+    return unexplained(finished.fit.parts.fit, finished.validation)
 
 
-def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
-    """Warnings a reader must see before the numbers."""
-    return (
-        *_poor_fit(estimate),
-        *_negative(estimate.parameters),
-        *_weak(estimate.parameters, estimate.estimator == "consistent"),
-        *_reused(estimate.validation),
-    )
+def negative(finished: Finished) -> Iterable[Notice]:
+    """Friction, rotor inertia and mass cannot be negative."""
+    return _negative(finished.fit.parts.parameters)
 
 
-def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
-    """Options of models that are not used: warn, because they have no effect."""
-    given = experiment.tree()
-    ignored = [name for name in ("energy", "internal", "wrench") if name in given and name != model]
-    if not ignored:
-        return ()
-    return (notice("option-ignored", names=", ".join(ignored), model=model),)
+def weak(finished: Finished) -> Iterable[Notice]:
+    """Parameters that the data hardly determine."""
+    fit = finished.fit
+    return _weak(fit.parts.parameters, fit.experiment.estimator == "consistent")
 
 
-def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
-    """What makes the logs of a fit doubtful before anything is computed."""
-    return (
-        *_repeated(logs),
-        *(notice for log in logs for notice in (*_degrees(log, mechanism), *position_steps(log))),
-    )
-
-
-def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
-    """Angles that sweep far more than the joint can: most likely they are not in radians."""
-    for i, name in enumerate(log.position_names):
-        joint = mechanism.joint_of_coordinate.get(name)
-        if joint is None or not joint.is_angle(name) or not log.valid.any():
-            continue
-        sweep = float(np.ptp(log.q[log.valid, i]))
-        low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
-        room = high - low
-        if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
-            limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
-            yield notice(
-                "angles-large",
-                name=name,
-                log=log.name,
-                sweep=sweep,
-                turns=sweep / (2 * np.pi),
-                limits=limits,
-                number=i + 1,
-            )
-
-
-def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
-    """Logs that hold the same samples: counted twice, they make every sigma too small."""
-    repeated = [
-        f"{log.name} repeats {first.name}"
-        for i, log in enumerate(logs)
-        if (first := next((other for other in logs[:i] if same_samples(log, other)), None)) is not None
-    ]
-    if not repeated:
-        return ()
-    return (notice("log-repeated", shown=", ".join(repeated)),)
-
-
-def same_samples(a: Log, b: Log) -> bool:
-    """Whether two logs contain the same recording, also from different files."""
-    if a.q.shape != b.q.shape or a.payloads != b.payloads:
-        return False
-    return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)
-
-
-def _reused(validation: Iterable[Validation]) -> Iterable[Notice]:
+def reused(finished: Finished) -> Iterable[Notice]:
     """Logs that were used for the fit are no independent validation."""
-    reused = [one.log for one in validation if not one.independent]
-    if reused:
-        yield notice("validation-not-independent", names=", ".join(reused))
+    names = [one.log for one in finished.validation if not one.independent]
+    if names:
+        yield notice("validation-not-independent", names=", ".join(names))
 
 
-def _poor_fit(estimate: Estimate) -> Iterable[Notice]:
+def unexplained(fit: Fit, validation: Sequence[Validation]) -> Iterable[Notice]:
     """A fit that leaves half of the efforts unexplained, if no validation log is predicted better."""
-    fit, unseen = estimate.fit, [one for one in estimate.validation if one.independent]
+    unseen = [one for one in validation if one.independent]
     if not fit.poor or any(one.residual_percent < fit.residual_percent / 2.0 for one in unseen):
         return
     worst = max(fit.groups, key=lambda group: group.residual_percent, default=None)

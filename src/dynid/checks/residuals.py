@@ -7,7 +7,7 @@ whether the residuals contain the effect of one fault.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
+from dynid.checks.check import Finished, Found
 from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, SuspectRows
 from dynid.checks.fault_selection import Verdict, flagged_verdicts
 from dynid.checks.residual_tests import (
@@ -33,7 +34,6 @@ from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
-from dynid.fit import Fit
 from dynid.linear import LinearFit
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter
@@ -57,24 +57,20 @@ _GAIN = 0.02
 _MOST_CLUSTERS = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Tested:
-    """Results of all tests, and the warnings about them."""
-
-    tests: tuple[ResidualTest, ...]
-    notices: tuple[Notice, ...]
-    choices: Mapping[str, str] = field(default_factory=dict)
-
-
-def residual_checks(fit: Fit) -> Tested:
-    """Test the residuals of a fit, as its case asks."""
-    own = fit.problem.case.residual_tests(fit)
-    return check_residuals(fit.problem, fit.data, fit.chi, fit.experiment) if own is None else Tested(*own)
+def residuals(finished: Finished) -> Found:
+    """Tests of the residuals, as the case asks; what is known already is not reported again."""
+    fit = finished.fit
+    found = fit.problem.case.residual_tests(fit)
+    if found is None:
+        found = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment)
+    # The wrong attitude of a force sensor may be known.
+    known = {one.code for one in fit.notices}
+    return replace(found, notices=tuple(one for one in found.notices if one.code not in known))
 
 
 def check_residuals(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> Tested:
+) -> Found:
     """Test residuals in time.
 
     Args:
@@ -98,7 +94,7 @@ def check_residuals(
         *bursts(burst, _starts(problem)),
     ]
     found = (*asked.tests, *white)
-    return Tested(found, (*asked.notices, *notices, *coloured), {**_words(found, asked), **_memory(white)})
+    return Found((*asked.notices, *notices, *coloured), {**_words(found, asked), **_memory(white)}, found)
 
 
 @dataclass(frozen=True, eq=False)

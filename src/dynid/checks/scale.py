@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from dynid.checks.check import Finished
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.joint import JointKind
@@ -46,6 +47,14 @@ _UNITS = (
     (1e-6, "MN, or N m declared twice as N mm"),
 )
 _NEAR = 1.6
+
+
+def scale(finished: Finished) -> Iterable[Notice]:
+    """Warn where inertial parameters are far from their priors, or from what the size allows."""
+    fit = finished.fit
+    known = any(one.code == "gravity-off" for one in finished.notices)  # which biases the parameters
+    seen = None if known else fit.data.system
+    return check_scale(fit.parts.parameters, fit.problem.mechanism, fit.problem.case.has_scale, seen)
 
 
 def check_scale(

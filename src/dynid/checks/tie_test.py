@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from dynid.base.system import BaseSystem
+from dynid.base.system import BaseSystem, base_system
+from dynid.checks.check import Finished, Found
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.estimator.estimator import solve_weighted
+from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import Weights
+from dynid.linear import base_of
 from dynid.statistics.comparison import f_test
 from dynid.statistics.covariance import blocks_of
 from dynid.statistics.method import UncertaintySettings
@@ -112,3 +114,20 @@ def _restrictions(tied: BaseSystem, free: BaseSystem) -> Float[Array, "q v"]:
 def _known(tied: BaseSystem, free: BaseSystem) -> Float[Array, "v"]:
     """What known members of a tie make of the free parameters."""
     return np.asarray(free.G @ (tied.base.c - free.base.c))
+
+
+def ties(finished: Finished) -> Found:
+    """Whether the data accept the ties, in words, and a warning if they do not."""
+    fit, experiment = finished.fit, finished.fit.experiment
+    if not experiment.ties:
+        return Found()
+    # Where its equations were rewritten, the F-test needs the plain weighted solution.
+    linear = fit.linear
+    solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
+    free = experiment.changed(ties=())
+    loose = base_system(fit.system, base_of(fit.problem, free))
+    found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
+    names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
+    if found is None:
+        return Found((idle_tie(names),), {f"tie {names}": "no effect"})
+    return Found(found.notices(names), {f"tie {names}": found.words})

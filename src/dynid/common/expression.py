@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from jaxtyping import Shaped
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
+from dynid.common.registry import Registry
 from dynid.common.strict_number import UNSIGNED
 
 LENGTH_LIMIT = 10_000
@@ -34,6 +35,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sign": np.sign,
 }
 _ARGUMENTS = {name: 2 if name == "atan2" else 1 for name in _FUNCTIONS}
+# Friction of other packages: (q, dq, ddq) of a joint, shape (n,) each, -> the column of its parameter. Own
+# drive terms are compiled, see `regressor.kernels`.
+FRICTION: Registry[Callable[..., Any]] = Registry("dynid.friction", {}, gives=("numpy:ndarray",))
+_STEP = 1e-6  # of central differences, relative: their error is 1e-10 of the column
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "+": np.add,
     "-": np.subtract,
@@ -80,6 +85,16 @@ class Expression:
     def signals(self) -> frozenset[tuple[str, str]]:
         """Signals used: ("q" | "dq" | "ddq", coordinate)."""
         return frozenset(what for kind, what in self.program if kind == "signal")
+
+    @cached_property
+    def friction(self) -> frozenset[str]:
+        """Functions of other packages that it uses."""
+        return frozenset(what for kind, what in self.program if kind == "function" and what not in _FUNCTIONS)
+
+    @property
+    def jumps(self) -> bool:
+        """Whether it may jump with the sign of a velocity."""
+        return "sign" in self.text or bool(self.friction)
 
     def bound(self, symbols: Mapping[str, float]) -> Expression:
         """The same expression with the values of all its symbols inserted."""
@@ -128,8 +143,8 @@ class Expression:
                 elif kind == "signal":
                     stack.append(signal(*what))
                 else:
-                    function = _FUNCTIONS[what] if kind == "function" else _OPERATORS[what]
-                    n = _ARGUMENTS[what] if kind == "function" else 1 if what == "neg" else 2
+                    function = _function(what) if kind == "function" else _OPERATORS[what]
+                    n = _arguments(what) if kind == "function" else 1 if what == "neg" else 2
                     arguments = stack[-n:]
                     del stack[-n:]
                     stack.append(function(*arguments))
@@ -142,6 +157,29 @@ class Expression:
 
     def _error(self, text: str) -> InputError:
         return InputError(text, file=self.file, place=self.place, remedy="correct the expression")
+
+
+def _arguments(name: str) -> int:
+    return _ARGUMENTS.get(name, len(SIGNALS))
+
+
+def _function(name: str) -> Callable[..., Any]:
+    return _FUNCTIONS[name] if name in _FUNCTIONS else partial(_column, FRICTION[name])
+
+
+def _column(function: Callable[..., Any], *given: Any) -> Shaped[Array, "..."]:
+    """Friction of another package; along a complex step, its slope by central differences."""
+    parts = np.broadcast_arrays(*given)
+    real = [np.array(one.real, float) for one in parts]
+    value = np.asarray(function(*real), float)
+    if not any(map(np.iscomplexobj, parts)):
+        return value
+    slope = np.zeros_like(value)
+    for i, one in enumerate(parts):
+        step = _STEP * np.maximum(1.0, np.abs(real[i]))
+        ends = [function(*real[:i], real[i] + side * step, *real[i + 1 :]) for side in (1.0, -1.0)]
+        slope += one.imag * (ends[0] - ends[1]) / (2.0 * step)
+    return np.asarray(value + 1j * slope)
 
 
 def parse(text: str, *, file: str | None = None, place: str | None = None) -> Expression:
@@ -205,10 +243,9 @@ class _Parser:
     def name(self, match: re.Match[str], start: int) -> None:
         name = match["name"]
         if self.text[match.end() :].lstrip().startswith("("):
-            if name not in _FUNCTIONS:
-                raise self.refuse(
-                    f"unknown function '{name}'" + nearest(name, (*_FUNCTIONS, *SIGNALS)), start
-                )
+            if name not in _FUNCTIONS and name not in FRICTION:
+                known = (*_FUNCTIONS, *FRICTION, *SIGNALS)
+                raise self.refuse(f"unknown function '{name}'" + nearest(name, known), start)
             self.waiting.append([name, 1])
             self.after_sign = False
         elif name in _FUNCTIONS:
@@ -271,8 +308,8 @@ class _Parser:
             self.call(call[0], call[1], start)
 
     def call(self, name: str, given: int, start: int) -> None:
-        if given != _ARGUMENTS[name]:
-            raise self.refuse(f"'{name}' takes {_ARGUMENTS[name]} argument(s), not {given}", start)
+        if given != _arguments(name):
+            raise self.refuse(f"'{name}' takes {_arguments(name)} argument(s), not {given}", start)
         self.output.append(("function", name))
 
     def unexpected(self, at: int) -> InputError:

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
+from dynid.common.registry import Registry
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.covariance_weights import Whitened
 from dynid.estimator.forgetting import Forgetting
@@ -158,13 +159,13 @@ def residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array
 
 def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Estimator:
     """The registered estimator, with options of its own, or an error that names what there is."""
-    if name not in ESTIMATORS:
+    if name not in MAKERS:
         raise InputError(
-            f"estimator '{name}' is not known" + nearest(name, ESTIMATORS),
-            remedy=f"use one of {', '.join(ESTIMATORS)}",
+            f"estimator '{name}' is not known" + nearest(name, MAKERS),
+            remedy=f"use one of {', '.join(MAKERS)}",
         )
     if not options:
-        return ESTIMATORS[name]
+        return ESTIMATORS[name] if name in ESTIMATORS else MAKERS[name]()
     valid = tuple(inspect.signature(MAKERS[name]).parameters)
     for option in options:
         if option not in valid:
@@ -263,14 +264,19 @@ def _recursive(half_life: float | None = None) -> Estimator:
     return Estimator("recursive", title, GroupWeights(), rework=Forgetting(life))
 
 
-MAKERS: dict[str, Callable[..., Estimator]] = {
-    "ols": _ols,
-    "wls": _wls,
-    "consistent": _consistent,
-    "robust": _robust,
-    "tls": _tls,
-    "gtls": _gtls,
-    "iv": _iv,
-    "recursive": _recursive,
-}
-ESTIMATORS: dict[str, Estimator] = {name: make() for name, make in MAKERS.items()}
+MAKERS: Registry[Callable[..., Estimator]] = Registry(
+    "dynid.estimators",
+    {
+        "ols": _ols,
+        "wls": _wls,
+        "consistent": _consistent,
+        "robust": _robust,
+        "tls": _tls,
+        "gtls": _gtls,
+        "iv": _iv,
+        "recursive": _recursive,
+    },
+    gives=("dynid.estimator.estimator:Estimator",),
+)
+# The own ones with their default options.
+ESTIMATORS: dict[str, Estimator] = {name: MAKERS[name]() for name in MAKERS.own}

@@ -23,7 +23,8 @@ from dynid.experiment.sections import (
 )
 from dynid.mechanism.force_sensor import ForceSensor
 from dynid.mechanism.load import reference
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES, Mechanism, Payload
+from dynid.mechanism.mechanism import Mechanism, Payload, model_names
+from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.bodies import payload_document, read_payload
 from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
 from dynid.motion.settings import (
@@ -151,11 +152,11 @@ class Experiment(Settings, frozen=True):
         if "estimator" in entries:
             entries["estimator"].choice(tuple(MAKERS))
         if "model" in entries and entries["model"].node.value is not None:
-            entries["model"].choice(MODEL_NAMES)
+            entries["model"].choice(model_names())
         if "drive" in entries and entries["drive"].node.value == "none":
             entries["drive"] = plain_entry((), like=entries["drive"])
         for term in entries["drive"].items() if "drive" in entries and entries["drive"].is_list else ():
-            term.choice(DRIVE_SYMBOLS)
+            term.choice(drive_names())
         for one in (one for key in ("logs", "validate") if key in entries for one in entries[key].items()):
             if not one.is_mapping:
                 entry_of(one.node.value)  # type: ignore[arg-type]

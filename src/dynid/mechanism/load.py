@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynid.common.errors import InputError, nearest
+from dynid.common.registry import Registry
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism
 
 _DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_ROBOT_FILE = "dynid.mechanism.robot_file.robot_file:load_robotfile"
+_XML = "dynid.mechanism.robot_file.robot_file:load_source"
+# Ending of a file -> its reader, from a path to a Mechanism.
+DESCRIPTIONS: Registry[Callable[[Path], Mechanism]] = Registry(
+    "dynid.descriptions",
+    {".yaml": _ROBOT_FILE, ".yml": _ROBOT_FILE, ".urdf": _XML, ".xml": _XML, ".mjcf": _XML},
+    gives=("dynid.mechanism.mechanism:Mechanism",),
+)
 _REMEDIES = {
     ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
     ".sdf": "SDF is not supported: convert it to URDF or MJCF",
@@ -25,25 +35,25 @@ _REMEDIES = {
 def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     """The mechanism of a built-in name, a .yaml robot file, a URDF or an MJCF; a Mechanism passes through."""
     from dynid.mechanism.mechanism import Mechanism
-    from dynid.mechanism.robot_file.robot_file import SUFFIXES, load_robotfile, load_source
 
     if isinstance(robot, Mechanism):
         return robot
     name = os.fspath(robot)
     built_in = _files()
     if name in built_in:
-        return load_robotfile(built_in[name])
+        return DESCRIPTIONS[".yaml"](built_in[name])
     path = Path(name)
     kind = path.suffix.lower()
-    if path.is_dir() or (kind not in (".yaml", ".yml", *SUFFIXES) and path.exists()):
+    if path.is_dir() or (kind not in DESCRIPTIONS and path.exists()):
+        more = "".join(f", {ending}" for ending in DESCRIPTIONS if ending not in DESCRIPTIONS.own)
         raise InputError(
             f"'{path.name}' is not a robot description",
             file=path,
-            remedy=_REMEDIES.get(kind, "give a .yaml, URDF or MJCF file"),
+            remedy=_REMEDIES.get(kind, f"give a .yaml, URDF{more} or MJCF file"),
         )
     if not path.exists():
         raise _missing(path, built_in)
-    mechanism = load_robotfile(path) if kind in (".yaml", ".yml") else load_source(path)
+    mechanism = DESCRIPTIONS[kind](path)
     if not mechanism.joints:
         raise InputError("the robot has no joints", file=path, remedy="add its joints")
     return mechanism

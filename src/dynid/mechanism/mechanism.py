@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
+from dynid.common.registry import Registry
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 BASE = "base"
 DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
-MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # valid names in files
+MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # own models
+
+
+def model_names() -> tuple[str, ...]:
+    """Valid names of models in files: own ones, then those of other packages."""
+    return (*MODEL_NAMES, *Registry[object]("dynid.models", {}))
 
 
 @dataclass(frozen=True)
@@ -84,13 +90,15 @@ class Term:
     """One row of a declared extra column: `expression` in the equation of coordinate `joint`.
 
     Terms of one name are one column (one parameter) acting in several equations. `unit` is that of the
-    parameter; None: the equation's per unit of the expression.
+    parameter; None: the equation's per unit of the expression. `friction` names a drive term of another
+    package that was declared in this way.
     """
 
     name: str
     joint: str
     expression: Expression
     unit: str | None = None
+    friction: str = ""
 
 
 @dataclass(frozen=True, eq=False)

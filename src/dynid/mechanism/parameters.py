@@ -187,7 +187,7 @@ def jumping_coordinates(mechanism: Mechanism) -> set[str]:
         if set(symbols) & set(JUMPING)
         for coordinate in _driven(mechanism, owner)
     }
-    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
+    jumping |= {term.joint for term in mechanism.terms if term.expression.jumps}
     return jumping
 
 

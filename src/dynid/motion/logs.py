@@ -17,6 +17,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_order
@@ -29,14 +30,18 @@ from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
 
-READERS: dict[str, Callable[[Path, bool], Table]] = {
-    ".csv": read_csv,
-    ".tsv": read_csv,
-    ".txt": read_csv,
-    ".dat": read_csv,
-    ".parquet": read_parquet,
-    ".pq": read_parquet,
-}
+READERS: Registry[Callable[[Path, bool], Table]] = Registry(
+    "dynid.readers",
+    {
+        ".csv": read_csv,
+        ".tsv": read_csv,
+        ".txt": read_csv,
+        ".dat": read_csv,
+        ".parquet": read_parquet,
+        ".pq": read_parquet,
+    },
+    gives=("dynid.motion.table:Table",),
+)
 Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
 _TABLES = "save its signals as a table with a column t:"

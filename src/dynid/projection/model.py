@@ -11,7 +11,8 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.mechanism.mechanism import MODEL_NAMES, Mechanism
+from dynid.common.registry import Registry
+from dynid.mechanism.mechanism import MODEL_NAMES, Mechanism, model_names
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.constant_rows import TreeRows
@@ -44,59 +45,63 @@ def rows_of(
     return kind(mechanism, parameters, directions, motion, load_parameters)
 
 
-MODELS: dict[str, Model] = {
-    "inverse": Model(
-        "inverse",
-        "one equation per degree of freedom",
-        inverse_directions,
-        rows_of,
-        structural_factor,
-        effort_rows=True,
-    ),
-    "power": Model(
-        "power",
-        "one equation per sample, unaffected by internal tension",
-        power_directions,
-        rows_of,
-        structural_factor,
-    ),
-    "energy": Model(
-        "energy",
-        "power over windows, no acceleration",
-        energy_directions,
-        EnergyRows,
-        structural_factor,
-        case="energy",
-    ),
-    "internal": Model(
-        "internal",
-        "free motion on locked cables, no effort; parameters per unit mass",
-        internal_directions,
-        InternalRows,
-        internal_structure,
-        case="free_motion",
-    ),
-    "wrench": Model(
-        "wrench",
-        "six equations per body, from tables of body motion and joint wrenches",
-        wrench_directions,
-        WrenchRows,
-        wrench_structure,
-        case="wrench_table",
-        effort_rows=True,
-    ),
-    # Chosen by a force sensor, not by name: its file key is that of wrenches.
-    "force_sensor": Model(
-        "force_sensor",
-        "six equations per sample, for the load on a force sensor",
-        sensor_directions,
-        SensorRows,
-        sensor_structure,
-        case="force_sensor",
-        key="wrench",
-        effort_rows=True,
-    ),
-}
+MODELS: Registry[Model] = Registry(
+    "dynid.models",
+    {
+        "inverse": Model(
+            "inverse",
+            "one equation per degree of freedom",
+            inverse_directions,
+            rows_of,
+            structural_factor,
+            effort_rows=True,
+        ),
+        "power": Model(
+            "power",
+            "one equation per sample, unaffected by internal tension",
+            power_directions,
+            rows_of,
+            structural_factor,
+        ),
+        "energy": Model(
+            "energy",
+            "power over windows, no acceleration",
+            energy_directions,
+            EnergyRows,
+            structural_factor,
+            case="energy",
+        ),
+        "internal": Model(
+            "internal",
+            "free motion on locked cables, no effort; parameters per unit mass",
+            internal_directions,
+            InternalRows,
+            internal_structure,
+            case="free_motion",
+        ),
+        "wrench": Model(
+            "wrench",
+            "six equations per body, from tables of body motion and joint wrenches",
+            wrench_directions,
+            WrenchRows,
+            wrench_structure,
+            case="wrench_table",
+            effort_rows=True,
+        ),
+        # Chosen by a force sensor, not by name: its file key is that of wrenches.
+        "force_sensor": Model(
+            "force_sensor",
+            "six equations per sample, for the load on a force sensor",
+            sensor_directions,
+            SensorRows,
+            sensor_structure,
+            case="force_sensor",
+            key="wrench",
+            effort_rows=True,
+        ),
+    },
+    gives=("dynid.projection.contract:Model",),
+)
 
 
 def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = None) -> Model:
@@ -108,6 +113,8 @@ def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = 
 
 def model_named(name: str, file: str | None = None) -> Model:
     """The registered model, or an error with the valid names."""
-    if name not in MODEL_NAMES:
-        raise InputError(f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(MODEL_NAMES)}")
+    if name not in MODEL_NAMES and name not in model_names():
+        raise InputError(
+            f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(model_names())}"
+        )
     return MODELS[name]

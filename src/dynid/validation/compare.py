@@ -23,7 +23,8 @@ from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.plugin_friction import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_log
@@ -207,11 +208,11 @@ def _candidates(
 
 def _ordered(symbols: Sequence[str]) -> tuple[str, ...]:
     for symbol in symbols:
-        if symbol not in DRIVE_SYMBOLS:
+        if symbol not in drive_names():
             from dynid.common.errors import nearest
 
-            raise InputError(f"unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS))
-    return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in symbols)
+            raise InputError(f"unknown drive term '{symbol}'" + nearest(symbol, drive_names()))
+    return tuple(symbol for symbol in drive_names() if symbol in symbols)
 
 
 def _parts(logs: Sequence[Log], count: int, last: float | None) -> tuple[Fold, ...]:

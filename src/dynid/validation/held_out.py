@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.checks.estimate import same_samples
+from dynid.checks.logs import same_samples
 from dynid.common.arrays import Array
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError

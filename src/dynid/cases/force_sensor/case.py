@@ -14,9 +14,9 @@ from dynid.cases.force_sensor.angles import settled_sensor, shown_entries, shown
 from dynid.cases.force_sensor.compensation_export import compensation_files
 from dynid.cases.force_sensor.mounting import MOUNTING
 from dynid.cases.force_sensor.robot import check_loads, with_force_sensor, with_runs
-from dynid.cases.force_sensor.rotation import check_rotation
+from dynid.cases.force_sensor.rotation import rotation
+from dynid.checks.check import Check
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.force_sensor import Run
@@ -72,10 +72,10 @@ class ForceSensorCase(Case):
         """Whole angles instead of corrections."""
         return shown_parts(fit.problem, parts)
 
-    def notices(self, fit: Fit) -> tuple[Notice, ...]:
+    @property
+    def checks(self) -> Mapping[str, Check]:
         """Whether the sensor was turned enough."""
-        unseen = [one.name for one in fit.parts.not_identifiable]
-        return check_rotation(fit.problem, fit.parts.parameters, unseen)
+        return {"Was the sensor rotated enough?": rotation}
 
     def entries(
         self, problem: Problem, entries: Sequence[Mapping[str, Any]]

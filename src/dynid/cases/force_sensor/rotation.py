@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.cases.force_sensor.samples import SensorSamples, sensor_samples
+from dynid.checks.check import Finished
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem
@@ -15,6 +16,13 @@ from dynid.statistics.estimate import ParameterEstimate
 _WEAK_MASS, _WEAK_COM, _WEAK_INERTIA = 5.0, 5e-3, 30.0  # %, m, %
 _TURNED = 30.0  # degrees
 _FAST = 2.0, 5.0  # rad/s, rad/s^2
+
+
+def rotation(finished: Finished) -> tuple[Notice, ...]:
+    """Which of mass, centre of mass and inertia the motion did not excite enough, and why."""
+    parts = finished.fit.parts
+    unseen = [one.name for one in parts.not_identifiable]
+    return check_rotation(finished.fit.problem, parts.parameters, unseen)
 
 
 def check_rotation(

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from dynid.base.system import BaseSystem
 from dynid.case import Case, LogInput, Ready, read_source, row_filters
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
-from dynid.cases.free_motion.checks import check_free_motion
+from dynid.cases.free_motion.checks import energy_grows
 from dynid.cases.free_motion.defaults import free_motion_defaults, free_motion_filter
 from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
 from dynid.cases.free_motion.reference_mass import referred, referred_values
@@ -22,6 +22,7 @@ from dynid.cases.free_motion.scale import FreeScale, free_scale
 from dynid.cases.free_motion.unit_mass import named, shown_values, with_mass
 from dynid.cases.free_motion.unit_values import predicting
 from dynid.cases.free_motion.validation import simulated_squares, with_simulations
+from dynid.checks.check import Check
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
@@ -41,7 +42,6 @@ from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
 from dynid.projection.projection import Directions
 from dynid.refinement.joints import Refinement
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate, RunFit
 from dynid.unknown import Unknown
 
@@ -199,11 +199,10 @@ class FreeMotion(_OnCables):
         """Runs of free motion are simulated."""
         return refine_free
 
-    def notices(self, fit: Fit) -> tuple[Notice, ...]:
+    @property
+    def checks(self) -> Mapping[str, Check]:
         """Whether the energy of a log grows."""
-        # A root of the covariance of the standard parameters of the linear fit, before any refinement.
-        root = np.asarray(fit.data.S @ covariance_root(fit.solution.covariance))
-        return check_free_motion(fit.problem, fit.chi, root)
+        return {"Does the energy of a run increase?": energy_grows}
 
     def hides(self, choice: str) -> bool:
         """There is no friction whose sign would matter."""

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from dynid.cases.free_motion.reference import reference_of
+from dynid.checks.check import Finished
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
@@ -22,6 +23,7 @@ from dynid.problem import Problem
 from dynid.projection.contract import RowSource
 from dynid.projection.kinematics import kinematics_along
 from dynid.regressor.regressor import energy_row
+from dynid.statistics.effort_prediction import covariance_root
 
 _WINDOW = 1.0  # s: about a period of a load on cables of 1 m
 _MOST_SAMPLES = 20_000  # of a run: more samples would not improve the test
@@ -31,6 +33,14 @@ _GROWTH = 0.1  # of the largest kinetic energy: less does not matter
 _FALSE_ALARMS = 1e-3
 # Of the largest kinetic energy: so much is no chance, however badly the equations and their covariance fit.
 _CLEARLY = 0.5
+
+
+def energy_grows(finished: Finished) -> tuple[Notice, ...]:
+    """Whether the energy of a run increases, which needs an external force."""
+    fit = finished.fit
+    # A root of the covariance of the standard parameters of the linear fit, before any refinement.
+    root = np.asarray(fit.data.S @ covariance_root(fit.solution.covariance))
+    return check_free_motion(fit.problem, fit.chi, root)
 
 
 def check_free_motion(

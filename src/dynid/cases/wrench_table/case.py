@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.case import Case, LogInput
-from dynid.cases.wrench_table.checks import Checked, table_checks
+from dynid.cases.wrench_table.checks import table_checks
 from dynid.cases.wrench_table.noise import column_noise, untold
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import with_rounding
+from dynid.checks.check import Found
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
@@ -121,7 +122,7 @@ class WrenchTable(Case):
         """Deviations that rounding explains."""
         return with_rounding(parts, fit)
 
-    def residual_tests(self, fit: Fit) -> Checked:
+    def residual_tests(self, fit: Fit) -> Found:
         """Tests of balances."""
         return table_checks(fit.problem, fit.chi)
 

@@ -7,18 +7,16 @@ from jaxtyping import Float
 from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
 from dynid.cases.wrench_table.motion_checks import motion_notices
 from dynid.cases.wrench_table.readings import check_reading
+from dynid.checks.check import Found
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.problem import Problem
 from dynid.projection.wrench import WrenchRows
-from dynid.statistics.estimate import ResidualTest
 
 _BALANCED = 0.05  # of the wrenches, that measured data may leave too
 
-Checked = tuple[tuple[ResidualTest, ...], tuple[Notice, ...], dict[str, str]]
 
-
-def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
+def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Found:
     """Tests, warnings and words about a fit to tables; a table that was misread is refused.
 
     Args:
@@ -37,7 +35,7 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
     motion = [notice for source in sources for notice in motion_notices(source)]
     if max(left) > _BALANCED:
         motion.insert(0, _unbalanced(max(left)))
-    return tests, (*notices, *motion), words
+    return Found((*notices, *motion), words, tests)
 
 
 def _unbalanced(left: float) -> Notice:

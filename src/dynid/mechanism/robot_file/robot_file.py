@@ -13,10 +13,11 @@ import numpy as np
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
-from dynid.mechanism.mechanism import MODEL_NAMES, Actuator, Body, Capsule, Mechanism
+from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism, model_names
 from dynid.mechanism.mjcf.mjcf import build_mjcf, mjcf_parts
 from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
 from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
+from dynid.mechanism.plugin_friction import own_symbols, with_friction
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
 from dynid.mechanism.robot_file.loops import (
     add_cables,
@@ -120,7 +121,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         measured=measured.joints,
         measured_sigma=measured.sigma,
         poses=measured.poses,
-        drive=drive,
+        drive={owner: own for owner, symbols in drive.items() if (own := own_symbols(symbols))},
         stribeck=read_stribeck(fields["stribeck"], scope, drive) if "stribeck" in fields else {},
         couplings=parts.couplings,
         loops=(*parts.loops, *measured.welds),
@@ -132,11 +133,12 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         capsules=_capsules(fields, scope, parts),
         start=parts.start,
         prior=parts.prior,
-        model=fields["model"].choice(MODEL_NAMES) if "model" in fields else "inverse",
+        model=fields["model"].choice(model_names()) if "model" in fields else "inverse",
         geometry=scope.geometry,
         rebuild=partial(build, document, source) if scope.geometry else None,
         file=document.file,
     )
+    robot = with_friction(robot, drive)
     return replace(robot, **_named_later(fields, scope, robot), notices=scope.finish())
 
 

@@ -10,9 +10,10 @@ from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
 from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Actuator, Coupling, Mechanism, Term, Tie
+from dynid.mechanism.mechanism import Actuator, Coupling, Mechanism, Term, Tie
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.parts import Parts, resolve_couplings
+from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.scope import Scope
 
 _LIMIT_KEYS = ("q", "dq", "ddq", "jerk", "tau")
@@ -114,8 +115,9 @@ def read_stribeck(entry: Entry, scope: Scope, drive: Mapping[str, tuple[str, ...
 def _terms(entry: Entry) -> tuple[str, ...]:
     if is_none(entry):
         return ()
-    listed = [item.choice(DRIVE_SYMBOLS) for item in entry.items()]
-    return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in listed)
+    names = drive_names()
+    listed = [item.choice(names) for item in entry.items()]
+    return tuple(symbol for symbol in names if symbol in listed)
 
 
 def is_none(entry: Entry) -> bool:

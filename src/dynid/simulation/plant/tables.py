@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.dynamics.forward import masses_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.drives import Drives
@@ -62,6 +63,11 @@ def term_tables(mechanism: Mechanism, values: Mapping[str, float]) -> tuple[Arra
     places = {"q": mechanism.positions, "dq": mechanism.coordinates, "ddq": mechanism.coordinates}
     first, code, argument = [0], [], []
     for term in mechanism.terms:
+        if term.expression.friction:
+            raise InputError(
+                f"'{term.name}' is friction of another package, which forward simulation cannot compute",
+                remedy="use engine `inverse`",
+            )
         for kind, what in term.expression.program:
             if kind == "signal":
                 code.append(codes[what[0]])

@@ -1,0 +1,165 @@
+"""Registry: name -> what does the work, extended by other packages through Python entry points.
+
+Own entries are objects, or "module:attribute" and imported when they are used. Other packages are looked up
+only if a name is not an own one, or if all names are listed: `dynid --help` reads none of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, wraps
+from importlib import import_module
+from importlib.metadata import EntryPoint, distributions
+from typing import Any, TypeVar
+
+from dynid.common.errors import DynidError, InputError
+
+T = TypeVar("T")
+
+
+@cache
+def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Entry points for dynid of all packages on `path`."""
+    found: dict[str, list[EntryPoint]] = {}
+    for package in distributions():
+        points = [point for point in package.entry_points if point.group.startswith("dynid.")]
+        if points:
+            found.setdefault(package.name, points)  # the first on the path is the one that is imported
+    return tuple(point for points in found.values() for point in points)
+
+
+@dataclass(frozen=True)
+class _Plugin:
+    """One entry point: an object of another package; `gives` are types that it is or returns."""
+
+    point: EntryPoint
+    gives: tuple[str, ...]
+
+    @property
+    def package(self) -> str:
+        """Name and version of its package."""
+        own = self.point.dist
+        return "an unknown package" if own is None else f"package '{own.name}' {own.version}"
+
+    def error(self, text: str) -> InputError:
+        """The message about this plug-in."""
+        return InputError(
+            f"plug-in '{self.point.name}' of {self.package} ({self.point.group}): {text}",
+            remedy="correct, update or uninstall that package",
+        )
+
+    def load(self) -> Any:
+        """The object, whose faults are reported with the name of its package."""
+        try:
+            found = self.point.load()
+        except Exception as error:
+            raise self.error(f"cannot be loaded: {_words(error)}") from error
+        if inspect.isroutine(found):
+            return self._guarded(found, self._checked)
+        return self._with_guards(self._checked(found))
+
+    def _with_guards(self, found: Any) -> Any:
+        """An object whose functions report their errors with the name of the package."""
+        if not is_dataclass(found) or isinstance(found, type):
+            return found
+        own = {one.name: getattr(found, one.name) for one in fields(found) if one.init}
+        own = {name: self._guarded(one) for name, one in own.items() if inspect.isroutine(one)}
+        return replace(found, **own) if own else found
+
+    def _guarded(
+        self, function: Callable[..., Any], checked: Callable[[Any], Any] | None = None
+    ) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            try:
+                found = function(*arguments, **options)
+                found = list(found) if inspect.isgenerator(found) else found
+            except (DynidError, MemoryError):
+                raise
+            except Exception as error:
+                raise self.error(f"fails: {_words(error)}") from error
+            return found if checked is None else checked(found)
+
+        return call
+
+    def _checked(self, found: Any) -> Any:
+        """What it gives, if that has the right type."""
+        kinds = tuple(_imported(one) for one in self.gives)
+        if kinds and not isinstance(found, kinds):
+            wanted = " or ".join(one.__name__ for one in kinds)
+            raise self.error(f"gives {type(found).__name__}, not {wanted}")
+        return found
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _imported(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+class Registry(MutableMapping[str, T]):
+    """Objects by name; those of other packages come after the own ones, in alphabetical order.
+
+    Args:
+        group: Entry points of other packages, e.g. `dynid.readers`.
+        own: Objects, or where they are: "module:attribute".
+        gives: Types, as "module:attribute", that an entry of another package must be, or must return if it
+            is a function; empty: not checked.
+    """
+
+    def __init__(self, group: str, own: Mapping[str, T | str], gives: tuple[str, ...] = ()) -> None:
+        self.group, self.gives = group, gives
+        self.own: dict[str, T | str] = dict(own)
+        self._loaded: dict[EntryPoint, T] = {}
+
+    @property
+    def _plugins(self) -> dict[str, list[_Plugin]]:
+        """Entry points by name; several of one name are a conflict, reported when it is used."""
+        found: dict[str, list[_Plugin]] = {}
+        points = [point for point in _installed(tuple(sys.path)) if point.group == self.group]
+        for point in sorted(points, key=lambda one: one.name):
+            found.setdefault(point.name, []).append(_Plugin(point, self.gives))
+        return found
+
+    def __getitem__(self, name: str) -> T:
+        """The object of that name, imported now if it was not."""
+        if name not in self.own:
+            return self._other(self._plugins[name])
+        place = self.own[name]
+        if isinstance(place, str):
+            self.own[name] = place = _imported(place)
+        return place
+
+    def _other(self, several: list[_Plugin]) -> T:
+        plugin = several[0]
+        if len({one.point.value for one in several}) > 1:
+            raise plugin.error(f"two packages give this name: {' and '.join(one.package for one in several)}")
+        if plugin.point not in self._loaded:
+            self._loaded[plugin.point] = plugin.load()
+        return self._loaded[plugin.point]
+
+    def __setitem__(self, name: str, value: T) -> None:
+        """Register an object in this process only."""
+        self.own[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        """Remove an entry of this process."""
+        del self.own[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such an entry; nothing is imported."""
+        return name in self.own or name in self._plugins
+
+    def __iter__(self) -> Iterator[str]:
+        """Own names, then those of other packages."""
+        yield from self.own
+        yield from (name for name in self._plugins if name not in self.own)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
