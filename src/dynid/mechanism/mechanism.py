@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 
 if TYPE_CHECKING:
+    from dynid.common.notices import Notice
     from dynid.mechanism.cable import Cable, Swivel
     from dynid.mechanism.expression import Expression
     from dynid.mechanism.force_sensor import ForceSensor

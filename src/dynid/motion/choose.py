@@ -1,4 +1,4 @@
-"""Choices made from the data where no setting is given: cutoff, source of velocity, speeds; velocities are checked."""
+"""Choices from the data where no setting is given: cutoff, source of velocity (checked), speeds."""
 
 from __future__ import annotations
 
