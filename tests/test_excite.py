@@ -414,7 +414,10 @@ def test_killed_and_resumed_gives_the_identical_result(tmp_path: Path) -> None:
     assert 4 <= done < 50
     with subprocess.Popen(alone, stderr=subprocess.PIPE, text=True, **common) as run:
         _wait_for(journal, done + 6, run)
+        run.send_signal(signal.SIGSTOP)  # it cannot end before the interrupt, however slow this machine is
+        assert len(journal.read_text().splitlines()) - 1 < 50
         run.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGCONT)
         error = run.communicate()[1]
     assert run.returncode == 130
     assert "run the same command again to continue" in error

@@ -31,6 +31,7 @@ from dynid.motion.logs import log_from_columns, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings, entry_of
+from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.model import MODELS, Model, RowSource, model_for
@@ -118,6 +119,9 @@ class Case:
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[Notice, ...]:
         """Efforts that logs lack, or that never change, are noticed or refused."""
+        if self.is_series:
+            for log in logs:
+                refuse_steps(log)
         return (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
     Whole,
-    interruptible,
     keep_unloaded,
     names_in,
     refuse_given,
@@ -26,6 +25,7 @@ from dynid.commands.shared import (
 from dynid.commands.simulate import simulate
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
+from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
-from dynid.projection.factor import triangle
+from dynid.projection.factor import merge, triangle
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Group, System
 from dynid.statistics.estimate import ResidualTest
@@ -180,10 +180,10 @@ def undisturbed(
         left |= out
         rows = []
         for g, group in enumerate(system.groups):
-            for b, block in enumerate(group.blocks):
-                if (g, b) not in left:
-                    error = block.Y - block.W @ chi[group.columns]
-                    rows.append(np.column_stack([block.W @ S[group.columns], error]) / usual[g])
+            kept = [block for b, block in enumerate(group.blocks) if (g, b) not in left]
+            if kept:
+                own, R = group.columns, merge(kept).R / usual[g]
+                rows.append(np.column_stack([R[:, :-1] @ S[own], R[:, -1] - R[:, :-1] @ chi[own]]))
         stacked = triangle(np.concatenate(rows))
         scale = np.linalg.norm(stacked[:, :-1], axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
@@ -196,15 +196,13 @@ def undisturbed(
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
     """Place, rms of the residual and number of rows of every block; below the floor all count as equal."""
     own = chi[group.columns]
-    floor = _UNEVEN * np.sqrt(sum(float(np.sum(block.Y**2)) for block in group.blocks) / max(group.n_rows, 1))
-    return [
-        (place, max(_rms(block.Y - block.W @ own, block.n_rows), float(floor)), block.n_rows)
-        for place, block in zip(group.places, group.blocks, strict=True)
-    ]
-
-
-def _rms(error: Float[Array, "k"], n_rows: int) -> float:
-    return float(np.linalg.norm(error)) / float(np.sqrt(n_rows))
+    stacked = np.concatenate([block.R for block in group.blocks])
+    starts = np.cumsum([0, *(len(block.R) for block in group.blocks[:-1])])
+    floor = _UNEVEN * np.sqrt(np.sum(stacked[:, -1] ** 2) / max(group.n_rows, 1))
+    squares = np.add.reduceat((stacked[:, -1] - stacked[:, :-1] @ own) ** 2, starts)
+    rows = [block.n_rows for block in group.blocks]
+    rms = np.maximum(np.sqrt(squares / rows), floor)
+    return list(zip(group.places, rms.tolist(), rows, strict=True))
 
 
 def whiteness(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.commands.shared import NUMBER, Whole, interruptible, refuse_given, shown
+from dynid.commands.shared import NUMBER, Whole, refuse_given, shown
+from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,24 +49,6 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, also from compiled code.
-
-    Numba returns arrays and tuples through Python. An interrupt at that moment appears as a
-    SystemError ("returned a result with an exception set") whose cause is the KeyboardInterrupt.
-    """
-    try:
-        yield
-    except SystemError as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
-            cause = cause.__cause__ or cause.__context__
-        if cause is None:
-            raise
-        raise cause from None
 
 
 def refuse_given(names: tuple[str, ...], what: str) -> None:

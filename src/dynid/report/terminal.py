@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from dynid.common import interrupts
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, by_severity
 
@@ -95,7 +96,8 @@ class ProgressBar:
         self._bar: Progress | None = None
 
     def __call__(self, stage: str, fraction: float) -> None:
-        """Show that `fraction` (0 to 1) of `stage` is done."""
+        """Show that `fraction` (0 to 1) of `stage` is done; raise an interrupt that was lost on the way."""
+        interrupts.check()
         if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
             return
         bar = self._open()
@@ -109,6 +111,8 @@ class ProgressBar:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if error is None:
+            interrupts.check()
 
     def _open(self) -> Progress:
         if self._bar is None:

@@ -136,8 +136,8 @@ LOGS = {
     ),
     "position-step": care(
         "a position jumps between two samples and stays shifted: a lost encoder count, or a zero that was set"
-        " during the log",
-        "positions of log '{log}' jump between two samples and keep the offset: {shown}{more}",
+        " during the log. Steps above 5 % of the range are refused",
+        "positions of log '{log}' jump between two samples and keep the offset: {shown}",
         "check for lost encoder counts or a zero set during the log; split the log there",
     ),
     "quaternion-length": note(

@@ -22,7 +22,7 @@ POSES = {
         f"poses at which two branches fit the log: {_LOOPS}",
         "log '{log}' passes {count} dead points of the measured joints, the first at t = {first:.4g} s: there"
         " '{joint}' can move while they are fixed. After each dead point two branches fit the log equally"
-        " well, and the computed branch may be wrong",
+        " well; the one on which the joints that are not measured keep their velocities was chosen",
         "measure '{joint}' too, or use only parts of the log between dead points",
     ),
     "assembly-jump": stop(
@@ -60,12 +60,12 @@ POSES = {
     ),
     "loop-misfit": stop(
         "more joints are measured than there are degrees of freedom, and they contradict the loops by more"
-        " than their noise; the text gives joint, size, and the joint zero that explains it. `care` below"
-        " 1e-3 rad or m, or below 50 times the noise",
+        " than their noise; the text gives joint, size, and the joint zero or gear ratio that explains"
+        " it. `care` below 1e-3 rad or m, or below 50 times the noise",
         "the measured joints of log '{log}' contradict the loops: '{joint}' differs from the closed pose by"
         " {rms:.2g} {unit} RMS{noise}; the largest error is {worst:.2g} ('{where}', t = {when:.4g} s)."
         " {cause}",
-        "check this zero, gear ratios and the dimensions of the loops",
+        "check this zero or gear ratio, and the dimensions of the loops",
     ),
     "cable-inside": stop(
         "a cable ends inside its pulley, where its shape is not defined",
