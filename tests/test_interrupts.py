@@ -7,10 +7,10 @@ import os
 import signal
 
 import pytest
-from dynid.report.progress import ProgressBar
 
 from dynid.common.errors import InputError
 from dynid.common.interrupts import check, interruptible
+from dynid.report.terminal import ProgressBar
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
 
