@@ -28,7 +28,7 @@ ROBOTS = ("panda_gaz", "staubli_tx40", "ur10_unisa", "kuka_kr300", "tiago", "uni
 def example(name: str) -> Experiment:
     """An experiment of examples/real, with its robot loaded."""
     experiment = read_experiment(EXAMPLES / f"{name}.yaml")
-    return replace(experiment, robot=load_robot(experiment.robot))
+    return experiment.changed(robot=load_robot(experiment.robot))
 
 
 def piece(log: Log, start: float, stop: float, name: str) -> Log:
@@ -81,7 +81,7 @@ def fits(seconds: list[float]) -> None:
         experiment = example(name)
         wls = run_experiment(experiment).fit.residual_percent
         for prior in ("entropic", "euclidean"):
-            asked = replace(experiment, estimator="consistent", estimator_options={"prior": prior})
+            asked = experiment.changed(estimator="consistent", estimator_options={"prior": prior})
             estimate = run_experiment(asked)
             residual = estimate.fit.residual_percent
             status = estimate.choices["standard set"].partition(" (")[0]
@@ -120,7 +120,7 @@ def held_out(
     experiment: Experiment, used: list[Log], unseen: list[Log], estimator: str, options: dict[str, str]
 ) -> float:
     """Error on the efforts of unseen logs as they were logged, in percent."""
-    asked = replace(experiment, estimator=estimator, estimator_options=options)
+    asked = experiment.changed(estimator=estimator, estimator_options=options)
     return identify_logs(experiment.robot, used, unseen, asked).validation[0].effort_percent
 
 

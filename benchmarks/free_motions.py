@@ -12,12 +12,13 @@ import time
 
 import numpy as np
 
-from dynid.excitation.free import FreeExciteSettings, FreeStarter
+from dynid.excitation.free import FreeStarter
+from dynid.excitation.settings import ExciteSettings
 
 
 def main(starts: int) -> None:
     """Print one line per start."""
-    starter = FreeStarter("cable4", FreeExciteSettings(starts=starts))
+    starter = FreeStarter("cable4", ExciteSettings(starts=starts))
     # What is compiled once for all runs does not count: it is kept on disk.
     releasing = starter.releasing
     few = releasing.rests(np.random.default_rng(1), 2)[:2]

@@ -19,6 +19,9 @@ RAW |= {"matrix_rank"}
 # These functions factorise one matrix of a whole fit, design or description: if that fails, there is no
 # answer at all, and the function itself says so.
 SINGLE = {
+    "base:_combinations",
+    "base:confirmed_columns",
+    "projection:triangle",
     "cases:_check_turned_sign",
     "cases:_covariance",
     "cases:_mounting",

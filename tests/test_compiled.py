@@ -1,10 +1,14 @@
-"""Compiled loops where nothing can be written: they run, and it is said once."""
+"""Compiled loops: compilation is logged once; where nothing can be written they run all the same."""
 
 from __future__ import annotations
 
+import logging
+
 import pytest
+from numba import njit
 from numba.core.caching import CacheImpl
 
+from dynid.commands.shared import logging_to_terminal
 from dynid.common import compiled
 
 
@@ -18,6 +22,29 @@ def test_65_without_a_writable_cache_kernels_run_and_it_is_said_once(monkeypatch
     kernels = [compiled.kernel(double), compiled.inner(double)]
     assert kernels[0](1.5) == 3.0
     assert [record.getMessage().count("NUMBA_CACHE_DIR") for record in caplog.records] == [1]
+
+
+def test_the_first_compilation_is_logged_once(caplog):
+    compiled._say_compiling.cache_clear()
+
+    def triple(x):
+        return 3.0 * x
+
+    with caplog.at_level("INFO", logger="dynid"):
+        for _ in range(2):
+            # No cache: what is loaded from one is not announced.
+            assert njit(triple)(1.5) == 4.5
+    assert [record.getMessage() for record in caplog.records] == [compiled.COMPILING]
+
+
+def test_commands_show_the_log_on_a_terminal_only(monkeypatch, capsys):
+    logger = logging.getLogger("dynid")
+    for terminal in (False, True):
+        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
+        with logging_to_terminal():
+            logger.info(compiled.COMPILING)
+        assert (compiled.COMPILING in capsys.readouterr().err) == terminal
+    assert not logger.handlers
 
 
 def test_other_failures_of_the_cache_are_not_hidden(monkeypatch):

@@ -22,7 +22,7 @@ def example(name: str):
     if not (DATA / name).is_dir():
         pytest.skip(f"the real logs are not beside the project: no {DATA / name}")
     experiment = read_experiment(EXAMPLES / f"{name}.yaml")
-    return replace(experiment, robot=load_robot(experiment.robot))
+    return experiment.changed(robot=load_robot(experiment.robot))
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def no_symbols(monkeypatch) -> None:
 def test_real_bodies_fit_almost_as_well(name: str) -> None:
     experiment = example(name)
     wls = run_experiment(experiment)
-    estimate = run_experiment(replace(experiment, estimator="consistent"))
+    estimate = run_experiment(experiment.changed(estimator="consistent"))
     # The promise is 8 %; measured are 0.1 to 6.8 %.
     assert estimate.fit.residual_percent <= 1.08 * wls.fit.residual_percent
     assert check_bodies(estimate) >= 6
@@ -61,7 +61,7 @@ def test_scarce_data_predict_better_with_a_prior(name: str) -> None:
         logs = quarter_and_rest(logs[0])
     errors = {}
     for estimator in ("wls", "consistent"):
-        asked = replace(experiment, estimator=estimator)
+        asked = experiment.changed(estimator=estimator)
         errors[estimator] = identify_logs(experiment.robot, logs[:1], logs[1:], asked).validation[0]
     assert errors["consistent"].independent
     assert errors["consistent"].effort_percent <= 0.85 * errors["wls"].effort_percent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dynid.statistics import bootstrap
 from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import block_seconds, covariance_of
-from dynid.statistics.method import METHODS, UncertaintySettings
+from dynid.statistics.method import Method, UncertaintySettings
 from dynid.statistics.sandwich import autocorrelated, chosen_lags, jackknife
 from tests.systems import joint_system, parameters
 
@@ -267,7 +268,7 @@ def test_few_runs_are_called_runs():
     assert any("of the 2 runs" in notice.text for notice in spread.notices)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", get_args(Method))
 def test_every_method_is_deterministic_and_scales_with_the_columns(method):
     data = Dense(runs=4, blocks=8)
     settings = UncertaintySettings(method)
@@ -293,8 +294,8 @@ def test_every_method_is_deterministic_and_scales_with_the_columns(method):
         ({"method": "clustre"}, "did you mean 'cluster'"),
         ({"method": "classical", "block": 1.0}, "'classical' has no block"),
         ({"method": "cluster", "bandwidth": 1.0}, "'cluster' has no bandwidth"),
-        ({"method": "cluster", "block": -1.0}, "block -1.0 is not positive"),
-        ({"method": "bootstrap", "draws": 5}, "5 draws are too few"),
+        ({"method": "cluster", "block": -1.0}, "block: -1 is not positive"),
+        ({"method": "bootstrap", "draws": 5}, "draws: expected an integer of at least 100, found .5."),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(options, text):

@@ -1,6 +1,7 @@
 """Filters and derivatives: orders of accuracy, chunks equal to the whole, segments kept apart."""
 
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from dynid.motion.filters import extend_odd, low_pass
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion, at_rest, near_reversal
 from dynid.motion.plan import plan_motion
-from dynid.motion.settings import DERIVATIVES
+from dynid.motion.settings import Derivative
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
 from tests.arms import arm, motion
@@ -31,7 +32,7 @@ def planned(log, **settings):
     return Motion(log, plan_motion([log], arm(), Filter(**settings), Mask()))
 
 
-@pytest.mark.parametrize("kind", DERIVATIVES)
+@pytest.mark.parametrize("kind", get_args(Derivative))
 @pytest.mark.parametrize("order", [1, 2])
 def test_derivative_has_its_order_of_accuracy(kind, order):
     errors = []

@@ -25,8 +25,9 @@ from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
 from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
 from dynid.excitation.optimal.multistart import Journal
 from dynid.excitation.optimal.starts import Start
-from dynid.excitation.plan import ExciteSettings, planned_robot
+from dynid.excitation.plan import planned_robot
 from dynid.excitation.recorder import default_recorder
+from dynid.excitation.settings import ExciteSettings
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
@@ -121,7 +122,7 @@ def test_every_move_is_held_to_its_jerk_whatever_its_times_round_to() -> None:
 @pytest.mark.parametrize("family", ["spline", "points"])
 def test_splines_and_moves_are_improved_too(family: str, tmp_path: Path) -> None:
     """Rates at the ends are zero whatever the coefficients are, and one joint has no limit of jerk."""
-    found = excite(pair(tmp_path), replace(QUICK, family=family, hops=0))
+    found = excite(pair(tmp_path), QUICK.changed(family=family, hops=0))
     for start in found.starts:
         assert start.value > start.random + 5.0
 
@@ -139,9 +140,9 @@ def test_random_and_drawn_in_motions_keep_the_box() -> None:
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_every_criterion_is_improved_within_all_limits(criterion: str, tmp_path: Path) -> None:
     sigma = ("ZZ_lower_R",) if criterion == "sigma" else ()
-    settings = replace(QUICK, criterion=criterion, sigma=sigma)
-    names = excite(pair(tmp_path), replace(QUICK, starts=1, hops=0)).base_names
-    settings = replace(settings, sigma=(names[-3],) if sigma else ())
+    settings = QUICK.changed(criterion=criterion, sigma=sigma)
+    names = excite(pair(tmp_path), QUICK.changed(starts=1, hops=0)).base_names
+    settings = settings.changed(sigma=(names[-3],) if sigma else ())
     found = excite(pair(tmp_path), settings)
     start = found.starts[found.best]
     improved = start.value - start.random if found.larger_is_better else start.random - start.value
@@ -155,7 +156,7 @@ def test_every_criterion_is_improved_within_all_limits(criterion: str, tmp_path:
 def test_limits_hold_on_a_dense_grid_with_exact_efforts(family: str, tmp_path: Path) -> None:
     """Judged by other code than the optimiser's: the series itself, and the simulator's efforts."""
     name = pair(tmp_path, "45")
-    found = excite(name, replace(QUICK, family=family))
+    found = excite(name, QUICK.changed(family=family))
     robot = planned_robot(name)
     t = np.linspace(0.0, found.motion.period, 8001)
     q, dq, ddq = found.motion.q(t), found.motion.dq(t), found.motion.ddq(t)
@@ -184,7 +185,7 @@ def test_efforts_with_dry_friction_hold_between_samples_without_a_margin(family:
     """Friction jumps where a joint reverses, between the samples of any grid: judged 250 times as densely."""
     prior = tmp_path / "friction.yaml"
     prior.write_text(FRICTION)
-    settings = replace(QUICK, starts=1, hops=0, family=family, margin=0.0, prior=str(prior))
+    settings = QUICK.changed(starts=1, hops=0, family=family, margin=0.0, prior=str(prior))
     found = excite(pair(tmp_path, "45"), settings)
     assert not found.notices
     assert found.plan.efforts is not None
@@ -215,11 +216,11 @@ def test_the_bound_between_samples_holds_and_is_near() -> None:
 
 
 def test_friction_that_nobody_gave_is_told_where_efforts_are_limited(tmp_path: Path) -> None:
-    found = excite(pair(tmp_path), replace(QUICK, starts=1, hops=0))
+    found = excite(pair(tmp_path), QUICK.changed(starts=1, hops=0))
     assert [one.code for one in found.notices] == ["no-drive-values"]
     (tmp_path / "bad.yaml").write_text("{Fs_shulder: 1}")
     with pytest.raises(InputError, match="no parameter 'Fs_shulder'"):
-        excite(pair(tmp_path), replace(QUICK, prior=str(tmp_path / "bad.yaml")))
+        excite(pair(tmp_path), QUICK.changed(prior=str(tmp_path / "bad.yaml")))
 
 
 def test_limits_that_nothing_is_held_to_are_told(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_limits_that_nothing_is_held_to_are_told(tmp_path: Path) -> None:
     motors = "actuators:\n  - {name: belt, on: {elbow: 2}}\n  - {name: shoulder, on: {shoulder: 1}}\n"
     file = tmp_path / "belt.yaml"
     file.write_text(text + "  belt: {dq: 3, tau: 30}\n" + motors)
-    found = excite(str(file), replace(QUICK, starts=1, hops=0))
+    found = excite(str(file), QUICK.changed(starts=1, hops=0))
     (notice,) = found.notices
     assert notice.code == "limits-unused"
     assert notice.text.endswith("singularity.condition")
@@ -304,9 +305,9 @@ def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
     from dynid.simulation.demo import run_demo
 
     (tmp_path / "result.json").write_text(json_text(result_document(run_demo("scara"))))
-    settings = replace(QUICK, starts=1, hops=0, period=3.0)
+    settings = QUICK.changed(starts=1, hops=0, period=3.0)
     alone = excite("scara", settings)
-    later = excite("scara", settings, after=[tmp_path / "result.json"])
+    later = excite("scara", settings.changed(after=[tmp_path / "result.json"]))
     assert np.all(later.after.sigma <= alone.after.sigma.max())
     assert later.plan_noise != alone.plan_noise  # that of the result
     assert np.median(later.before.sigma / later.after.sigma) < np.median(
@@ -320,7 +321,7 @@ def test_noise_of_earlier_logs_is_that_of_a_sample(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["simulate", "scara", "--duration", "10", "--out", str(log)])
     assert found.exit_code == 0, found.output
     given = np.broadcast_to(default_simulation(load_robot("scara")).sensing.effort_sigma, 4)
-    inputs, _ = plan_inputs("scara", replace(QUICK, starts=1), after=[log])
+    inputs, _ = plan_inputs("scara", QUICK.changed(starts=1, after=[log]))
     # Some hundred rows tell a deviation to 5 %; the edges of the row filter are not known better than 15 %.
     np.testing.assert_allclose(inputs.noise, given, rtol=0.25)
     known = np.array(inputs.known)
@@ -328,7 +329,7 @@ def test_noise_of_earlier_logs_is_that_of_a_sample(tmp_path: Path) -> None:
 
 
 def test_closed_robots_keep_their_loops_and_all_limits() -> None:
-    found = excite("rrr3", replace(QUICK, starts=1, hops=0))
+    found = excite("rrr3", QUICK.changed(starts=1, hops=0))
     assert min(one.margin_percent for one in found.limits) >= 0.0
     start = found.starts[found.best]
     assert start.value > start.random + 5.0
@@ -341,7 +342,7 @@ def test_closed_robots_keep_their_loops_and_all_limits() -> None:
 
 
 def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -> None:
-    found = excite("rrr3", replace(QUICK, starts=1, hops=0, along="platform"))
+    found = excite("rrr3", QUICK.changed(starts=1, hops=0, along="platform"))
     assert found.moved == ("platform_x", "platform_y", "platform_yaw")
     assert found.names == ("motor1", "motor2", "motor3")
     assert min(one.margin_percent for one in found.limits) >= 0.0
@@ -352,13 +353,13 @@ def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -
         assert found.q[:, j].max() <= high
         assert np.abs(found.dq[:, j]).max() <= robot.limits[name]["dq"]
     with pytest.raises(InputError, match="'distal1' moves in x, y, yaw"):
-        excite("fivebar", replace(QUICK, along="distal1"))
+        excite("fivebar", QUICK.changed(along="distal1"))
     with pytest.raises(InputError, match="has no closed loops"):
-        excite("scara", replace(QUICK, along="quill"))
+        excite("scara", QUICK.changed(along="quill"))
 
 
 def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path: Path) -> None:
-    found = excite("cable8", replace(QUICK, starts=1, hops=0))
+    found = excite("cable8", QUICK.changed(starts=1, hops=0))
     assert found.moved == tuple(f"platform_{name}" for name in ("x", "y", "z", "roll", "pitch", "yaw"))
     assert not found.notices
     pulls = [one for one in found.limits if one.kind == "tension"]
@@ -376,7 +377,7 @@ def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path:
 
 def test_the_same_seed_gives_the_same_motion_in_any_number_of_processes(tmp_path: Path) -> None:
     name = pair(tmp_path)
-    settings = replace(QUICK, starts=3, hops=1)
+    settings = QUICK.changed(starts=3, hops=1)
     one, two = excite(name, settings, jobs=1), excite(name, settings, jobs=2)
     assert [start.z for start in one.starts] == [start.z for start in two.starts]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +11,15 @@ from click.testing import CliRunner
 
 from dynid.cli import main
 from dynid.common.errors import InputError
-from dynid.excitation.free import FreeExcitation, FreeExciteSettings, FreeStart, FreeStarter, excite_free
+from dynid.excitation.free import FreeExcitation, FreeStart, FreeStarter, excite_free
 from dynid.excitation.free_files import FREE_FILES, write_free_excitation
-from dynid.excitation.free_set import FreeSetSettings
+from dynid.excitation.settings import ExciteSettings, FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry
 
 SEARCH = FreeSetSettings(count=3, samples=20, duration=0.5, whole=0.6, library=6, restarts=1, rounds=1)
-SETTINGS = FreeExciteSettings(starts=2, seed=5, search=SEARCH)
+SETTINGS = ExciteSettings(starts=2, seed=5, search=SEARCH)
 
 
 class _Interrupted(FreeStarter):
@@ -86,10 +85,10 @@ def test_released_lengths_are_those_of_the_rest(found: FreeExcitation, folder: P
 
 
 def test_other_criteria() -> None:
-    settings = replace(SETTINGS, starts=1, criterion="sigma", sigma=("ZZ_platform",))
+    settings = SETTINGS.changed(starts=1, criterion="sigma", sigma=("ZZ_platform",))
     assert np.isfinite(excite_free("cable4", settings).criterion)
     with pytest.raises(InputError, match="ZZ_platfrom"):
-        excite_free("cable4", replace(settings, sigma=("ZZ_platfrom",)))
+        excite_free("cable4", settings.changed(sigma=("ZZ_platfrom",)))
 
 
 def test_a_robot_of_unknown_mass_is_refused(tmp_path: Path) -> None:
@@ -104,7 +103,7 @@ def test_a_robot_of_unknown_mass_is_refused(tmp_path: Path) -> None:
 
 def test_recorded_motions_count_with_the_set(found: FreeExcitation, folder: Path) -> None:
     """What was recorded is the information of these motions, so that the same set doubles it."""
-    starter = FreeStarter("cable4", replace(SETTINGS, starts=1, after=(str(folder / "motions.csv"),)))
+    starter = FreeStarter("cable4", SETTINGS.changed(starts=1, after=(str(folder / "motions.csv"),)))
     known, own = starter.known, found.found.information
     size = np.sqrt(np.diag(own))
     # The log's rows are filtered, thinned to other instants, and lose the ends of runs of half a second.
@@ -116,7 +115,7 @@ def test_recorded_motions_count_with_the_set(found: FreeExcitation, folder: Path
 
 def test_a_result_holds_no_rows(folder: Path) -> None:
     with pytest.raises(InputError, match="is a result"):
-        FreeStarter("cable4", replace(SETTINGS, after=(str(folder),)))
+        FreeStarter("cable4", SETTINGS.changed(after=(str(folder),)))
 
 
 def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:

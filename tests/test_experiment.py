@@ -13,9 +13,12 @@ from dynid.experiment.experiment import (
     MaskSettings,
     TieChoice,
     UncertaintySettings,
-    from_plain,
+    experiment_from,
     read_experiment,
 )
+from dynid.experiment.sections import EnergySettings, InternalSettings
+from dynid.motion.wrench_settings import WrenchSettings
+from dynid.statistics.essential import EssentialRule
 
 FULL = """\
 schema: dynid.experiment/1
@@ -75,11 +78,11 @@ def test_every_section(read, tmp_path):
     assert run.filter == FilterSettings(60.0, 20, 40.0, "fir", 2, "central5", "measured")
     assert run.mask == MaskSettings(0.02, 10, 0.05)
     assert run.ties == (TieChoice("legs"), TieChoice("proximals", "regrouped"))
-    assert run.essential == {"ratio": 10}
+    assert run.essential == EssentialRule(ratio=10)
     assert run.keep == ("M_platform", "Ia_*")
-    assert run.energy == {"window": 0.1, "overlap": True}
-    assert run.internal == {"free": ("x", "y"), "nullspace": "orthonormal", "lengths": "given"}
-    assert run.wrench == {"parameters": "full"}
+    assert run.energy == EnergySettings(window=0.1, overlap=True)
+    assert run.internal == InternalSettings(("x", "y"), "orthonormal", "given")
+    assert run.wrench == WrenchSettings(parameters="full")
     assert run.payloads["ballast"].known == {"MX": 0.25, "MY": 0, "MZ": 0.125, "M": 2.5}
     assert run.angles == "zyx"
     assert run.out == str(tmp_path / "results/here")
@@ -136,6 +139,10 @@ def test_made_in_python():
         ("robot: r\nlogs: [a]\nessential: {ratio: 10, sigma_percent: 5}", "one rule", "line 3"),
         ("robot: r\nlogs: [a]\nangles: yxz", "not known", "line 3"),
         ("robot: r\nlogs: [a]\nties: [{name: a, apply: both}]", "not known", "line 3"),
+        ("robot: r\nlogs: [a]\nstandard: {mass: -3}", "not positive", "line 3, standard.mass.total"),
+        ("robot: r\nlogs: [a]\nrefine: maybe", "true or false", "line 3, refine"),
+        ("robot: r\nlogs: [a]\nkeep: [b]\nrefine: true", "cannot be combined", "line 3, keep"),
+        ("robot: r\nlogs: [a]\nestimator: {name: wls, weihgts: joint}", "'weights'", "line 3, estimator"),
         ("- 1", "expected named entries", "line 1"),
     ],
 )
@@ -153,14 +160,15 @@ def test_a_log_in_place_of_an_experiment_is_not_printed_whole(read):
 
 
 def test_plain_mappings_and_names_are_taken_as_in_a_file():
-    made = from_plain({"filter": {"cutoff": 20.0}, "mask": {"speed": 0.1}, "ties": ["legs"]})
-    assert made["filter"] == FilterSettings(cutoff=20.0)
-    assert made["mask"] == MaskSettings(speed=0.1)
-    assert made["ties"] == (TieChoice("legs"),)
+    options = {"filter": {"cutoff": 20.0}, "mask": {"speed": 0.1}, "ties": ["legs"]}
+    for made in (experiment_from({"robot": "dualv", **options}), Experiment(robot="dualv", **options)):
+        assert made.filter == FilterSettings(cutoff=20.0)
+        assert made.mask == MaskSettings(speed=0.1)
+        assert made.ties == (TieChoice("legs"),)
     with pytest.raises(InputError, match="filter has no 'cutof'; did you mean 'cutoff'"):
-        from_plain({"filter": {"cutof": 20.0}})
+        experiment_from({"robot": "r", "filter": {"cutof": 20.0}})
     with pytest.raises(InputError, match="an experiment has no 'modle'; did you mean 'model'"):
-        from_plain({"modle": "inverse"})
+        experiment_from({"robot": "r", "modle": "inverse"})
     with pytest.raises(InputError, match="essential has no 'ration'"):
         Experiment(robot="serial6", essential={"ration": 10})
 
@@ -170,6 +178,6 @@ def test_uncertainty_by_name_or_with_options(read):
     assert read("robot: r\nlogs: [a]\nuncertainty: classical").uncertainty.method == "classical"
     assert read("robot: r\nlogs: [a]").uncertainty == UncertaintySettings("cluster")
     for plain in ("hac", {"method": "hac"}):
-        assert from_plain({"uncertainty": plain})["uncertainty"] == UncertaintySettings("hac")
+        assert Experiment(robot="r", uncertainty=plain).uncertainty == UncertaintySettings("hac")
     with pytest.raises(InputError, match="did you mean 'block'"):
-        from_plain({"uncertainty": {"method": "cluster", "blok": 1.0}})
+        experiment_from({"robot": "r", "uncertainty": {"method": "cluster", "blok": 1.0}})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynid.common.errors import InputError
-from dynid.mechanism.expression import parse
+from dynid.common.expression import parse
 
 SYMBOLS = {"g1": 0.5, "d_2": 3.0}
 

@@ -14,13 +14,14 @@ import pytest
 from dynid.cases.force_sensor.compensation import compensate_imu, compensate_joints
 from dynid.cases.force_sensor.compensation_export import compensation_document, compensation_files
 from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
-from dynid.experiment.experiment import Experiment, from_plain, read_experiment
+from dynid.experiment.experiment import Experiment, experiment_from, read_experiment
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import Frame, identity_frame, rpy_matrix
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
-from dynid.mechanism.robot_file.force_sensor import sensor_document, sensor_from
+from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify, identify_logs, prepare, run_experiment, validate_result
 from dynid.report.output import write_results
@@ -178,7 +179,7 @@ def test_bad_keys_are_refused_with_the_nearest_name(tmp_path, line: str, said: s
 )
 def test_options_that_a_sensor_does_not_know(options, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Experiment(robot="panda", force_sensor=SENSOR, **from_plain(options))
+        Experiment(robot="panda", force_sensor=SENSOR, **options)
 
 
 def test_bodies_and_names_are_checked() -> None:
@@ -193,19 +194,20 @@ def test_bodies_and_names_are_checked() -> None:
 
 def test_a_sensor_survives_its_record() -> None:
     sensor = replace(SENSOR, imu=None, mounting="rpy", limits=(100.0, 5.0), known={"M": 1.2}, tool="hand")
-    again = sensor_from(json.loads(json.dumps(sensor_document(sensor))))
+    again = read_force_sensor(plain_entry(json.loads(json.dumps(sensor_document(sensor)))))
     assert sensor_document(again) == sensor_document(sensor)
     inertial = ForceSensor(imu=Frame(np.eye(3), np.array([0.0, 0.1, 0.0])))
-    assert sensor_document(sensor_from(sensor_document(inertial))) == sensor_document(inertial)
+    tree = sensor_document(inertial)
+    assert sensor_document(read_force_sensor(plain_entry(tree))) == tree
 
 
 def test_python_may_describe_the_sensor_plainly() -> None:
-    made = from_plain({"force_sensor": {"body": "link_7", "xyz": [0, 0, 0.1], "tool": {"known": {"M": 2}}}})
+    made = {"force_sensor": {"body": "link_7", "xyz": [0, 0, 0.1], "tool": {"known": {"M": 2}}}}
     assert Experiment(robot="panda", **made).estimator == "consistent"
     assert Experiment(robot="panda", estimator="wls", **made).estimator == "wls"
-    assert made["force_sensor"].known == {"M": 2.0}
+    assert Experiment(robot="panda", **made).force_sensor.known == {"M": 2.0}
     with pytest.raises(InputError, match="bias"):
-        from_plain({"force_sensor": {"body": "link_7", "biass": "none"}})
+        experiment_from({"robot": "panda", "force_sensor": {"body": "link_7", "biass": "none"}})
 
 
 def test_the_other_sign_is_refused_by_gravity() -> None:

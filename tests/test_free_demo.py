@@ -8,7 +8,7 @@ import pytest
 
 from dynid.cases.free_motion.log import free_motion_log
 from dynid.common.errors import InputError
-from dynid.experiment.internal_settings import internal_settings
+from dynid.experiment.sections import InternalSettings
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
@@ -36,7 +36,7 @@ def test_logs_hold_one_free_motion_a_segment() -> None:
     assert (len(log.segments), len(unseen.segments)) == (2, 1)
     assert log.position_names == robot.measured_positions
     # Cables stand still but for the markers' noise: nothing is refused, nothing told.
-    judged = free_motion_log(log, robot, internal_settings({}))
+    judged = free_motion_log(log, robot, InternalSettings())
     assert not [notice for notice in judged.notices if notice.code.startswith("cable")]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid import identify
-from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.pipeline import identify_logs
@@ -24,7 +24,7 @@ MARKER_NOISE = 2e-4
 
 
 def identified(logs, robot=ROBOT, validate=(), truth=TRUTH, **options):
-    return identify_logs(robot, logs, validate, Experiment(robot=robot, **from_plain(options)), truth=truth)
+    return identify_logs(robot, logs, validate, Experiment(robot=robot, **options), truth=truth)
 
 
 def errors(estimate):
@@ -71,7 +71,7 @@ def test_plain_total_least_squares_is_the_smallest_singular_vector() -> None:
     options = {"filter": {"decimate": 10}, "internal": {"nullspace": "free", "free": ("x", "y")}}
     measured = as_log(ROBOT, oscillations(4, 3.0), MARKER_NOISE)
     estimate = identified([measured], estimator="tls", **options)
-    experiment = Experiment(robot=ROBOT, **from_plain(options))
+    experiment = Experiment(robot=ROBOT, **options)
     problem = prepare(ROBOT, [prepared(measured, ROBOT, experiment)], experiment)
     system = build_system(problem)
     rows = [(group.factor(len(problem.parameters)).R, group.n_rows) for group in system.groups]

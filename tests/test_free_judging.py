@@ -11,7 +11,7 @@ from dynid.cases.free_motion.checks import check_free_motion
 from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.reference_mass import referred_values
 from dynid.common.errors import InputError
-from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.kinematics.cable_states import cable_shapes
 from dynid.mechanism.load import load_robot
@@ -108,7 +108,7 @@ def test_whole_and_partial_poses_are_identified_together() -> None:
     held = np.tile(lengths.mean(axis=0), (len(poses), 1))
     t = np.arange(len(poses)) / RATE
     partial = log_from_arrays(robot, t, np.column_stack([poses[:, :2], held]), None, name="partial")
-    experiment = Experiment(robot=ROBOT, **from_plain({}))
+    experiment = Experiment(robot=ROBOT)
     logs = [prepared(one, ROBOT, experiment) for one in (whole, partial)]
     assert logs[0].position_names != logs[1].position_names
     estimate = identify_logs(ROBOT, logs, (), experiment, truth=TRUTH)

@@ -10,12 +10,13 @@ import pytest
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.excitation.free_motion import free_limits, reached
-from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
+from dynid.excitation.free_set import FreeSet, Judging, best_free_set
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releasing
-from dynid.linear import prior_values
+from dynid.excitation.settings import FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import prior_values
 from tests.cable_oracle import Platform, Xi, accelerations, cable4, free_motion, rotation, skew
 
 TRUTH = {
@@ -123,7 +124,7 @@ def test_a_cable_that_should_push_is_refused() -> None:
 
 def test_three_eyelets_too() -> None:
     robot = load_robot("cable3")
-    settings = replace(SMALL, library=8, count=4, nullspace="orthonormal")
+    settings = SMALL.changed(library=8, count=4, nullspace="orthonormal")
     releasing = Releasing(
         robot, prior_values(robot), free_limits(robot, tuple(c.name for c in robot.cables)), 2.0, 100.0
     )

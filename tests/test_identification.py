@@ -79,7 +79,7 @@ def assert_recovers(robot, logs, truth, experiment=EXACT, rtol=1e-7):
 def test_exact_data_give_the_truth(estimator: str) -> None:
     robot = arm()
     truth = true_parameters(robot)
-    assert_recovers(robot, [exact_log(robot, truth)], truth, replace(EXACT, estimator=estimator))
+    assert_recovers(robot, [exact_log(robot, truth)], truth, EXACT.changed(estimator=estimator))
 
 
 def test_some_drive_terms_off_keep_columns_and_names_together() -> None:
@@ -124,7 +124,7 @@ def test_filter_and_decimation_settings_are_used() -> None:
         "derived": FilterSettings(cutoff=40, decimate=2, velocity="derived"),
         "coarse": FilterSettings(cutoff=40, decimate=2, velocity="derived", derivative="central3"),
     }.items():
-        found[label] = identify_logs(robot, [noisy], (), replace(EXACT, filter=settings))
+        found[label] = identify_logs(robot, [noisy], (), EXACT.changed(filter=settings))
     values = {label: tuple(p.value for p in e.parameters) for label, e in found.items()}
     assert len(set(values.values())) == len(values)
     assert found["few"].fit.n_rows < 0.3 * found["wide"].fit.n_rows
@@ -137,7 +137,7 @@ def test_every_joint_has_its_acceleration() -> None:
     log = exact_log(robot, truth)
     derived = replace(log, dq=None, ddq=None)
     settings = FilterSettings(kind="none", decimate=1, velocity="derived")
-    source = prepare(robot, [derived], replace(EXACT, filter=settings)).sources[0]
+    source = prepare(robot, [derived], EXACT.changed(filter=settings)).sources[0]
     start, stop = source.pieces()[0]
     ddq = source.motion.states(start, stop)[2]
     # 7-point formula at 200 Hz on sines up to 9 rad/s: (w h)^6 is 1e-8.
@@ -295,7 +295,7 @@ def test_weights_that_do_not_settle_are_no_result(monkeypatch: pytest.MonkeyPatc
     estimators = {"wls": replace(estimators_wls(), weighting=wls.GroupWeights(max_iterations=1))}
     monkeypatch.setattr("dynid.estimator.estimator.ESTIMATORS", estimators)
     with pytest.raises(NoResultError, match="not converged") as caught:
-        identify_logs(robot, [noisy], (), replace(EXACT, estimator="wls"))
+        identify_logs(robot, [noisy], (), EXACT.changed(estimator="wls"))
     assert caught.value.estimate is not None
     assert caught.value.exit_code == 3
 
@@ -319,13 +319,13 @@ def test_what_cannot_be_done_is_refused(changes: dict, message: str) -> None:
     robot = arm(2)
     log = exact_log(robot, true_parameters(robot))
     with pytest.raises(InputError, match=message):
-        identify_logs(robot, [log], (), replace(EXACT, **changes))
+        identify_logs(robot, [log], (), EXACT.changed(**changes))
 
 
 def test_too_few_rows_are_refused() -> None:
     robot = arm(3)
     log = exact_log(robot, true_parameters(robot))
-    few = replace(EXACT, filter=FilterSettings(kind="none", velocity="measured", decimate=400))
+    few = EXACT.changed(filter=FilterSettings(kind="none", velocity="measured", decimate=400))
     with pytest.raises(InputError, match="rows cannot determine"):
         identify_logs(robot, [log], (), few)
 
@@ -336,7 +336,7 @@ def test_essential_parameters_stay_listed_with_their_note() -> None:
     truth = {name: 0.0 if name.startswith("Off") else value for name, value in truth.items()}
     log = exact_log(robot, truth)
     noisy = replace(log, tau=log.tau + 2.0 * np.random.default_rng(1).normal(size=log.tau.shape))
-    estimate = identify_logs(robot, [noisy], (), replace(EXACT, essential={"sigma_percent": 20.0}))
+    estimate = identify_logs(robot, [noisy], (), EXACT.changed(essential={"sigma_percent": 20.0}))
     removed = [p for p in estimate.parameters if not p.essential]
     assert removed
     assert all(p.value == 0.0 and p.sigma is None and p.ci95 is None for p in removed)
@@ -348,7 +348,7 @@ def test_effort_given_by_number_and_by_name_is_refused() -> None:
     log = exact_log(robot, true_parameters(robot))
     name = robot.actuators[1].name
     with pytest.raises(InputError, match="twice"):
-        identify_logs(robot, [log], (), replace(EXACT, efforts=(2, name)))
+        identify_logs(robot, [log], (), EXACT.changed(efforts=(2, name)))
 
 
 def test_log_given_twice_is_reported() -> None:
@@ -375,7 +375,7 @@ def test_notices_of_held_out_logs_reach_the_result() -> None:
 def test_options_of_another_model_are_reported() -> None:
     robot = arm()
     log = exact_log(robot, true_parameters(robot))
-    estimate = identify_logs(robot, [log], (), replace(EXACT, energy={"window": 0.1}))
+    estimate = identify_logs(robot, [log], (), EXACT.changed(energy={"window": 0.1}))
     assert [notice.code for notice in estimate.warnings if "energy" in notice.text] == ["option-ignored"]
 
 
@@ -391,7 +391,7 @@ def test_power_of_a_tree_finds_what_the_inverse_model_finds() -> None:
     robot = arm(3)
     truth = true_parameters(robot)
     logs = [exact_log(robot, truth, seed=seed) for seed in (0, 1)]
-    estimate = assert_recovers(robot, logs, truth, replace(EXACT, model="power"), rtol=1e-6)
+    estimate = assert_recovers(robot, logs, truth, EXACT.changed(model="power"), rtol=1e-6)
     assert [group.name for group in estimate.fit.groups] == ["power"]
     inverse = identify_logs(robot, logs, (), EXACT)
     assert [p.name for p in estimate.parameters] == [p.name for p in inverse.parameters]
@@ -401,7 +401,7 @@ def test_a_power_result_is_judged_on_efforts() -> None:
     robot = arm(2)
     truth = true_parameters(robot)
     logs = [exact_log(robot, truth, seed=seed) for seed in (0, 1, 2)]
-    estimate = identify_logs(robot, logs[:2], logs[2:], replace(EXACT, model="power"))
+    estimate = identify_logs(robot, logs[:2], logs[2:], EXACT.changed(model="power"))
     assert [group.name for group in estimate.validation[0].groups] == list(robot.coordinates)
     assert estimate.validation[0].effort_percent < 1e-5  # exact data, rounding times condition
 
@@ -416,7 +416,7 @@ def test_energy_needs_no_acceleration(overlap: bool) -> None:
         t, q, dq, ddq = motion(3, rate=1000.0, seed=seed)
         tau = inverse_efforts(robot, truth, q, dq, ddq)
         logs.append(log_from_arrays(robot, t, q, tau, dq, name=f"log {seed}"))
-    experiment = replace(EXACT, model="energy", energy={"window": 0.05, "overlap": overlap})
+    experiment = EXACT.changed(model="energy", energy={"window": 0.05, "overlap": overlap})
     estimate = identify_logs(robot, logs, (), experiment, truth=truth)
     assert estimate.fit.n_parameters == len(identify_logs(robot, logs, (), EXACT).parameters)
     # Integrals by cubics lose a little at reversals, where |dq| has a kink: h^2 of a sample.
@@ -438,7 +438,7 @@ def test_one_row_per_motor_of_a_redundant_robot_is_refused() -> None:
     assert_recovers(robot, [log], truth)
     for efforts in (("left",), (1,)):
         with pytest.raises(InputError, match=r"null space of J_a\^T has dimension 1"):
-            identify_logs(robot, [log], (), replace(EXACT, efforts=efforts))
+            identify_logs(robot, [log], (), EXACT.changed(efforts=efforts))
 
 
 def test_angles_in_degrees_are_suspected() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +14,11 @@ from hypothesis import strategies as st
 from dynid import load_robot
 from dynid.base.base import base_set
 from dynid.common.errors import InputError
-from dynid.info import describe, variant
+from dynid.info import describe
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.mechanism.variant import variant
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.structure import structural_factor
 from dynid.report.info_text import print_info
@@ -42,6 +45,17 @@ def test_the_count_is_the_rank_of_an_independent_regressor(seed: int) -> None:
 def test_counts_of_well_known_arms(name: str, count: int) -> None:
     """36 for a general 6R arm with a vertical first axis, 43 for the Panda (Gaz et al. 2019)."""
     assert describe(load_robot(name), drive=()).n_base == count
+
+
+def test_a_tree_needs_no_compiled_code() -> None:
+    """Loading or compiling kernels takes longer than all the rest of `dynid info`."""
+    program = (
+        "import sys; sys.modules['numba'] = None\n"
+        "from dynid.cli import main; main(['info', 'ur5'], standalone_mode=False)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "58 base parameters" in done.stdout
 
 
 def test_counts_and_names_do_not_depend_on_the_random_states() -> None:

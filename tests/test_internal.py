@@ -10,12 +10,14 @@ import pytest
 
 from dynid.cases.free_motion.locked_lengths import estimated
 from dynid.cases.free_motion.log import free_motion_log, measuring_robot, with_lengths
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
+from dynid.common.settings import read
 from dynid.dynamics.forward import named_values
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.freedoms import position_rates
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.internal_settings import internal_settings
+from dynid.experiment.sections import InternalSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import locked_motion_of
 from dynid.kinematics.sensors import sensors_of
@@ -102,7 +104,7 @@ def _measured(robot, positions: tuple[str, ...]) -> tuple[str, ...]:
 
 def rows_of(robot, log: Log, options: dict | None = None):
     """Rows of a log as measured, without any filter: matrix (n, k, p), and their source."""
-    settings = internal_settings(options or {})
+    settings = InternalSettings(**(options or {}))
     log = free_motion_log(log, robot, settings)
     robot = measuring_robot(robot, [log], settings)
     filters = FilterSettings(kind="none", velocity="measured")
@@ -190,9 +192,9 @@ def test_any_motion_tells_all_columns_but_no_scale() -> None:
 
 def test_free_coordinates_alone_find_the_hanging_pose(free_motion) -> None:
     robot = load_robot("cable4")
-    whole = free_motion_log(recorded(robot, free_motion, POSE), robot, internal_settings({}))
+    whole = free_motion_log(recorded(robot, free_motion, POSE), robot, InternalSettings())
     some = recorded(robot, free_motion, ("pose_x", "pose_y", *CABLES))
-    found = free_motion_log(some, robot, internal_settings({}))
+    found = free_motion_log(some, robot, InternalSettings())
     assert found.position_names == ("pose_x", "pose_y", *CABLES)
     for at, pose in whole.origins.items():
         # Lengths and coordinates are met to 1e-13, free coordinates multiply that by ten.
@@ -201,7 +203,7 @@ def test_free_coordinates_alone_find_the_hanging_pose(free_motion) -> None:
 
 def test_lengths_can_be_changed_run_by_run(free_motion) -> None:
     robot = load_robot("cable4")
-    log = free_motion_log(recorded(robot, free_motion, POSE), robot, internal_settings({"pose": "free"}))
+    log = free_motion_log(recorded(robot, free_motion, POSE), robot, InternalSettings(pose="free"))
     lengths = np.array([log.q[a, 2:] for a, _ in log.segments])
     moved = with_lengths(log, robot, lengths + np.array([[1e-4, 0, 0, 0], [0, 0, 2e-4, 0]]))
     (a, _), (b, _) = log.segments
@@ -215,14 +217,14 @@ def test_nearly_singular_free_coordinates_are_told(free_motion) -> None:
     robot = load_robot("cable4")
     q = np.tile(np.append(poses(1.15, -0.15, 0.0)["pose_x"], [-0.15, -0.7, 1, 0, 0, 0]), (200, 1))
     log = log_from_arrays(robot, np.arange(200) * 0.01, q, None)
-    settings = internal_settings({"nullspace": "free", "free": ("x", "y")})
+    settings = InternalSettings(nullspace="free", free=("x", "y"))
     robot = measuring_robot(robot, [log], settings)
     filters = FilterSettings(kind="none", cutoff=10.0)
     plan = plan_motions([log], robot, filters, MaskSettings(speed=0.0, rest=0.0))[0]
     source = InternalRows(robot, parameter_table(robot), internal_directions(robot), Motion(log, plan))
     told = {notice.code: notice for notice in source.notices}
     assert "orthonormal" in told["free-singular"].remedy
-    chosen = measuring_robot(robot, [log], internal_settings({"nullspace": "free", "free": "auto"}))
+    chosen = measuring_robot(robot, [log], InternalSettings(nullspace="free", free="auto"))
     source = InternalRows(chosen, parameter_table(chosen), internal_directions(chosen), Motion(log, plan))
     assert not source.notices
     assert len(chosen.free) == 2
@@ -259,24 +261,22 @@ def test_lengths_that_do_not_fit_are_refused(free_motion) -> None:
     robot = load_robot("cable4")
     log = recorded(robot, free_motion, ("pose_x", "pose_y", *CABLES))
     with pytest.raises(InputError, match="no pose has the coordinates and lengths"):
-        free_motion_log(changed(log, "cable2", lambda length: 0.3 * length), robot, internal_settings({}))
+        free_motion_log(changed(log, "cable2", lambda length: 0.3 * length), robot, InternalSettings())
     ramp = np.linspace(0.0, 0.01, len(log.t))
     with pytest.raises(InputError, match=r"locked length of 'cable1' changes by .* mm in run 1"):
-        free_motion_log(changed(log, "cable1", lambda length: length + ramp), robot, internal_settings({}))
+        free_motion_log(changed(log, "cable1", lambda length: length + ramp), robot, InternalSettings())
     with pytest.raises(InputError, match="locked length of 'cable3' is -"):
-        free_motion_log(changed(log, "cable3", lambda length: -length), robot, internal_settings({}))
+        free_motion_log(changed(log, "cable3", lambda length: -length), robot, InternalSettings())
     bare = recorded(robot, free_motion, POSE)
     with pytest.raises(InputError, match="has no locked lengths"):
-        free_motion_log(bare, robot, internal_settings({"lengths": "given", "pose": "free"}))
+        free_motion_log(bare, robot, InternalSettings(lengths="given", pose="free"))
     some = replace(log, q=log.q[:, :2], dq=None, ddq=None, position_names=("pose_x", "pose_y"))
     with pytest.raises(InputError, match="has no locked lengths"):
-        free_motion_log(some, robot, internal_settings({}))
+        free_motion_log(some, robot, InternalSettings())
     with pytest.raises(InputError, match="needs the full pose"):
-        free_motion_log(log, robot, internal_settings({"pose": "projected"}))
+        free_motion_log(log, robot, InternalSettings(pose="projected"))
     both = recorded(robot, free_motion, (*POSE, *CABLES))
-    found = free_motion_log(
-        changed(both, "cable4", lambda length: length + 0.005), robot, internal_settings({})
-    )
+    found = free_motion_log(changed(both, "cable4", lambda length: length + 0.005), robot, InternalSettings())
     assert "length-differs" in {notice.code for notice in found.notices}
 
 
@@ -288,13 +288,13 @@ def test_slack_and_moving_cables_are_told(free_motion) -> None:
     bump[20:35] = np.hanning(15)
     # The platform rises for a moment: cables become shorter than their lengths, never longer.
     with pytest.raises(InputError, match=r"'cable\d' was slack in log 'log', run 1"):
-        free_motion_log(changed(log, "pose_z", lambda z: z + 0.4 * bump), robot, internal_settings({}))
-    found = free_motion_log(changed(log, "pose_z", lambda z: z + 0.02 * bump), robot, internal_settings({}))
+        free_motion_log(changed(log, "pose_z", lambda z: z + 0.4 * bump), robot, InternalSettings())
+    found = free_motion_log(changed(log, "pose_z", lambda z: z + 0.02 * bump), robot, InternalSettings())
     assert "cable-slack" in {notice.code for notice in found.notices}
     # A winch that turns: both ways.
     swing = 0.1 * np.sin(np.arange(len(log.t)) / n * 6.0)
     with pytest.raises(InputError, match="was not locked"):
-        free_motion_log(changed(log, "pose_z", lambda z: z + swing), robot, internal_settings({}))
+        free_motion_log(changed(log, "pose_z", lambda z: z + swing), robot, InternalSettings())
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_slack_and_moving_cables_are_told(free_motion) -> None:
     [
         ({"free": ("x", "q")}, "free coordinate 'q' is unknown"),
         ({"nullspace": "orthogonal"}, "'orthogonal' is not known"),
-        ({"lenghts": "given"}, "unknown option 'lenghts'"),
+        ({"lenghts": "given"}, "internal has no 'lenghts'; did you mean 'lengths'"),
         ({"lengths": "refine", "pose": "measured"}, "has no effect"),
     ],
 )
@@ -311,7 +311,7 @@ def test_settings_that_do_not_exist_are_refused(options: dict, said: str) -> Non
     q = np.tile([1.15, -0.15, -0.7, 1, 0, 0, 0], (50, 1))
     log = log_from_arrays(robot, np.arange(50) * 0.01, q, None)
     with pytest.raises(InputError, match=said):
-        measuring_robot(robot, [log], internal_settings(options))
+        measuring_robot(robot, [log], read(InternalSettings, plain_entry(options, "internal")))
 
 
 def test_a_file_may_hold_free_coordinates_and_lengths(free_motion, tmp_path: Path) -> None:
@@ -349,5 +349,5 @@ def test_lengths_stay_constant_on_the_real_logs(name: str, runs: int) -> None:
     assert found.sigma.min() > 0.01e-3
     assert found.sigma.max() < 0.585e-3
     assert 0.04e-3 < np.median(found.sigma) < 0.095e-3
-    judged = free_motion_log(log, robot, internal_settings({}))
+    judged = free_motion_log(log, robot, InternalSettings())
     assert not {"cable-slack", "cable-not-locked", "cable-on-axis"} & {one.code for one in judged.notices}

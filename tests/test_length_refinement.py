@@ -15,7 +15,7 @@ from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_len
 from dynid.dynamics.forward import named_values
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.internal_settings import internal_settings
+from dynid.experiment.sections import InternalSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log
@@ -46,7 +46,7 @@ def experiment() -> Experiment:
 
 def test_columns_are_the_slopes_of_the_rows(swing) -> None:
     robot, (log, lengths) = load_robot("cable4"), swing
-    log = free_motion_log(log, robot, internal_settings({}))
+    log = free_motion_log(log, robot, InternalSettings())
     problem = prepare(robot, [log], experiment())
     source = problem.sources[0]
     chi = named_values(robot, TRUTH) / TRUTH["M_platform"]
@@ -74,11 +74,12 @@ def test_columns_are_the_slopes_of_the_rows(swing) -> None:
 
 
 def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(length_refinement, "_ROUNDS", 3)
+    few = replace(length_refinement._SCHEDULE, steps=3)
+    monkeypatch.setattr(length_refinement, "_SCHEDULE", few)
     robot, (log, lengths) = load_robot("cable4"), swing
     wrong = with_lengths(log, robot, lengths + WRONG)
     asked = experiment()
-    log = free_motion_log(wrong, robot, internal_settings(asked.internal))
+    log = free_motion_log(wrong, robot, asked.internal)
     search = length_refinement._Search(robot, [log], asked, [lengths + WRONG])
     before = search.point([lengths + WRONG], None)
     found = refined_lengths(robot, [log], asked).logs[0]
@@ -92,6 +93,6 @@ def test_refined_lengths_explain_the_motion(swing, monkeypatch: pytest.MonkeyPat
 
 def test_nothing_is_refined_unasked(swing) -> None:
     robot, (log, _) = load_robot("cable4"), swing
-    log = free_motion_log(log, robot, internal_settings({}))
+    log = free_motion_log(log, robot, InternalSettings())
     task = Task(robot, (log,), Experiment(robot=robot))
     assert CABLE_LENGTHS.settle(task).task is task

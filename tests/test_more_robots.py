@@ -10,14 +10,14 @@ import pytest
 
 import dynid.pipeline
 from dynid.base.base import base_set
+from dynid.base.structural import structural_base
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.info import known_columns, structural_base
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import is_physical
 from dynid.mechanism.load import builtin_robots, load_robot
-from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.mechanism.parameters import considered_order, known_columns, parameter_table
 from dynid.pipeline import identify_logs
 from dynid.projection.model import MODELS
 from dynid.projection.structure import structural_factor

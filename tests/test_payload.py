@@ -14,10 +14,10 @@ from dynid.estimator.standard_space import DataTerm
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, UnloadedModel, read_experiment
 from dynid.fit import fit_task
-from dynid.linear import prior_values
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.mechanism.parameters import prior_values
 from dynid.motion.log import Log
 from dynid.pipeline import identify_logs, validate_result
 from dynid.prediction.predict import predict_efforts

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
+from dynid.common.expression import parse
 from dynid.excitation.random_motion import random_fourier
 from dynid.excitation.series import Limits
 from dynid.kinematics.assembly import assembly_of
-from dynid.mechanism.expression import parse
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import FIXED_BY, JointKind
 from dynid.mechanism.load import load_robot

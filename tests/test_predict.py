@@ -10,18 +10,19 @@ import pytest
 from click.testing import CliRunner
 
 import dynid
+from dynid.base.structural import structural_base
 from dynid.base.system import NotIdentifiable, base_system
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, TieChoice
-from dynid.info import structural_base, variant
 from dynid.kinematics.tension import motor_jacobian, tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
@@ -408,7 +409,7 @@ def test_ties_hold_for_all_members() -> None:
     base = structural_base(variant(robot), MODELS["inverse"], parameters, None, ties=("legs",))
     x = base.G @ np.array([similar[p.name] for p in parameters])
     known = estimate("orthoglide", base.names, base.units, x)
-    known = replace(known, provenance={"options": {"ties": [vars(TieChoice("legs"))]}})
+    known = replace(known, provenance={"options": {"ties": [TieChoice("legs").tree()]}})
     found = predict_efforts(known, trajectory("orthoglide"), robot=robot)
     expected = inverse_efforts(variant(robot), similar, *motion_of("orthoglide")[2:])
     assert len(x) == 23

@@ -82,8 +82,8 @@ def test_renamed_columns_are_plain_options(made, arrays, from_file):
     ("change", "options", "said"),
     [
         ({}, {"columns": {"q_1": {"nam": "x"}}}, "did you mean 'name'"),
-        ({}, {"columns": {"q_1": 3}}, "column of q_1 is 3"),
-        ({}, {"payloads": {"ball": {"body": "fore"}}}, "is not a Payload"),
+        ({}, {"columns": {"q_1": 3}}, "columns.q_1: expected a string, found '3'"),
+        ({}, {"payloads": {"ball": {"bdy": "fore"}}}, "did you mean 'body'"),
         ({"q_2": np.zeros(3)}, {}, r"'q_2' has shape \(3,\)"),
         ({"t": None}, {}, "no time column"),
         ({"tau_1": np.array(["a"] * 801), "tau_2": None}, {}, "no effort column"),

@@ -13,9 +13,10 @@ from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import window_filter
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
-from dynid.info import variant
+from dynid.experiment.sections import EnergySettings
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.problem import prepare
 from dynid.projection.quadrature import QUADRATURES
 from dynid.robots.demo_file import demo_file, read_demo
@@ -188,7 +189,7 @@ def test_integration_is_chosen_by_name(tmp_path) -> None:
     file.write_text(
         "robot: evra\nlogs: [a.csv]\nmodel: energy\nenergy: {window: 0.2, integration: simpson}\n"
     )
-    assert read_experiment(file).energy == {"window": 0.2, "integration": "simpson"}
+    assert read_experiment(file).energy == EnergySettings(0.2, integration="simpson")
     file.write_text("robot: evra\nlogs: [a.csv]\nenergy: {integration: simpsons}\n")
     with pytest.raises(InputError, match=r"simpsons.*simpson"):
         read_experiment(file)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.rank import independent_columns
+from dynid.base.rank import confirmed_columns, independent_columns
 from dynid.projection.factor import triangle
 
 
@@ -27,6 +27,30 @@ def test_finds_dependent_and_zero_columns_with_their_combination():
     assert rank.decided
     assert rank.gap > 1e10
     assert rank.clearest_rank == rank.rank == 4
+
+
+@pytest.mark.parametrize("order", [range(7), [6, 2, 0, 1, 3, 4, 5], [5, 4, 3, 2, 1, 0]])
+def test_a_decision_is_confirmed_on_another_matrix(order):
+    first, second = (dependent_matrix(np.random.default_rng(seed)) for seed in (1, 2))
+    like = independent_columns(first, order)
+    expected, found = independent_columns(second, order), confirmed_columns(second, order, like)
+    assert found is not None
+    assert (found.kept, found.dependent, found.zero) == (expected.kept, expected.dependent, expected.zero)
+    np.testing.assert_allclose(found.K, expected.K, atol=1e-13)  # a few roundings, as above
+    np.testing.assert_allclose(found.residuals, expected.residuals, atol=1e-13)
+
+
+def test_another_decision_is_not_confirmed():
+    W = dependent_matrix(np.random.default_rng(1))
+    like = independent_columns(W, range(7))
+    noise = np.random.default_rng(2).standard_normal(len(W))
+    for column in (2, 5):  # a dependent and a zero column that are neither
+        other = W.copy()
+        other[:, column] += 1e-3 * noise
+        assert confirmed_columns(other, range(7), like) is None
+    other = W.copy()
+    other[:, 3] = W[:, 0]  # a kept column that depends on others
+    assert confirmed_columns(other, range(7), like) is None
 
 
 def test_order_decides_who_survives():

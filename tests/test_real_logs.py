@@ -34,7 +34,7 @@ def test_counts_and_residuals(name: str) -> None:
     count, ols, wls = BASELINE[name]
     experiment = read_experiment(EXAMPLES / f"{name}.yaml")
     for estimator, baseline in (("ols", ols), ("wls", wls)):
-        estimate = run_experiment(replace(experiment, estimator=estimator))
+        estimate = run_experiment(experiment.changed(estimator=estimator))
         assert estimate.fit.n_parameters == count
         assert not estimate.not_identifiable
         assert estimate.fit.residual_percent <= baseline
@@ -68,7 +68,7 @@ def test_load_and_root_friction_pay_on_the_last_quarter(name: str) -> None:
     plans = prepare(robot, logs, experiment).plans
     errors = []
     for drive in (("Ia", "Fv", "Fs", "Off"), ("Ia", "Fv", "Fs", "Off", "Fr", "Fl")):
-        own = replace(experiment, drive=drive)
+        own = experiment.changed(drive=drive)
         errors.append(cross_validate(as_asked(robot, own), last_part(logs), own, plans).total.percent)
     assert errors[1] < (1.0 - FRICTION[name]) * errors[0]
 
@@ -82,7 +82,7 @@ def test_free_motion_as_the_paper_processed_it() -> None:
     """Plain total least squares in the free coordinates lands on the published vector."""
     if not (DATA / "cdpr_grab4").is_dir():
         pytest.skip("the real logs are not beside the project")
-    estimate = run_experiment(replace(read_experiment(EXAMPLES / "cdpr_grab4_paper.yaml"), validate=()))
+    estimate = run_experiment(read_experiment(EXAMPLES / "cdpr_grab4_paper.yaml").changed(validate=()))
     for symbol, published in PUBLISHED.items():
         # The authors' filters are not known in full: 1 % for the centre of mass, 4 % for inertias.
         allowed = 0.01 if symbol == "MZ/M" else 0.04

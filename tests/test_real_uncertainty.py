@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import read_experiment
-from dynid.info import structural_base
 from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 
 import pytest
 
 from dynid.common.errors import InputError
 from dynid.common.strict_json import read_json
-from dynid.experiment.experiment import Experiment, from_plain
-from dynid.experiment.provenance import provenance
-from dynid.experiment.recorded import experiment_of
+from dynid.experiment.experiment import ColumnMap, experiment_from
+from dynid.experiment.provenance import experiment_of, provenance
 from dynid.mechanism.load import load_robot
 from dynid.motion.plan import MotionPlan
 from dynid.report.json_file import json_text, plain, read_result, result_document
 from dynid.robots.truth import read_truth
 from tests.fabricated import estimate
-
-# Not needed to predict with a result: data, names, and what only chooses or judges parameters.
-_NOT_KEPT = {"logs", "validate", "cross_validate", "gate", "out", "name", "file", "places"}
 
 
 def _plan() -> MotionPlan:
@@ -42,14 +37,18 @@ def _plan() -> MotionPlan:
 
 
 def _recorded(**options):
-    experiment = Experiment(**from_plain({"robot": "serial6", **options}))
+    experiment = experiment_from({"robot": "serial6", **options})
     kept = provenance(load_robot("serial6"), (), (), experiment, _plan())["options"]
     return experiment, kept
 
 
-def test_every_option_is_recorded():
-    _, kept = _recorded()
-    assert {one.name for one in fields(Experiment)} - set(kept) == _NOT_KEPT
+def test_defaults_are_left_out_and_what_was_used_is_kept():
+    _, kept = _recorded(out="results", logs=["a.csv"])
+    used = {"cutoff": 10.0, "decimate": 2, "derivative": "spline", "velocity": "derived"}
+    assert kept == {"robot": "serial6", "model": "inverse", "filter": used}
+    _, kept = _recorded(estimator="wls", uncertainty="cluster")  # chosen, although the defaults
+    assert kept["estimator"] == "wls"
+    assert kept["uncertainty"] == {"method": "cluster"}
 
 
 @pytest.mark.parametrize(
@@ -68,24 +67,59 @@ def test_every_option_is_recorded():
         {"uncertainty": {"method": "hac", "bandwidth": 0.2}, "mask": {"speed": 0.1, "around": 3}},
         {"refine": {"window": 0.3}},
         {"standard": {"spread": 2.0, "mass": {"total": 40.0}}},
+        {"payloads": {"box": {"body": "B6", "rpy": [0, 0, 0.3], "known": {"M": 2.0, "com": [0.1, 0, 0]}}}},
+        {"keep": ("ZZ_*",), "essential": {"ratio": 9}},
+        {"cross_validate": 3, "gate": "prior", "columns": {"q_1": "a", "q_2": {"scale": 2.0}}},
     ],
 )
-@pytest.mark.parametrize("through_a_file", [True, False])
-def test_options_come_back_as_they_were_given(options, through_a_file):
+def test_options_come_back_as_they_were_given(options):
     experiment, kept = _recorded(**options)
-    kept = json.loads(json.dumps(plain(kept))) if through_a_file else kept
-    back = experiment_of(kept)
+    back = experiment_of(json.loads(json.dumps(plain(kept))))
     for name in options:
-        ours, theirs = getattr(back, name), getattr(experiment, name)
-        if name == "force_sensor":  # holds arrays
-            assert (ours.body, ours.tool, ours.bias) == (theirs.body, theirs.tool, theirs.bias)
-            assert ours.frame.p.tolist() == theirs.frame.p.tolist()
-        elif name in ("internal", "wrench"):
-            assert {k: list(v) if isinstance(v, list | tuple) else v for k, v in ours.items()} == {
-                k: list(v) if isinstance(v, list | tuple) else v for k, v in theirs.items()
-            }
-        else:
-            assert ours == theirs
+        if name not in ("force_sensor", "payloads"):  # hold arrays
+            assert getattr(back, name) == getattr(experiment, name)
+    assert back.tree() == kept
+
+
+@pytest.mark.parametrize("options", [{}, {"model": "power", "estimator": "ols"}])
+def test_the_recorded_tree_gives_an_equal_experiment(options):
+    experiment, kept = _recorded(efforts=(1, 2), **options)
+    back = experiment_of(kept)
+    assert back == experiment.changed(model=back.model, filter=back.filter)
+    assert type(back.estimator) is type(experiment.estimator)  # left open stays left open
+    again = provenance(load_robot("serial6"), (), (), back, _plan())["options"]
+    assert again == kept
+
+
+def test_results_of_earlier_versions_are_read():
+    # They recorded every option, with null for those not given, and the origin of a payload as `p`.
+    frame = {"R": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "p": [0, 0, 0.1]}
+    old = {
+        "robot": "serial6",
+        "model": "inverse",
+        "estimator": "wls",
+        "estimator_options": {},
+        "filter": {"cutoff": 10.0, "decimate": 2, "rows": None, "kind": "butterworth", "order": 4},
+        "uncertainty": {"method": "cluster", "block": None, "bandwidth": None, "draws": 1000, "seed": 0},
+        "mask": {"speed": None, "around": None, "rest": None},
+        "efforts": None,
+        "columns": {"q_1": {"name": "a", "unit": None, "scale": 1.0, "offset": 0.0}},
+        "payloads": {"box": {"body": "B6", **frame, "known": {"M": 2.0}, "prior": {}}},
+        "drive": None,
+        "essential": None,
+        "standard": {"prior": "entropic", "spread": 3.0, "margin": 0.0, "mass": {}, "com": {}},
+        "gains": {"unknown": ["m1"], "nominal": {}, "total_mass": {"kg": 5.0, "bodies": None}},
+        "refine": None,
+        "internal": {"free": ["x"]},
+        "unloaded": None,
+        "force_sensor": None,
+        "drop_bad_rows": False,
+    }
+    made = experiment_of(old)
+    assert made.payloads["box"].frame.p.tolist() == [0.0, 0.0, 0.1]
+    assert made.columns == {"q_1": ColumnMap("a")}
+    assert made.gains.total_mass.kg == 5.0
+    assert (made.drive, made.refine, made.essential) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -95,17 +129,21 @@ def test_options_come_back_as_they_were_given(options, through_a_file):
         ("filter", {"cutof": 3.0}, "cutof"),
         ("filter", 3, "options that cannot be read"),
         ("mask", {"speed": [1]}, "speed"),
-        ("columns", {"q_1": {"scale": 2.0}}, "name"),
+        ("columns", {"q_1": {"scale": "two"}}, "columns.q_1.scale"),
         ("columns", [1], "options that cannot be read"),
-        ("payloads", {"box": {"body": "B6"}}, "'known' is missing"),
-        ("payloads", {"box": {"body": "B6", "R": [1], "p": [0, 0, 0], "known": {}, "prior": {}}}, "shape"),
-        ("ties", [{"name": 3}], "name"),
+        ("payloads", {"box": {"known": {}}}, "payloads.box: 'body' is missing"),
+        (
+            "payloads",
+            {"box": {"body": "B6", "R": [1], "p": [0, 0, 0], "known": {}, "prior": {}}},
+            "box.R: expected 3",
+        ),
+        ("ties", [{"name": 3}], "ties.0..name"),
         ("gains", {"motor": 1}, "motor"),
         ("robot", 7, "str"),
         ("model", "wishful", "wishful"),
-        ("drive", "Fv", "array"),
+        ("drive", "Fv", "list"),
         ("force_sensor", {"runs": [1]}, "options that cannot be read"),
-        ("drop_bad_rows", "yes", "bool"),
+        ("drop_bad_rows", "yes", "true or false"),
     ],
 )
 def test_damaged_options_are_refused_with_file_and_place(name, value, said):

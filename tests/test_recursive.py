@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.recursive import RecursiveEstimator
 from dynid.experiment.experiment import Experiment
-from dynid.info import structural_base
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare

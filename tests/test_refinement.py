@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, from_plain
-from dynid.info import structural_base
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.problem import build_system, prepare
@@ -83,7 +83,7 @@ def test_a_spoiled_estimate_is_led_back_and_a_good_one_left_alone(name: str) -> 
 def test_the_experiment_asks_for_it_and_the_result_says_what_came_of_it() -> None:
     robot, log, _ = simulated("scara")
     plain = identify_logs(robot, [log])
-    asked = Experiment(robot=robot, **from_plain({"refine": {"window": 0.2, "windows": 16}}))
+    asked = Experiment(robot=robot, refine={"window": 0.2, "windows": 16})
     refined = identify_logs(robot, [log], experiment=asked)
     assert "held-out position error" in refined.choices["refinement"]
     if any(notice.code == "refinement-adds-nothing" for notice in refined.warnings):
@@ -95,10 +95,10 @@ def test_the_experiment_asks_for_it_and_the_result_says_what_came_of_it() -> Non
 def test_bad_settings_are_refused() -> None:
     robot, log, _ = simulated("scara")
     with pytest.raises(InputError, match="refine has no 'windw'; did you mean 'window'"):
-        Experiment(robot=robot, **from_plain({"refine": {"windw": 0.2}}))
+        Experiment(robot=robot, refine={"windw": 0.2})
     with pytest.raises(InputError, match="refine cannot be combined with 'keep'"):
         Experiment(robot=robot, refine=True, keep=("M_*",))
-    with pytest.raises(InputError, match="window -1 is not positive"):
+    with pytest.raises(InputError, match=r"refine\.window: -1 is not positive"):
         RefineSettings(window=-1)
     with pytest.raises(InputError, match=r"the logs have \d windows of 4 s: too few"):
         identify_logs(robot, [log], experiment=Experiment(robot=robot, refine=RefineSettings(window=4.0)))

@@ -17,8 +17,8 @@ from dynid.common.errors import InputError
 from dynid.dynamics.locked import LockedCables
 from dynid.dynamics.statics import lengths_for
 from dynid.excitation.free_motion import simulate_free_motions
-from dynid.experiment.experiment import Experiment, from_plain
-from dynid.experiment.refine_settings import RefineSettings
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.sections import RefineSettings
 from dynid.mechanism.load import load_robot
 from dynid.problem import prepare
 from dynid.refinement.output_error import started
@@ -159,7 +159,7 @@ def test_simulated_runs_tell_good_parameters_from_bad_ones() -> None:
 
 def test_the_experiment_asks_for_it() -> None:
     robot = load_robot("cable4")
-    made = Experiment(robot=robot, **from_plain({"refine": {"damping": "none", "lengths": True}}))
+    made = Experiment(robot=robot, refine={"damping": "none", "lengths": True})
     assert made.refine == RefineSettings(damping="none", lengths=True)
     assert made.refine.seconds(free_motion=True) == 2.5
     with pytest.raises(InputError, match="damping"):

@@ -105,7 +105,7 @@ def test_a_closed_redundant_robot_is_rehearsed() -> None:
     plan = plan_of("dualv", simulation=replace(SETTINGS, rate=500.0, duration=1.0))
     plan = replace(plan, simulation=replace(plan.simulation, motion=MotionChoice(frequency=1.0, draws=1)))
     payload = LogEntry("absent.csv", ("payload",))
-    plan = replace(plan, experiment=replace(plan.experiment, logs=(LogEntry("other.csv"), payload)))
+    plan = replace(plan, experiment=plan.experiment.changed(logs=(LogEntry("other.csv"), payload)))
     found = rehearse(plan, 3)
     assert found.runs == 3
     assert any("payload" in one.name for one in found.parameters)
@@ -162,7 +162,7 @@ def test_plans_follow_trajectories_logs_and_chance(tmp_path: Path) -> None:
     path = write_trajectory(tmp_path / "planned.csv", names, course.t, course.q, course.dq, course.ddq)
     entries = (LogEntry(str(log)), LogEntry(str(path)), LogEntry("absent.csv"))
     plan = plan_of()
-    plan = replace(plan, experiment=replace(plan.experiment, logs=entries))
+    plan = replace(plan, experiment=plan.experiment.changed(logs=entries))
     crew = Rehearser(plan)
     assert "motion of log recorded.csv" in crew.words["log 1"]
     assert "trajectory planned.csv" in crew.words["log 2"]
@@ -200,7 +200,7 @@ def test_refusals() -> None:
     with pytest.raises(InputError, match="neither noise nor a finite resolution"):
         rehearse(plan_of(simulation=silent), 3)
     made = plan_of()
-    made = replace(made, experiment=replace(made.experiment, robot=load_robot("scara")))
+    made = replace(made, experiment=made.experiment.changed(robot=load_robot("scara")))
     with pytest.raises(InputError, match="several jobs need a robot given by a file"):
         rehearse(made, 3, jobs=2)
 

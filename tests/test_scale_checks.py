@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.checks.scale import check_scale, likely_unit, reach
 from dynid.experiment.experiment import Experiment
-from dynid.info import structural_base
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs

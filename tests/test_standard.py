@@ -18,7 +18,6 @@ from dynid.experiment.experiment import (
     FilterSettings,
     MaskSettings,
     TieChoice,
-    from_plain,
     read_experiment,
 )
 from dynid.mechanism.inertia import SYMBOLS, is_physical
@@ -140,7 +139,7 @@ def test_the_truth_is_found_without_noise(name, mass, runs, prior) -> None:
     truth = read_demo(demo_file(name), robot).truth
     logs = [log_of(robot, truth, payloads=mounted, seed=i + 1) for i, mounted in enumerate(runs)]
     estimator = {"name": "consistent", "mass": mass, "prior": prior}
-    options = from_plain({"estimator": estimator, **EXACT})
+    options = {"estimator": estimator, **EXACT}
     estimate = identify_logs(robot, logs, (), Experiment(robot, **options), truth=truth)
     assert estimate.truth is not None
     for one in estimate.parameters:

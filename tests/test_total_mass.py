@@ -133,7 +133,7 @@ def test_a_mass_below_its_known_parts_and_bodies_that_do_not_exist_are_refused()
         find(with_priors(robot, truth), logs, 10.0)
     with pytest.raises(InputError, match="did you mean 'B1'"):
         find(robot, logs, TotalMass(10.0, ("B11",)))
-    with pytest.raises(InputError, match="is not valid"):
+    with pytest.raises(InputError, match="is not positive"):
         TotalMass(-1.0)
 
 
@@ -202,6 +202,6 @@ def test_files_may_give_a_number_or_name_bodies(tmp_path) -> None:
     with pytest.raises(InputError, match="no motor is listed"):
         read_experiment(file)
     file.write_text(head + "gains: {total_mass: 0}\n")
-    with pytest.raises(InputError, match="is not valid") as caught:
+    with pytest.raises(InputError, match="is not positive") as caught:
         read_experiment(file)
     assert "line 3" in str(caught.value)

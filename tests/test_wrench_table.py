@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cli import main
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
+from dynid.common.settings import read
 from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tree import times_pure
 from dynid.mechanism.frame import Frame, rotation_of, rpy_matrix
@@ -21,7 +23,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.differentiate import derivatives
 from dynid.motion.units import last_figures
-from dynid.motion.wrench_settings import WrenchSettings, wrench_settings
+from dynid.motion.wrench_settings import WrenchSettings
 from dynid.pipeline import identify, validate_result
 from dynid.report.json_file import read_result
 from dynid.robots.demo_file import demo_file, read_demo
@@ -714,16 +716,19 @@ def test_recordings_of_joints_are_no_tables():
     ("options", "text"),
     [
         ({"parameter": "full"}, "wrench has no 'parameter'; did you mean 'parameters'"),
-        ({"parameters": "some"}, "wrench parameters 'some' is not known"),
-        ({"axes": {"force": "body"}}, "axes of 'force' is not known"),
-        ({"axes": {"wrench": "tool"}}, "axes of wrench 'tool' is not known"),
-        ({"acceleration": "total"}, "wrench acceleration 'total'"),
+        ({"parameters": "some"}, "wrench.parameters: 'some' is not known"),
+        (
+            {"axes": {"force": "body"}},
+            "wrench.axes.force: axes has no 'force'; valid names are wrench, rates",
+        ),
+        ({"axes": {"wrench": "tool"}}, "wrench.axes.wrench: 'tool' is not known"),
+        ({"acceleration": "total"}, "wrench.acceleration: 'total' is not known"),
         ({"bodies": []}, "the list of bodies is empty"),
     ],
 )
 def test_settings_are_checked(options, text):
     with pytest.raises(InputError, match=text):
-        wrench_settings(options)
+        read(WrenchSettings, plain_entry(options, "wrench"))
 
 
 def test_classical_uncertainty_stays_as_asked():

@@ -25,7 +25,7 @@ from dynid.excitation.free_motion import free_limits
 from dynid.excitation.free_set import FreeSetSettings, Judging
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releases, Releasing
-from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.motion.disturb import seen_by_markers
 from dynid.motion.log import Log
@@ -100,7 +100,7 @@ def recorded(q: Float[Array, "k n 7"], sigma: float, seed: int) -> Log:
 
 def identified(log: Log, **options: object) -> Estimate:
     """The estimate, together with the true values."""
-    experiment = Experiment(robot=ROBOT, **from_plain(options))
+    experiment = Experiment(robot=ROBOT, **options)
     return identify_logs(ROBOT, [as_log(log, ROBOT, experiment)], (), experiment, truth=TRUTH)
 
 

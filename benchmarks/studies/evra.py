@@ -23,11 +23,10 @@ import numpy as np
 
 from dynid import Experiment, Mechanism, load_robot
 from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import from_plain
-from dynid.info import structural_base
 from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare
 from dynid.problem import Problem
@@ -122,7 +121,7 @@ def recorded(
 
 def fit(logs: Sequence[Log], model: str, options: Mapping[str, Any] = MEASURED) -> Fit:
     """Identify by a model; `options` as in an experiment file."""
-    problem = prepare(robot(), logs, Experiment(robot=robot(), model=model, **from_plain(options)))
+    problem = prepare(robot(), logs, Experiment(robot=robot(), model=model, **options))
     data = base_system(build_system(problem), _base(problem))
     solution = estimator_named("wls")(data.system)
     q, dq, ddq, tau = fresh()

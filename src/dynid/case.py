@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,8 @@ from dynid.motion.settings import FilterSettings, entry_of
 from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
-from dynid.projection.model import MODELS, Model, RowSource, model_for
-from dynid.projection.pose_rows import MovingRows
+from dynid.projection.contract import Model, RowSource
+from dynid.projection.model import MODELS, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
@@ -154,8 +154,7 @@ class Case:
     def filter_of(self, problem: Problem, logs: Sequence[Log], experiment: Experiment) -> FilterSettings:
         """The filter that a fit has chosen; measured velocities only where every log has them."""
         plan = problem.plans[0]
-        return replace(
-            experiment.filter,
+        return experiment.filter.changed(
             cutoff=plan.cutoff,
             decimate=plan.decimate,
             derivative=plan.derivative,
@@ -188,7 +187,7 @@ class Case:
             load_parameters=problem.load_parameters,
             **problem.row_options,
         )
-        if isinstance(rows, MovingRows) and isinstance(like, MovingRows):
+        if like is not None:
             rows.align_to(like)
         return rows
 

@@ -18,6 +18,7 @@ from dynid.commands.shared import (
     NUMBER,
     Whole,
     keep_unloaded,
+    logging_to_terminal,
     names_in,
     refuse_given,
     shown,
@@ -42,7 +43,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; exit 2 for rejected input, 3 for no result, 130 for Ctrl-C."""
         try:
-            with interruptible():
+            with interruptible(), logging_to_terminal():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             _complain("interrupted: nothing was changed; run the same command again")
@@ -325,8 +326,6 @@ def _experiment(
     flags: dict[str, Any],
 ) -> Experiment:
     """The experiment from a file or from flags; flags override the file."""
-    from dataclasses import replace
-
     from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 
     chosen = {key: value for key, value in flags.items() if value is not None}
@@ -336,7 +335,7 @@ def _experiment(
         asked = read_experiment(file)
         if chosen.get("estimator") not in (None, asked.estimator):
             chosen["estimator_options"] = {}  # the options in the file belong to another estimator
-        return replace(asked, **chosen)
+        return asked.changed(**chosen)
     if robot is None or not logs:
         raise click.UsageError("give an experiment file, or --robot with at least one --log")
     return Experiment(

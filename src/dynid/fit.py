@@ -18,9 +18,10 @@ from dynid.estimator.estimator import estimator_named, residual_norms
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.wls import group_factors
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.refine_settings import RefineSettings
-from dynid.linear import base_of, prior_values
+from dynid.experiment.sections import RefineSettings
+from dynid.linear import base_of
 from dynid.log_pass import LogPass
+from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system
 from dynid.projection.model import model_for
 from dynid.projection.projection import System
@@ -29,7 +30,6 @@ from dynid.refinement.joints import Refinement, refine, refined_parts
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.covariance import blocks_of
 from dynid.statistics.essential import (
-    EssentialRule,
     Reduced,
     essential_parameters,
     keep_parameters,
@@ -185,7 +185,7 @@ def _reduced(
     if experiment.keep is not None:
         return keep_parameters(data.system, solution, experiment.keep, partial(experiment.where, "keep"))
     if experiment.essential is not None:
-        rule = EssentialRule(**experiment.essential, influence_percent=influence)
+        rule = experiment.essential.changed(influence_percent=influence)
         settings = experiment.uncertainty
         blocks = blocks_of(data.blocked(), solution, settings, data.system)
         return essential_parameters(data.system, solution, rule, blocks)

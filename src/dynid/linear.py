@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.base import BaseSet, tie_regrouped
+from dynid.base.structural import structural_base, tie_groups
 from dynid.base.system import BaseSystem, base_system
 from dynid.common.arrays import Array
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import Solution
 from dynid.experiment.experiment import Experiment
-from dynid.info import structural_base, tie_groups
-from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.problem import Problem, build_system
 
@@ -71,13 +71,6 @@ def base_of(problem: Problem, experiment: Experiment) -> BaseSet:
 def tie_names(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
     """Ties in use, on standard parameters or after regrouping."""
     return tuple(tie.name for tie in experiment.ties if tie.apply == apply)
-
-
-def prior_values(mechanism: Mechanism) -> dict[str, float]:
-    """Standard name -> value of everything that the description gives as a prior."""
-    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
-    inertial = {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
-    return {**inertial, **mechanism.prior}
 
 
 def with_mechanism(problem: Problem, mechanism: Mechanism, values: Mapping[str, float]) -> Problem:

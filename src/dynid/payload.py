@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
-from dynid.experiment.experiment import Experiment, LogEntry, UnloadedModel, from_plain
+from dynid.experiment.experiment import LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.mechanism import Payload
 from dynid.motion.log import Log
@@ -53,7 +53,7 @@ def payload_from_torques(
     loaded = replace(robot, payloads={**robot.payloads, name: Payload(name, body, frame)})
     given = {"columns": before.columns, "angles": before.angles, **options}
     given["unloaded"] = UnloadedModel(os.fspath(result), tuple(free))
-    experiment = Experiment(robot=loaded, **from_plain(given))
+    experiment = experiment_from({"robot": loaded, **given})
     logs = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
     read = [_mounted(as_log(_entry(one, name), loaded, experiment), name) for one in logs]
     return identify_logs(loaded, read, experiment=experiment)

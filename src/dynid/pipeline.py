@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dynid.base.grouping import Symbols
+from dynid.base.structural import grouping_symbols
 from dynid.checks.effort_order import refuse_misplaced, refuse_reversed
 from dynid.checks.estimate import check_estimate
 from dynid.checks.residuals import residual_checks
@@ -20,10 +21,9 @@ from dynid.checks.summary import choices_of, tested_ties, warnings_of
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
 from dynid.estimator.solution import CONVERGED
-from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
 from dynid.fit import fit_task
-from dynid.info import grouping_symbols
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -57,7 +57,7 @@ def identify(
         options: `model`, `estimator`, `filter`, `mask`, `efforts`, `essential`, `keep`, ...
     """
     mechanism = load_robot(robot)
-    experiment = Experiment(robot=mechanism, **from_plain(options))
+    experiment = experiment_from({"robot": mechanism, **options})
     return _identify_sources(mechanism, _several(log), _several(validate), experiment, progress)
 
 
@@ -113,11 +113,11 @@ def identify_logs(
         tested = residual_checks(fit)
         fitted = fitted_signals(problem, chi)
         validation, unseen = predict_held_out(problem, chi, fit.task.held_out, fit.experiment)
-        gate = judge(fit)
+        judged, refused = judge(fit)
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
         robot=fit.task.mechanism.name,
-        model=problem.model.name,
+        model=problem.model.key,
         estimator=fit.experiment.estimator,
         parameters=parts.parameters,
         not_identifiable=parts.not_identifiable,
@@ -129,7 +129,7 @@ def identify_logs(
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
-        choices=choices_of(fit, tied, gate.choices, tested),
+        choices=choices_of(fit, tied, judged, tested),
         provenance=provenance(
             fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
         ),
@@ -145,8 +145,8 @@ def identify_logs(
         parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
     )
     estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
-    if real.failure or gate.failure:
-        raise NoResultError(real.failure or gate.failure, estimate)
+    if real.failure or refused:
+        raise NoResultError(real.failure or refused, estimate)
     if parts.solution.status != CONVERGED:
         raise NoResultError(
             f"'{fit.experiment.estimator}' has not converged after {parts.solution.iterations} iterations",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from dynid.base.structural import structural_base, tie_groups
 from dynid.base.system import BaseSystem
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
@@ -25,13 +26,12 @@ from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
 from dynid.experiment.experiment import Experiment
-from dynid.info import known_columns, structural_base, tie_groups
 from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
 from dynid.statistics.physical import physical_test, rotor_test
 from dynid.statistics.standard import StandardSet, standard_set
 
-_PER_MASS = "internal"
 _LENGTH = 0.3  # [m], converts inertias to masses if there is no prior; only a scale
 
 
@@ -85,8 +85,8 @@ def realise(
     """
     asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
     options = constraint or asked
-    if problem.model.name == _PER_MASS:
-        _refuse_per_mass(options, experiment)
+    if not problem.case.has_scale:
+        _refuse_per_mass(options, experiment, problem.model.key)
         return Realised(linear, None, None, ())
     system = linear.equations or data.system
     term = data_term(system, linear, data.G)
@@ -110,10 +110,10 @@ def realise(
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
 
 
-def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
+def _refuse_per_mass(options: Consistency | None, experiment: Experiment, model: str) -> None:
     if options is not None:
         raise InputError(
-            f"model '{_PER_MASS}' gives parameters per unit mass, not those of bodies",
+            f"model '{model}' gives parameters per unit mass, not those of bodies",
             file=experiment.file,
             remedy="leave out `standard:`, and use another estimator",
         )

@@ -18,13 +18,14 @@ import dynid.pipeline
 from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.info import describe, variant
+from dynid.info import describe
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import energy_row, tree_matrix
 from dynid.simulation.prescribed import simulate_log

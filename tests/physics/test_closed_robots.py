@@ -11,14 +11,16 @@ import pytest
 import dynid.info
 import dynid.pipeline
 from dynid.base.base import base_set
+from dynid.base.structural import structural_base
 from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.info import describe, known_columns, structural_base, variant
+from dynid.info import describe
 from dynid.kinematics.tension import tension_directions
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.parameters import considered_order, parameter_table
+from dynid.mechanism.parameters import considered_order, known_columns, parameter_table
+from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.projection.model import MODELS

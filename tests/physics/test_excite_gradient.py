@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion
 from dynid.excitation.optimal.families import family_of
 from dynid.excitation.optimal.paths import TreePath
 from dynid.excitation.optimal.problem import Information, Problem
-from dynid.info import structural_base
 from dynid.kinematics.closure import moved
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.excitation.closed import ClosedStates, random_closed
 from dynid.excitation.efforts import closed_efforts
 from dynid.excitation.optimal.criteria import Criterion
@@ -15,7 +16,6 @@ from dynid.excitation.optimal.problem import Information
 from dynid.excitation.optimal.soft_bodies import Collisions, Workspace, nearest_points
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.platform_series import guided
-from dynid.info import structural_base
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Capsule
 from dynid.mechanism.parameters import parameter_table

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base.structural import structural_base
 from dynid.excitation.closed import random_closed
 from dynid.excitation.optimal.checked import promise
 from dynid.excitation.optimal.paths import ClosedPath, Path, TreePath
 from dynid.excitation.random_motion import random_motion
-from dynid.info import structural_base
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS

@@ -12,11 +12,12 @@ from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.fit import fit_task
-from dynid.info import describe, variant
+from dynid.info import describe
 from dynid.kinematics.tension import motor_jacobian
 from dynid.linear import linear_fit
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs, validate_result
 from dynid.problem import prepare
 from dynid.regressor.regressor import tree_matrix

@@ -8,8 +8,8 @@ import pytest
 from dynid import load_robot
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
-from dynid.info import variant
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.problem import prepare
 from dynid.simulation.prescribed import parameter_vector, simulate_log
 

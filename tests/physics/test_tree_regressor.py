@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -11,6 +13,9 @@ from hypothesis import strategies as st
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import from_pinocchio
 from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS
+from dynid.mechanism.parameters import parameter_table
+from dynid.regressor.few_states import few_states_matrix
 from dynid.regressor.regressor import energy_row, tree_matrix
 from dynid.regressor.wrench import wrench_regressor
 from tests.oracle import pinocchio_regressor
@@ -112,6 +117,21 @@ def test_body_wrenches_projected_on_the_joints_are_the_rows() -> None:
         J = body_motion(tree, q, unit_rate, ddq).V
         rows = np.einsum("nbi,nbip->nbp", J, W_body).reshape(len(q), -1)
         np.testing.assert_allclose(W[:, k], rows, atol=1e-12 * np.abs(rows).max())
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_bodies=st.integers(1, 20))
+def test_the_equation_and_the_compiled_rows_agree(seed: int, n_bodies: int) -> None:
+    rng = np.random.default_rng(seed)
+    mechanism = random_tree(rng, n_bodies)
+    drive = dict.fromkeys(mechanism.coordinates[:3], DRIVE_SYMBOLS)
+    mechanism = replace(mechanism, drive=drive)
+    states = random_states(rng, mechanism, 5)
+    load = np.abs(rng.normal(size=(5, sum(mechanism.actuator_map.shape))))
+    W = few_states_matrix(mechanism, parameter_table(mechanism), states, load=load)
+    expected = tree_matrix(mechanism, *states, load=load)
+    # Both sum chains of up to 20 products in float64.
+    np.testing.assert_allclose(W, expected, rtol=0, atol=1e-11 * max(np.abs(expected).max(initial=0), 1))
 
 
 def test_seven_joint_chain_equals_mujoco() -> None:

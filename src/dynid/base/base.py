@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
-from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, independent_columns
+from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, confirmed_columns, independent_columns
 from dynid.base.ties import Tying, tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
@@ -106,6 +106,38 @@ def base_set(
         rtol: Residual below which a column is dependent, relative to its norm.
         rounding: Residual below which it is dependent, relative to the largest norm of all columns.
     """
+    ty, tied, considered = _considered(parameters, structural_factor, order, known, ties)
+    largest = np.linalg.norm(tied, axis=0).max(initial=0.0)
+    floor = np.full(tied.shape[1], rounding * largest) if rounding > 0.0 else None
+    rank = independent_columns(tied, considered, rtol=rtol, floor=floor)
+    return _assemble(tuple(parameters), ty, rank)
+
+
+def base_like(
+    like: BaseSet,
+    structural_factor: Factor,
+    order: Sequence[int],
+    known: Mapping[int, float] | None = None,
+    *,
+    ties: Sequence[Sequence[int]] = (),
+) -> BaseSet | None:
+    """The base set of a robot with other dimensions where it has the groups of `like`; else None.
+
+    The result of `base_set`, in a third of the time; arguments as there.
+    """
+    ty, tied, considered = _considered(like.standard, structural_factor, order, known, ties)
+    rank = confirmed_columns(tied, considered, like.rank)
+    return None if rank is None else _assemble(like.standard, ty, rank)
+
+
+def _considered(
+    parameters: Sequence[Parameter],
+    structural_factor: Factor,
+    order: Sequence[int],
+    known: Mapping[int, float] | None,
+    ties: Sequence[Sequence[int]],
+) -> tuple[Tying, Float[Array, "k t"], list[int]]:
+    """Tied columns, and their order."""
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
         raise InputError(f"a factor of shape {W.shape} does not match {len(parameters)} parameters")
@@ -113,15 +145,8 @@ def base_set(
         raise InputError("the structural factor has values that are not finite")
     ty = tying(parameters, ties, known or {})
     column = {i: k for k, i in enumerate(ty.first)}
-    tied = W @ ty.T
-    floor = np.full(tied.shape[1], rounding * np.linalg.norm(tied, axis=0).max(initial=0.0))
-    rank = independent_columns(
-        tied,
-        [column[i] for i in order if i in column],
-        rtol=rtol,
-        floor=floor if rounding > 0.0 else None,
-    )
-    return _assemble(tuple(parameters), ty, rank)
+    tied = W @ ty.T if ty.tied else W[:, list(ty.first)]
+    return ty, tied, [column[i] for i in order if i in column]
 
 
 def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:

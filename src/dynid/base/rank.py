@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 
@@ -92,12 +92,54 @@ def independent_columns(
         least = np.maximum(least, floor[considered] / norms[considered])
     Q, keep, residuals = _sweep(scaled, least)
     kept, dependent = considered[keep], considered[~keep]
-    K = _combinations(Q, scaled, keep, float(least.max(initial=rtol))) * norms[dependent] / norms[kept, None]
+    K = _combinations(Q.T @ scaled[:, keep], Q.T @ scaled[:, ~keep], float(least.max(initial=rtol)))
+    K *= norms[dependent] / norms[kept, None]
+    return _decision(considered, keep, columns[~live], K, residuals)
+
+
+def confirmed_columns(
+    R: Float[Array, "k p"], order: Sequence[int], like: ColumnRank, rtol: float = STRUCTURAL_RTOL
+) -> ColumnRank | None:
+    """The decision of another matrix where `independent_columns` would decide the same here; else None.
+
+    With the kept columns first, one QR has all residuals: W = Q [R_kept R_rest; 0 E]. It takes a third of the
+    time of the sweep.
+
+    Args:
+        like: Decided for another matrix, with the same order.
+    """
+    kept, dependent, zero = (list(some) for some in (like.kept, like.dependent, like.zero))
+    norms = _column_norms(R)
+    live = norms > ZERO_RTOL * max(norms.max(initial=0.0), np.finfo(float).tiny)
+    if not live[kept + dependent].all() or live[zero].any() or not kept or len(R) < len(kept):
+        return None
+    n, place = len(kept), {column: i for i, column in enumerate(order)}
+    T = np.asarray(np.linalg.qr(R[:, kept + dependent] / norms[kept + dependent], mode="r"))
+    before = np.searchsorted([place[i] for i in kept], [place[i] for i in dependent])
+    # A dependent column is compared with the columns kept before it, as in the sweep.
+    left = np.array([np.linalg.norm(T[m:, n + j]) for j, m in enumerate(before.tolist())])
+    own = np.abs(np.diag(T)[:n])
+    if own.min() <= rtol or left.max(initial=0.0) > rtol:
+        return None
+    K = _combinations(T[:n, :n], T[:n, n:], rtol) * norms[dependent] / norms[kept, None]
+    at = np.argsort([place[i] for i in kept + dependent])
+    considered = np.array(kept + dependent)[at]
+    return _decision(considered, at < n, zero, K, np.concatenate([own, left])[at])
+
+
+def _decision(
+    considered: Int[Array, "m"],
+    keep: Bool[Array, "m"],
+    zero: Sequence[int] | Int[Array, "z"],
+    K: Float[Array, "kept dependent"],
+    residuals: Float[Array, "m"],
+) -> ColumnRank:
+    """The columns of each kind with the figures of the decision."""
     clearest_rank, clearest_gap = _clearest(residuals)
     return ColumnRank(
-        kept=tuple(kept.tolist()),
-        dependent=tuple(dependent.tolist()),
-        zero=tuple(columns[~live].tolist()),
+        kept=tuple(considered[keep].tolist()),
+        dependent=tuple(considered[~keep].tolist()),
+        zero=tuple(int(i) for i in zero),
         K=K,
         residuals=residuals,
         smallest_kept=float(residuals[keep].min(initial=1.0)),
@@ -138,14 +180,12 @@ def _sweep(
 
 
 def _combinations(
-    Q: Float[Array, "k kept"], A: Float[Array, "k m"], keep: Array, rtol: float
+    R_kept: Float[Array, "kept kept"], R_rest: Float[Array, "kept dependent"], rtol: float
 ) -> Float[Array, "kept dependent"]:
     """Coefficients of the dependent unit columns; rounding errors are set to zero."""
-    import scipy.linalg
-
-    if not keep.any() or keep.all():
-        return np.zeros((int(keep.sum()), int((~keep).sum())))
-    K = scipy.linalg.solve_triangular(Q.T @ A[:, keep], Q.T @ A[:, ~keep], check_finite=False)
+    if not R_rest.size:
+        return np.zeros(R_rest.shape)
+    K = np.linalg.solve(np.triu(R_kept), R_rest)
     return np.where(np.abs(K) < 1e-2 * rtol, 0.0, K)
 
 

@@ -9,7 +9,7 @@ from dynid.case import Case
 from dynid.conditioning.lowpass import RowFilter, window_filter
 from dynid.experiment.experiment import Experiment
 from dynid.motion.plan import MotionPlan
-from dynid.projection.quadrature import DEFAULT, quadrature_named
+from dynid.projection.quadrature import quadrature_named
 
 
 class Energy(Case):
@@ -17,21 +17,16 @@ class Energy(Case):
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
         """Windows as set, else as long as two kept rows."""
-        quadrature = quadrature_named(_integration(experiment))
-        overlap = bool(experiment.energy.get("overlap", False))
-        asked = experiment.energy.get("window")
+        asked = experiment.energy
+        quadrature = quadrature_named(asked.integration)
         return tuple(
-            window_filter(plan.dt, float(asked or 2.0 * plan.decimate * plan.dt), overlap, quadrature)
+            window_filter(plan.dt, asked.window or 2.0 * plan.decimate * plan.dt, asked.overlap, quadrature)
             for plan in plans
         )
 
     def row_options(self, experiment: Experiment) -> dict[str, Any]:
         """How power is integrated."""
-        return {"integration": _integration(experiment)}
-
-
-def _integration(experiment: Experiment) -> str:
-    return str(experiment.energy.get("integration", DEFAULT))
+        return {"integration": experiment.energy.integration}
 
 
 ENERGY = Energy()

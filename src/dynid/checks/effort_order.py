@@ -23,8 +23,8 @@ from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
+from dynid.projection.contract import PackedRows
 from dynid.projection.factor import merge, triangle
-from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
 from dynid.regressor.layout import Layout
 from dynid.statistics.estimate import ParameterEstimate
@@ -68,7 +68,7 @@ def refuse_misplaced(
     felt = problem.directions.effort_map
     if experiment.gains is not None or not problem.case.has_motors:
         return
-    if problem.model.name not in ("inverse", "wrench") or not np.all(np.count_nonzero(felt, axis=1) == 1):
+    if not problem.model.effort_rows or not np.all(np.count_nonzero(felt, axis=1) == 1):
         return  # rows with several motors have no single effort
     if _left_over(data.source, chi) < _POOR:
         return

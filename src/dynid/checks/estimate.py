@@ -33,9 +33,8 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
 
 def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
     """Options of models that are not used: warn, because they have no effect."""
-    ignored = [
-        name for name in ("energy", "internal", "wrench") if getattr(experiment, name) and name != model
-    ]
+    given = experiment.tree()
+    ignored = [name for name in ("energy", "internal", "wrench") if name in given and name != model]
     if not ignored:
         return ()
     return (notice("option-ignored", names=", ".join(ignored), model=model),)

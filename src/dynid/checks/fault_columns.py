@@ -30,7 +30,7 @@ from dynid.common.arrays import Array
 from dynid.conditioning.rewritten import predictor
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.model import RowSource
+from dynid.projection.contract import RowSource
 from dynid.regressor.layout import Layout
 
 SPEEDS = 4

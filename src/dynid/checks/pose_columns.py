@@ -32,9 +32,9 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.constant_rows import TreeRows
+from dynid.projection.contract import RowSource
 from dynid.projection.energy import EnergyRows
 from dynid.projection.kinematics import ClosedKinematics, States
-from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
@@ -115,7 +115,7 @@ class PoseColumns:
             self.turns = ("gravity",)
             self._compare = predictor(self._rows.layout, chi)
             turned = (replace(mechanism, gravity=mechanism.gravity + e) for e in self._axes)
-            self._turned = [self._rows.under(one, parameters) for one in turned]
+            self._turned = [self._rows.under(one) for one in turned]
 
     def between(self, start: int, stop: int) -> Columns:
         """Columns of the rows of samples start .. stop."""

@@ -50,7 +50,7 @@ def warnings_of(fit: Fit, ties: Sequence[Notice], tested: Tested) -> tuple[Notic
     problem, parts = fit.problem, fit.parts
     known = {one.code for one in fit.notices}  # a force sensor's attitude may be known to be wrong already
     return (
-        *check_options(fit.experiment, problem.model.name),
+        *check_options(fit.experiment, problem.model.key),
         *ties,
         *fit.notices,
         *fit.real.notices,
@@ -69,7 +69,7 @@ def tested_ties(fit: Fit) -> tuple[dict[str, str], tuple[Notice, ...]]:
     # Where its equations were rewritten, the F-test needs the plain weighted solution.
     linear = fit.linear
     solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
-    free = replace(experiment, ties=())
+    free = experiment.changed(ties=())
     loose = base_system(fit.system, base_of(fit.problem, free))
     found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
@@ -81,9 +81,8 @@ def tested_ties(fit: Fit) -> tuple[dict[str, str], tuple[Notice, ...]]:
 def _flow(problem: Problem) -> dict[str, str]:
     """Choices of logs, filters and rows; those that differ between logs carry the log's name."""
     rows = ", ".join(dict.fromkeys(problem.directions.group_names))
-    shared = problem.model.name == "inverse" and np.all(
-        np.count_nonzero(problem.directions.effort_map, axis=1) > 1
-    )
+    own = problem.model.effort_rows and problem.case.has_motors
+    shared = own and np.all(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(problem.logs, problem.plans, problem.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():

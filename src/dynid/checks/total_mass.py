@@ -26,10 +26,9 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.estimator.gain_settings import TotalMass
-from dynid.info import known_columns
-from dynid.linear import prior_values
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import known_columns, prior_values
 
 # Coefficients below this are rounding of the grouping relations.
 _ROUNDING = 1e-6

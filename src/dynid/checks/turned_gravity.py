@@ -23,8 +23,6 @@ from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit
 from dynid.problem import Problem
-from dynid.projection.constant_rows import TreeRows
-from dynid.projection.pose_rows import MovingRows
 
 _ROUNDS = 3
 _STEP = 0.01  # [m/s^2]: 0.06 degrees
@@ -127,12 +125,7 @@ def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
 def _fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:
     mechanism = replace(problem.mechanism, gravity=g)
     turned = replace(problem, mechanism=mechanism)
-    sources = tuple(
-        source.under(mechanism, problem.parameters)
-        if isinstance(source, TreeRows | MovingRows)
-        else turned.rows_along(source.motion)
-        for source in problem.sources
-    )
+    sources = tuple(source.under(mechanism) for source in problem.sources)
     return linear_fit(replace(turned, sources=sources), experiment)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +15,9 @@ from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
-    from dynid.excitation.free import FreeExciteSettings
+    from dynid.excitation.excite import Excitation
 
-_OF_SERIES = (
-    *("family", "harmonics", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
-    "prior",
-)
+_FEW = 4  # starts that one process runs
 
 
 @click.command(short_help="Design an exciting trajectory.")
@@ -35,7 +32,7 @@ _OF_SERIES = (
     "--sigma", "sigma", multiple=True, metavar="NAME", help="Base parameter of interest; repeatable."
 )
 @click.option("--family", default="fourier", show_default=True, metavar="fourier|spline|points")
-@click.option("--harmonics", type=Whole(min=1), help="Harmonics [5]; pieces or points [12].")
+@click.option("--harmonics", "terms", type=Whole(min=1), help="Harmonics [5]; pieces or points [12].")
 @click.option(
     "--period", default=10.0, type=NUMBER, show_default=True, metavar="S", help="Length of the motion."
 )
@@ -53,6 +50,7 @@ _OF_SERIES = (
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
 @click.option(
     "--motions",
+    "search",
     default=12,
     show_default=True,
     type=Whole(min=1),
@@ -66,29 +64,7 @@ _OF_SERIES = (
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write [default: results/<name>_excitation].",
 )
-def excite(
-    robot: str,
-    criterion: str | None,
-    sigma: tuple[str, ...],
-    family: str,
-    harmonics: int | None,
-    period: float,
-    starts: int,
-    hops: int,
-    seed: int,
-    after: tuple[str, ...],
-    noise: str | None,
-    rate: float | None,
-    repeats: int,
-    margin: float,
-    payloads: tuple[str, ...],
-    ties: tuple[str, ...],
-    motions: int,
-    along: str,
-    prior: str,
-    jobs: int | None,
-    out: Path | None,
-) -> None:
+def excite(robot: str, jobs: int | None, out: Path | None, noise: str | None, **options: Any) -> None:
     """Design an exciting trajectory of ROBOT, within its limits, for its base parameters.
 
     Writes trajectory.csv, coefficients.yaml, joint_trajectory.ros2.yaml, excitation.json and report.html.
@@ -96,85 +72,49 @@ def excite(
     cable lengths and the poses from which to release the platform.
     Finished starts are saved in a journal next to the folder: an interrupted run continues from there.
     """
+    from dynid.common.entry import plain_entry
+    from dynid.common.settings import read
+    from dynid.excitation.excite import excite as run
+    from dynid.excitation.files import FILES, excitation_files
+    from dynid.excitation.free import FreeExcitation
+    from dynid.excitation.free_files import FREE_FILES, free_files, free_summary
+    from dynid.excitation.settings import DRIVEN, FREE, OF_FREE_MOTION, OF_SERIES, ExciteSettings
     from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
-
-    name = Path(robot).stem
-    folder = out or Path("results") / f"{name}_excitation"
-    few = 4
-    count = jobs or (1 if starts <= few else os.cpu_count() or 1)
-    asked = criterion or ("sigma" if sigma else None)
-    if sigma and asked != "sigma":
-        raise click.UsageError(f"--sigma needs the criterion 'sigma', not '{asked}'")
-    if swings_freely(load_robot(robot)):
-        refuse_given(_OF_SERIES, "free motions on locked cables, which have no series and no efforts")
-        from dynid.excitation.free import FreeExciteSettings
-        from dynid.excitation.free_set import FreeSetSettings
-
-        search = FreeSetSettings(count=motions)
-        free = FreeExciteSettings(asked or "c003", sigma, starts, seed, payloads, after, search)
-        _free(robot, folder, free, count)
-        return
-    refuse_given(("motions",), "an actuated robot; use --starts and --period")
-    from dynid.excitation.excite import excite as run
-    from dynid.excitation.files import FILES, excitation_files, summary
-    from dynid.excitation.plan import ExciteSettings
-    from dynid.report.output import claimed_folder, replace_folder
-    from dynid.report.terminal import ProgressBar, print_warnings, standard_console
-
-    settings = ExciteSettings(
-        criterion=asked or "logdet",
-        sigma=sigma,
-        family=family,
-        terms=harmonics,
-        period=period,
-        starts=starts,
-        hops=hops,
-        seed=seed,
-        noise=_numbers(noise),
-        rate=rate,
-        repeats=repeats,
-        margin=margin,
-        payloads=payloads,
-        ties=ties,
-        along=along,
-        prior=prior,
-    )
-    with claimed_folder(folder, FILES) as path:
-        journal = _journal(path)
-        with _resumable(journal, starts), ProgressBar() as progress:
-            found = run(robot, settings, after=after, journal=journal, jobs=count, progress=progress)
-        replace_folder(path, excitation_files(found))
-        journal.unlink(missing_ok=True)
-    print_warnings(standard_console(), found.notices)
-    click.echo(printable(summary(found)))
-    tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
-    click.echo(
-        "tightest limits: "
-        + ", ".join(f"{one.kind} of {printable(one.name)} {one.margin_percent:.2g} % margin" for one in tight)
-    )
-    click.echo(f"\nwritten: {shown(folder)} (trajectory.csv, excitation.json, report.html, ...)")
-
-
-def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> None:
-    """A set of free motions on locked cables."""
-    from dynid.excitation.free import excite_free
-    from dynid.excitation.free_files import FREE_FILES, free_files, free_summary
     from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.terminal import ProgressBar
 
-    with claimed_folder(folder, FREE_FILES) as path:
-        journal = _journal(path)
+    given = {name: value for name, value in options.items() if value not in (None, "", ())}
+    settings = read(ExciteSettings, plain_entry({**given, "noise": _numbers(noise)}))
+    folder = out or Path("results") / f"{Path(robot).stem}_excitation"
+    count = jobs or (1 if settings.starts <= _FEW else os.cpu_count() or 1)
+    free = swings_freely(load_robot(robot))
+    refuse_given(OF_SERIES if free else OF_FREE_MOTION, FREE if free else DRIVEN)
+    files = FREE_FILES if free else FILES
+    with claimed_folder(folder, files) as path:
+        journal = path.parent / f"{path.name}.journal.jsonl"
         with _resumable(journal, settings.starts), ProgressBar() as progress:
-            found = excite_free(robot, settings, journal=journal, jobs=jobs, progress=progress)
-        replace_folder(path, free_files(found))
+            found = run(robot, settings, journal=journal, jobs=count, progress=progress)
+        written = free_files(found) if isinstance(found, FreeExcitation) else excitation_files(found)
+        replace_folder(path, written)
         journal.unlink(missing_ok=True)
-    click.echo(printable(free_summary(found)))
-    click.echo(f"\nwritten: {shown(folder)} ({', '.join(FREE_FILES)})")
+    if isinstance(found, FreeExcitation):
+        click.echo(printable(free_summary(found)))
+    else:
+        _print_limits(found)
+    click.echo(f"\nwritten: {shown(folder)} ({', '.join(files)})")
 
 
-def _journal(folder: Path) -> Path:
-    return folder.parent / f"{folder.name}.journal.jsonl"
+def _print_limits(found: Excitation) -> None:
+    """Warnings, the summary, and the limits with the smallest margins."""
+    from dynid.excitation.files import summary
+    from dynid.report.terminal import print_warnings, standard_console
+
+    print_warnings(standard_console(), found.notices)
+    click.echo(printable(summary(found)))
+    tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
+    margins = [f"{one.kind} of {printable(one.name)} {one.margin_percent:.2g} % margin" for one in tight]
+    click.echo(f"tightest limits: {', '.join(margins)}")
 
 
 @contextlib.contextmanager
@@ -194,7 +134,7 @@ def _resumable(journal: Path, starts: int) -> Iterator[None]:
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:
-    if text is None:
+    if not text:
         return ()
     try:
         return tuple(float(part) for part in text.split(","))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,14 +34,11 @@ def rehearse(
     motion: str | None,
     runs: int,
     seed: int,
-    engine: str | None,
-    duration: float | None,
-    rate: float | None,
-    truth: str | None,
     config: Path | None,
     jobs: int,
     full: bool,
     out: Path | None,
+    **flags: Any,
 ) -> None:
     """Simulate and identify an experiment many times, and compare the errors with the reported sigma.
 
@@ -59,7 +57,7 @@ def rehearse(
     asked = load_experiment(experiment, need_logs=False)
     mechanism = load_robot(asked.robot)
     settings = default_simulation(mechanism) if config is None else read_simulation(config, mechanism)
-    settings = with_flags(settings, engine=engine, rate=rate, duration=duration, truth=truth)
+    settings = with_flags(settings, **flags)
     folder = out or Path("results") / f"{Path(asked.name).name or 'experiment'}_rehearsal"
     with claimed_folder(folder, FILES) as path:
         journal = path.parent / f".{path.name}.journal"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +51,29 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
+
+
+@contextlib.contextmanager
+def logging_to_terminal() -> Iterator[None]:
+    """Show what the library logs (that it compiles, which takes a while) if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import logging
+
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            click.echo(record.getMessage(), err=True)  # above a progress bar, which replaces sys.stderr
+
+    logger, handler = logging.getLogger("dynid"), Terminal()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
 
 
 def refuse_given(names: tuple[str, ...], what: str) -> None:

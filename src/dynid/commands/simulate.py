@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,19 +29,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--out", type=_FILE, help="Log to write, .csv or .parquet [default: <robot>.csv].")
 def simulate(
     robot: str,
-    motion: str | None,
-    duration: float | None,
-    rate: float | None,
-    seed: int | None,
-    engine: str | None,
-    feedback: str | None,
-    payloads: tuple[str, ...],
-    truth: str | None,
     config: Path | None,
     table: bool,
     instants: int | None,
     digits: int | None,
     out: Path | None,
+    **flags: Any,
 ) -> None:
     """Simulate a robot with known true parameters and write a log of its motion.
 
@@ -55,20 +49,12 @@ def simulate(
     from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
     from dynid.simulation.table import simulate_table, write_table
 
-    target = check_target(out or Path(f"{Path(robot).stem}.csv"), (robot, motion, truth, config))
+    target = check_target(
+        out or Path(f"{Path(robot).stem}.csv"), (robot, flags["motion"], flags["truth"], config)
+    )
     mechanism = load_robot(robot)
     settings = default_simulation(mechanism) if config is None else read_simulation(config, mechanism)
-    settings = with_flags(
-        settings,
-        engine=engine,
-        feedback=feedback,
-        rate=rate,
-        duration=duration,
-        seed=seed,
-        motion=motion,
-        truth=truth,
-        payloads=payloads or None,
-    )
+    settings = with_flags(settings, **{**flags, "payloads": flags["payloads"] or None})
     if table:
         printed = simulate_table(mechanism, settings, instants or 5, digits or 7)
         files, notices = write_table(printed, mechanism.name, target), printed.notices

@@ -13,8 +13,10 @@ from multiprocessing import parent_process
 from typing import Any
 
 from numba import njit
+from numba.core.event import Event, Listener, register
 
 Kernel = Callable[..., Any]
+COMPILING = "Compiling kernels for this machine (first run only, 10 s or more) ..."
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -49,11 +51,37 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
     return compiled
 
 
+class _Announcement(Listener):
+    """Logs once that kernels are being compiled: nothing else moves for a while."""
+
+    def on_start(self, event: Event) -> None:
+        """Compilation of a kernel that is not in the cache begins."""
+        _say_compiling()
+
+    def on_end(self, event: Event) -> None:
+        """It ends: nothing is said."""
+
+
+register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+
+
+@cache
+def _say_compiling() -> None:
+    """Shown where the logger `dynid` is shown at level INFO: by commands on a terminal."""
+    _log(logging.INFO, COMPILING)
+
+
 @cache
 def _say_uncached() -> None:
-    """One line on stderr, unless logging is set up otherwise; worker processes stay silent."""
+    """One line on stderr, unless logging is set up otherwise."""
+    _log(
+        logging.WARNING,
+        "dynid: no cache folder for compiled code is writable; each run compiles again (a minute or more)"
+        "; set NUMBA_CACHE_DIR to a writable folder",
+    )
+
+
+def _log(level: int, text: str) -> None:
+    """Through the logger of the package; worker processes stay silent."""
     if parent_process() is None:
-        logging.getLogger("dynid").warning(
-            "dynid: no cache folder for compiled code is writable; each run compiles again (a minute or more)"
-            "; set NUMBA_CACHE_DIR to a writable folder"
-        )
+        logging.getLogger("dynid").log(level, text)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dynid.common.errors import InputError, nearest
+from dynid.common.expression import parse
 from dynid.common.strict_yaml import Document, Node
 
 T = TypeVar("T")
 
+LARGEST = 1e15  # beyond it products overflow; no robot has such dimensions
 _SHOWN = 60  # characters of a value in a message
 
 
@@ -22,16 +28,22 @@ class Entry:
     node: Node
     path: str = ""
     key_line: int | None = None
+    name: str = ""
 
     @property
     def place(self) -> str:
         """`line 12, joints[3].mdh`: for messages."""
         line = self.key_line or self.node.line
-        return f"line {line}, {self.path}" if self.path else f"line {line}"
+        return ", ".join(part for part in (f"line {line}" if line else "", self.path) if part)
 
     def error(self, text: str, remedy: str = "") -> InputError:
         """An error that names this place."""
-        return InputError(text, file=self.document.file, place=self.place, remedy=remedy or None)
+        return InputError(text, file=self.document.file, place=self.place or None, remedy=remedy or None)
+
+    def at(self, path: str) -> Entry:
+        """The entry below this one at a path such as `q_2.scale`; the last known one if it goes further."""
+        name, _, rest = path.partition(".")
+        return self.mapping()[name].at(rest) if self.is_mapping and name in self.mapping() else self
 
     @property
     def is_mapping(self) -> bool:
@@ -49,7 +61,7 @@ class Entry:
             raise self.error(f"expected named entries (name: value), found {self.shown}", "write a mapping")
         lines = self.node.key_lines
         return {
-            name: Entry(self.document, node, f"{self.path}.{name}" if self.path else name, lines[name])
+            name: Entry(self.document, node, f"{self.path}.{name}" if self.path else name, lines[name], name)
             for name, node in self.node.value.items()
         }
 
@@ -118,6 +130,19 @@ class Entry:
             raise self.error(f"expected an integer of at least {least}, found {self.shown}")
         return value
 
+    def number(self, symbols: Mapping[str, float] | None = None) -> float:
+        """A finite number, or arithmetic over `symbols`."""
+        value = self.node.value
+        if isinstance(value, str):
+            number = parse(value, file=self.document.file, place=self.place).value(symbols or {})
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            number = float(value)
+        else:
+            raise self.error(f"expected a number or an arithmetic expression, found {self.shown}")
+        if abs(number) > LARGEST:
+            raise self.error(f"{number:g} is too large for a robot in SI units", "check digits and unit")
+        return number
+
     def vector(self, number: Callable[[Entry], T], length: int = 3) -> tuple[T, ...]:
         """A list of exactly `length` entries, each read by `number`."""
         entries = list(self.items())
@@ -155,9 +180,37 @@ def root_entry(document: Document) -> Entry:
     return entry
 
 
+def plain_entry(value: Any, path: str = "", like: Entry | None = None) -> Entry:
+    """Plain data as an entry: options in Python, or those of a result; other objects are kept as they are.
+
+    Args:
+        value: Mappings, lists and scalars, also arrays and paths.
+        path: For messages.
+        like: An entry of a file that the value replaces; it has its place.
+    """
+    if like is not None:
+        return replace(like, node=_node(value, like.key_line or like.node.line))
+    node = _node(value)
+    return Entry(Document(None, node), node, path)
+
+
+def _node(value: Any, line: int = 0) -> Node:
+    if isinstance(value, Mapping):
+        named = {str(name): _node(one, line) for name, one in value.items()}
+        return Node(named, "", line, 0, key_lines=dict.fromkeys(named, line))
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return Node([_node(one, line) for one in value], "", line, 0)
+    if isinstance(value, np.ndarray | np.generic):
+        return _node(value.tolist(), line)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    scalar = value is None or isinstance(value, str | bool | int | float)
+    return Node(value, str(value) if scalar else type(value).__name__, line, 0)
+
+
 def placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:
     """Build the settings; their error message gets the place in the file."""
     try:
         return settings(**options)
     except InputError as error:
-        raise entry.error(error.text, error.remedy or "") from None
+        raise entry.at(error.place or "").error(error.text, error.remedy or "") from None

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.projection.model import PackedRows
+from dynid.projection.contract import PackedRows
 from dynid.regressor.layout import ABSENT, Layout
 
 # Input: row number and its residuals. Output: residuals that replace them.

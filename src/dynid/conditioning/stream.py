@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter
+from dynid.projection.contract import PackedRows
 from dynid.projection.factor import Factor, merge, triangle
-from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
 
 # Shorter than the correlation time of most residuals: longer blocks are made by joining neighbours.

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from dynid.common.errors import InputError, nearest
+import msgspec
 
-DISTANCES = ("entropic", "euclidean")
+from dynid.common.entry import Entry, plain_entry
+from dynid.common.errors import InputError
+from dynid.common.settings import Positive, Settings, read
+
 TOTAL = "total"
 
 
-@dataclass(frozen=True)
-class Ellipsoid:
+class Ellipsoid(Settings, frozen=True):
     """Where a centre of mass may be: semi-axes `radii` along the body axes about `centre`, both [m]."""
 
     centre: tuple[float, float, float]
-    radii: tuple[float, float, float]
-
-    def __post_init__(self) -> None:
-        if not all(radius > 0 for radius in self.radii):
-            raise InputError(
-                f"radii {list(self.radii)} of a centre of mass are not all positive",
-                remedy="give three lengths in m, larger than zero",
-            )
+    radii: tuple[Positive, Positive, Positive]
 
 
-@dataclass(frozen=True)
-class Consistency:
+class Consistency(Settings, frozen=True):
     """Options of the physically consistent estimate.
 
     Attributes:
@@ -41,81 +34,34 @@ class Consistency:
         com: Ellipsoid that holds the centre of mass, by body or payload, in the body frame.
     """
 
-    prior: str = "entropic"
-    spread: float = 3.0
-    margin: float = 0.0
-    mass: Mapping[str, float] = field(default_factory=dict)
-    com: Mapping[str, Ellipsoid] = field(default_factory=dict)
+    _title: ClassVar[str] = "standard"
+    _switch: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        if self.prior not in DISTANCES:
+    prior: Literal["entropic", "euclidean"] = "entropic"
+    spread: Positive = 3.0
+    margin: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    mass: Mapping[str, Positive] = {}
+    com: Mapping[str, Ellipsoid] = {}
+
+    @classmethod
+    def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """One number of `mass` is the total."""
+        for name in ("mass", "com"):
+            if name in entries and entries[name].node.value is None:
+                entries[name] = plain_entry({}, like=entries[name])
+        mass = entries.get("mass")
+        if mass is not None and not mass.is_mapping:
+            entries["mass"] = plain_entry({TOTAL: mass.number()}, like=mass)
+        return entries
+
+    def check(self) -> None:
+        """A margin that leaves nothing."""
+        if not self.margin < 1:
             raise InputError(
-                f"prior distance '{self.prior}' is not known" + nearest(self.prior, DISTANCES),
-                remedy=f"use {' or '.join(DISTANCES)}",
+                f"margin {self.margin:g} is not between 0 and 1", place="margin", remedy="0.01 is large"
             )
-        if not self.spread > 0:
-            raise InputError(f"spread {self.spread:g} is not positive", remedy="3 is the default")
-        if not 0 <= self.margin < 1:
-            raise InputError(f"margin {self.margin:g} is not between 0 and 1", remedy="0.01 is large")
-        for name, value in self.mass.items():
-            if not value > 0:
-                raise InputError(f"mass {value:g} kg of '{name}' is not positive", remedy="give kg")
 
 
 def consistency_from(options: Mapping[str, Any]) -> Consistency:
-    """The options as a file or a script gives them: `mass` may be one number, the total."""
-    valid = tuple(one.name for one in fields(Consistency))
-    _known("consistent", options, valid)
-    made = dict(options)
-    if made.get("mass") is None:
-        made.pop("mass", None)
-    elif isinstance(made["mass"], Mapping):
-        made["mass"] = {name: _number(f"mass of '{name}'", value) for name, value in made["mass"].items()}
-    else:
-        made["mass"] = {TOTAL: _number("mass", made["mass"])}
-    made["com"] = _ellipsoids(made.get("com") or {})
-    for name in ("spread", "margin"):
-        if name in made:
-            made[name] = _number(name, made[name])
-    return Consistency(**made)
-
-
-def _ellipsoids(given: Any) -> dict[str, Ellipsoid]:
-    if not isinstance(given, Mapping):
-        raise InputError(f"com: expected bodies by name, found {given!r}", remedy=_COM_REMEDY)
-    made = {}
-    for name, one in given.items():
-        if isinstance(one, Ellipsoid):
-            made[name] = one
-            continue
-        if not isinstance(one, Mapping) or set(one) != {"centre", "radii"}:
-            raise InputError(f"com of '{name}': centre and radii are needed", remedy=_COM_REMEDY)
-        made[name] = Ellipsoid(
-            _vector(f"centre of '{name}'", one["centre"]), _vector(f"radii of '{name}'", one["radii"])
-        )
-    return made
-
-
-_COM_REMEDY = "e.g. com: {link1: {centre: [0, 0, 0.1], radii: [0.1, 0.1, 0.2]}}"
-
-
-def _known(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in valid:
-            raise InputError(
-                f"{what} has no option '{name}'" + nearest(name, valid),
-                remedy=f"its options are {', '.join(valid)}",
-            )
-
-
-def _number(what: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{what}: {value!r} is not a number", remedy="give a number")
-    return float(value)
-
-
-def _vector(what: str, value: Any) -> tuple[float, float, float]:
-    if not isinstance(value, list | tuple) or len(value) != 3:
-        raise InputError(f"{what}: {value!r} are not three numbers", remedy=_COM_REMEDY)
-    x, y, z = (_number(what, entry) for entry in value)
-    return x, y, z
+    """The options as a script gives them to the estimator `consistent`."""
+    return read(Consistency, plain_entry(options, "consistent"))

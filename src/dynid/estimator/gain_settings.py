@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar, Literal
 
+from dynid.common.entry import Entry, plain_entry
 from dynid.common.errors import InputError, nearest
+from dynid.common.settings import Positive, Settings
 
 GAIN = "gain"  # how the names of gains begin: gain_elbow
-LOGGED = ("torque", "current")
 
 
-@dataclass(frozen=True)
-class TotalMass:
+class TotalMass(Settings, frozen=True):
     """What a scale reads.
 
     Attributes:
@@ -21,26 +20,19 @@ class TotalMass:
         bodies: Those on the scale; None is all moving bodies, without payloads.
     """
 
-    kg: float
+    _title: ClassVar[str] = "gains.total_mass"
+    _alone: ClassVar[str] = "kg"
+
+    kg: Positive
     bodies: tuple[str, ...] | None = None
 
-    def __post_init__(self) -> None:
-        if (
-            isinstance(self.kg, bool)
-            or not isinstance(self.kg, int | float)
-            or not 0 < self.kg < float("inf")
-        ):
-            raise InputError(f"gains: total mass {self.kg!r} is not valid", remedy="give kilograms")
-        if self.bodies is not None:
-            object.__setattr__(self, "bodies", tuple(self.bodies))
-            if not self.bodies:
-                raise InputError(
-                    "gains: total_mass lists no body", remedy="list bodies, or leave `bodies:` out"
-                )
+    def check(self) -> None:
+        """An empty list of bodies."""
+        if self.bodies is not None and not self.bodies:
+            raise InputError("total_mass lists no body", remedy="list bodies, or leave `bodies:` out")
 
 
-@dataclass(frozen=True)
-class GainSettings:
+class GainSettings(Settings, frozen=True):
     """Drive gains to be found together with the dynamics.
 
     Attributes:
@@ -55,28 +47,35 @@ class GainSettings:
             of all moving bodies.
     """
 
+    _title: ClassVar[str] = "gains"
+    _alone: ClassVar[str] = "unknown"
+    _switch: ClassVar[bool] = True
+
     unknown: tuple[str, ...] | None = None
     common: bool = False
-    nominal: Mapping[str, float] | float = field(default_factory=dict)
-    logged: str | None = None
-    total_mass: TotalMass | Mapping[str, Any] | float | int | None = None
+    nominal: Mapping[str, float] | float = {}
+    logged: Literal["torque", "current"] | None = None
+    total_mass: TotalMass | None = None
 
-    def __post_init__(self) -> None:
-        if self.total_mass is not None:
-            object.__setattr__(self, "total_mass", self.scale)
-        if self.unknown is not None:
-            object.__setattr__(self, "unknown", tuple(self.unknown))
-            if not self.unknown and self.total_mass is None:
-                raise InputError("gains: no motor is listed", remedy="list motors, or write unknown: all")
+    @classmethod
+    def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """`unknown: all` and `unknown: none`."""
+        unknown = entries.get("unknown")
+        if unknown is not None and isinstance(unknown.node.value, str):
+            word = unknown.choice(("all", "none"))
+            entries["unknown"] = plain_entry(None if word == "all" else (), like=unknown)
+        return entries
+
+    def check(self) -> None:
+        """Nothing to find, and gains that no current has."""
+        if self.unknown == () and self.total_mass is None:
+            raise InputError("gains: no motor is listed", remedy="list motors, or write unknown: all")
         values = self.nominal.values() if isinstance(self.nominal, Mapping) else [self.nominal]
         for value in values:
-            if not value or abs(value) == float("inf") or value != value:
-                raise InputError(f"gains: nominal gain {value} is not valid", remedy="give N m/A or N/A")
-        if self.logged is not None and self.logged not in LOGGED:
-            raise InputError(
-                f"gains: logged '{self.logged}' is not known" + nearest(self.logged, LOGGED),
-                remedy=f"use {' or '.join(LOGGED)}",
-            )
+            if value == 0.0:
+                raise InputError(
+                    f"gains: nominal gain {value} is not valid", place="nominal", remedy="give N m/A or N/A"
+                )
         if self.logged == "torque" and self.nominal:
             raise InputError(
                 "gains: nominal gains are for logged currents, but `logged:` says torques",
@@ -86,10 +85,7 @@ class GainSettings:
     @property
     def scale(self) -> TotalMass | None:
         """The weighed mass."""
-        given = self.total_mass
-        if given is None or isinstance(given, TotalMass):
-            return given
-        return TotalMass(**given) if isinstance(given, Mapping) else TotalMass(given)
+        return self.total_mass
 
     @property
     def checks_only(self) -> bool:

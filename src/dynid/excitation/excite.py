@@ -6,23 +6,27 @@ plan_inputs -> make_plan -> run_starts (journal) -> check the limits, predict si
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import to_builtins
 
 from dynid.common.arrays import Array
 from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.settings import read
 from dynid.excitation.after import known_information
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.efforts import effort_range
+from dynid.excitation.free import FreeExcitation, excite_free
 from dynid.excitation.optimal.checked import (
     PROMISED_BY,
     LimitUse,
@@ -36,7 +40,6 @@ from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.optimal.soft import fine_motion
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import (
-    ExciteSettings,
     Plan,
     PlanInputs,
     make_plan,
@@ -46,6 +49,9 @@ from dynid.excitation.plan import (
 )
 from dynid.excitation.recorder import RATE, default_recorder, recording_words
 from dynid.excitation.series import Series, measured_motion
+from dynid.excitation.settings import ExciteSettings
+from dynid.mechanism.cable import swings_freely
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.robots.truth import Truth, has_demo, true_values
@@ -100,19 +106,19 @@ class Excitation:
 
 def excite(
     robot: str,
-    settings: ExciteSettings | None = None,
+    settings: ExciteSettings | Mapping[str, Any] | None = None,
     *,
-    after: Sequence[str | Path] = (),
     journal: Path | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
-) -> Excitation:
+) -> Excitation | FreeExcitation:
     """The best of many optimised motions of a robot within its limits.
+
+    A cable robot of model `internal` gets a set of free motions.
 
     Args:
         robot: Built-in name, robot file, URDF or MJCF.
-        settings: What kind of motion.
-        after: Existing results or logs: the new motion complements their information.
+        settings: What kind of motion; also as a mapping.
         journal: File of finished starts; an interrupted run continues from there.
         jobs: Number of processes.
         progress: Called with the stage and the fraction completed, 0 to 1.
@@ -120,8 +126,22 @@ def excite(
     Raises:
         InputError: A limit cannot be met, or the robot description is incomplete.
     """
+    asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
+    run = excite_free if swings_freely(load_robot(robot)) else excite_series
+    return run(robot, asked, journal=journal, jobs=jobs, progress=progress)
+
+
+def excite_series(
+    robot: str,
+    settings: ExciteSettings | None = None,
+    *,
+    journal: Path | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Excitation:
+    """The best motion of a robot with motors; arguments as for `excite`."""
     with single_threaded_blas():
-        inputs, notices = plan_inputs(robot, settings or ExciteSettings(), after)
+        inputs, notices = plan_inputs(robot, settings or ExciteSettings())
         plan = make_plan(inputs)
         book = Journal(journal, _asked(inputs, plan.mechanism))
         starts = run_starts(
@@ -136,17 +156,16 @@ def excite(
         return _finished(plan, inputs, starts, notices)
 
 
-def plan_inputs(
-    robot: str, settings: ExciteSettings, after: Sequence[str | Path] = ()
-) -> tuple[PlanInputs, tuple[Notice, ...]]:
+def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
     """Inputs of the plan: noise, prior model, and information of existing data."""
+    settings = settings.suited(free=False)
     mechanism = planned_robot(robot, settings.payloads)
     chi, notices = _prior(mechanism, settings.prior)
     known, measured_noise = None, None
-    if after:
+    if settings.after:
         base = planned_base(mechanism, settings)
         known, measured_noise = known_information(
-            robot, mechanism, base, after, settings.ties, settings.payloads
+            robot, mechanism, base, settings.after, settings.ties, settings.payloads
         )
     noise = noise_of(mechanism, settings, measured_noise)
     promised = PROMISED_BY.get(mechanism.model, "inverse")
@@ -157,7 +176,7 @@ def plan_inputs(
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     rate, source = _assumed(mechanism, settings, bool(measured_noise))
     words = recording_words(rate, noise, source)
-    return PlanInputs(robot, replace(settings, rate=rate), noise, rate, words, chi, rows), notices
+    return PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, chi, rows), notices
 
 
 def noise_of(
@@ -175,11 +194,6 @@ def noise_of(
             f"{len(settings.noise)} noise values do not match {len(names)} actuators",
             remedy=f"give one value, or one for each of {', '.join(names)}",
         )
-    for value in given:
-        if not 0.0 < value < np.inf:
-            raise InputError(
-                f"noise of {value:g} is not a standard deviation", remedy="give a positive number, N m or N"
-            )
     return tuple(given)
 
 
@@ -221,7 +235,7 @@ def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, t
 def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
     """Identifies an optimisation: only the same one may continue from a journal."""
     text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
-    settings = {key: value for key, value in asdict(inputs.settings).items() if key != "starts"}
+    settings = {key: value for key, value in to_builtins(inputs.settings).items() if key != "starts"}
     return {
         "robot": inputs.robot,
         "inputs": hashlib.sha256(text.encode()).hexdigest(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import to_builtins
 
 from dynid.common.arrays import Array
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
@@ -91,7 +92,7 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
             plain({key: value for key, value in asdict(start).items() if key != "z"})
             for start in found.starts
         ],
-        "settings": plain(asdict(found.settings)),
+        "settings": plain(to_builtins(found.settings)),
         "rate": found.rate,
         "assumed": found.assumed,
         "noise": dict(zip(_motors(found), found.plan_noise, strict=True)),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import to_builtins
 
 from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array
@@ -21,40 +22,18 @@ from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.dynamics.statics import reduced_modes
 from dynid.excitation.free_motion import free_limits, reached
-from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set, recorded_information
+from dynid.excitation.free_set import FreeSet, Judging, best_free_set, recorded_information
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
 from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.releases import Releases, Releasing
-from dynid.linear import prior_values
+from dynid.excitation.settings import ExciteSettings
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import parameter_table, prior_values
 
 Progress = Callable[[str, float], None]
-
-
-@dataclass(frozen=True)
-class FreeExciteSettings:
-    """Settings of a set of free motions.
-
-    Attributes:
-        criterion: See `excitation.optimal.criteria`; `c003` is C of the free-motion paper.
-        sigma: Parameters of the criterion `sigma`, e.g. ZZ_platform.
-        starts: Independent random searches; seed: of all of them.
-        payloads: Mounted on the robot.
-        after: Existing logs of free motions: the new set complements their information.
-        search: Settings of each start.
-    """
-
-    criterion: str = "c003"
-    sigma: tuple[str, ...] = ()
-    starts: int = 8
-    seed: int = 0
-    payloads: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    search: FreeSetSettings = field(default_factory=FreeSetSettings)
 
 
 @dataclass(frozen=True)
@@ -99,7 +78,7 @@ class FreeExcitation:
     """
 
     robot: Mechanism
-    settings: FreeExciteSettings
+    settings: ExciteSettings
     releasing: Releasing
     found: FreeSet
     starts: tuple[FreeStart, ...]
@@ -134,9 +113,9 @@ class FreeExcitation:
 class FreeStarter:
     """Runs starts of one search."""
 
-    def __init__(self, robot: str, settings: FreeExciteSettings) -> None:
+    def __init__(self, robot: str, settings: ExciteSettings) -> None:
         self.mechanism = load_robot(robot)
-        self.settings = settings
+        self.settings = settings = settings.suited(free=True)
         values = _prior(self.mechanism)
         cables = tuple(cable.name for cable in self.mechanism.cables)
         limits = free_limits(self.mechanism, cables)
@@ -145,7 +124,7 @@ class FreeStarter:
             self.mechanism, values, limits, search.duration, search.rate, settings.payloads
         )
         self.names = tuple(one.name for one in parameter_table(self.releasing.robot.robot))
-        self.criterion = criterion_of(settings.criterion, settings.sigma, self.identifiable())
+        self.criterion = criterion_of(settings.criterion or "", settings.sigma, self.identifiable())
         self.known = np.zeros((len(self.names),) * 2)
         if settings.after:
             self.known = recorded_information(
@@ -180,7 +159,7 @@ class FreeStarter:
 
 def excite_free(
     robot: str,
-    settings: FreeExciteSettings | None = None,
+    settings: ExciteSettings | None = None,
     *,
     journal: Path | None = None,
     jobs: int = 1,
@@ -195,7 +174,7 @@ def excite_free(
         jobs: Number of processes.
         progress: Called with the stage and the fraction completed, 0 to 1.
     """
-    settings = settings or FreeExciteSettings()
+    settings = (settings or ExciteSettings()).suited(free=True)
     starter = FreeStarter(robot, settings)
     book = Journal(journal, _asked(starter, robot), lambda document: FreeStart(**document))
     starts = run_starts(
@@ -232,7 +211,7 @@ def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
     file = starter.mechanism.file
     text = repr((file and Path(file).read_bytes(), starter.releasing.robot.values, starter.known.tolist()))
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"robot": robot, "inputs": digest, **asdict(starter.settings), "dynid": version("dynid")}
+    return {"robot": robot, "inputs": digest, **to_builtins(starter.settings), "dynid": version("dynid")}
 
 
 def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeStart) -> FreeExcitation:
@@ -246,7 +225,7 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
             remedy="use shorter motions or wider limits",
         )
     # Rows per unit of free coordinates differ in noise; with orthonormal ones the sigmas are comparable.
-    even = Judging(releasing, starter.criterion, replace(settings.search, nullspace="orthonormal"))
+    even = Judging(releasing, starter.criterion, settings.search.changed(nullspace="orthonormal"))
     drawn = judging.random_set(np.random.default_rng(settings.seed))
     identified = [starter.names.index(name) for name in starter.identifiable()]
     sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from msgspec import to_builtins
 
 from dynid.common.arrays import Array
 from dynid.excitation.files import SCHEMA
@@ -159,7 +160,7 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
             )
             for one in found.starts
         ],
-        "settings": plain(asdict(found.settings)),
+        "settings": plain(to_builtins(found.settings)),
         "free": [found.releasing.robot.robot.coordinates[i] for i in found.releasing.free],
         "motions": [
             plain(

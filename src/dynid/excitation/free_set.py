@@ -22,7 +22,8 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import FreeMotions
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Kept, Releases, Releasing
-from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.excitation.settings import FreeSetSettings
+from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.problem import as_log, build_system, prepare
@@ -32,33 +33,6 @@ Progress = Callable[[str, float], None]
 
 _NEIGHBOURS = 5  # of each member, tried in one round
 _PROOFS = 8
-
-
-@dataclass(frozen=True)
-class FreeSetSettings:
-    """Settings of the search for a set of free motions.
-
-    Attributes:
-        count: Motions in the set, each about a different equilibrium.
-        samples: Samples of each motion used for the criterion.
-        duration: Of the part of a motion used for the criterion, in [s].
-        whole: Duration over which limits must be satisfied, in [s].
-        rate: Of the simulation, in [Hz].
-        library: Feasible motions drawn.
-        restarts: Random sets from which exchanges begin.
-        rounds: Of perturbed exchange.
-        nullspace: Directions of the rows: `free` coordinates or `orthonormal`.
-    """
-
-    count: int = 12
-    samples: int = 100
-    duration: float = 5.0
-    whole: float = 10.0
-    rate: float = 100.0
-    library: int = 128
-    restarts: int = 6
-    rounds: int = 2
-    nullspace: str = "free"
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,11 +221,9 @@ def recorded_information(
                 file=log,
                 remedy="give the logs used for this result, e.g. --after swing.csv",
             )
-    asked = Experiment(
-        robot=mechanism,
-        logs=tuple(LogEntry(log) for log in logs),
-        model="internal",
-        internal={"nullspace": search.nullspace},
+    internal = {"nullspace": search.nullspace}
+    asked = experiment_from(
+        {"robot": mechanism, "logs": list(logs), "model": "internal", "internal": internal}
     )
     experiment = free_motion_defaults(asked)
     read = [as_log(entry, mechanism, experiment) for entry in experiment.logs]

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.closed import check_start, joint_bounds
@@ -22,11 +23,12 @@ from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
 from dynid.excitation.platform_series import guided, led_body
-from dynid.info import structural_base, variant
+from dynid.excitation.settings import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.projection.model import MODELS
 
 TERMS = {"fourier": 5, "spline": 12, "points": 12}
@@ -36,56 +38,6 @@ _LANES = 64
 _SOFT_SPEED = 0.02  # of the largest speed: width over which the friction discontinuity is smoothed
 _MOST_CONDITION = 30.0
 _STATIC = 400
-
-
-@dataclass(frozen=True)
-class ExciteSettings:
-    """Settings of the exciting motion.
-
-    Attributes:
-        criterion: See `excitation.optimal.criteria`.
-        sigma: Base parameters of the criterion `sigma`.
-        family: fourier, spline or points; terms: harmonics, pieces or points (None: default number).
-        period: Duration of the motion, in [s].
-        starts: Random initial motions; hops: perturbed restarts of each.
-        noise: Standard deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
-        rate: Sampling rate of the recording, in [Hz]; None: see `excitation.recorder`.
-        repeats: Recorded periods.
-        margin: Unused share of every limit.
-        payloads: Mounted on the robot. ties: of the robot file, applied.
-        along: Body whose pose is planned, on a closed-loop robot; empty: independent joints.
-        prior: File of parameter values used to predict efforts; empty: the priors of the description.
-    """
-
-    criterion: str = "logdet"
-    sigma: tuple[str, ...] = ()
-    family: str = "fourier"
-    terms: int | None = None
-    period: float = 10.0
-    starts: int = 8
-    hops: int = 6
-    seed: int = 0
-    noise: tuple[float, ...] = ()
-    rate: float | None = None
-    repeats: int = 1
-    margin: float = 0.02
-    payloads: tuple[str, ...] = ()
-    ties: tuple[str, ...] = ()
-    along: str = ""
-    prior: str = ""
-
-    def __post_init__(self) -> None:
-        for name, value, least in (
-            ("starts", self.starts, 1),
-            ("hops", self.hops, 0),
-            ("repeats", self.repeats, 1),
-        ):
-            if value < least:
-                raise InputError(f"{name} is {value}", remedy=f"give {least} or more")
-        if not 0.0 <= self.margin < 0.5:
-            raise InputError(f"margin {self.margin:g} is not valid", remedy="give 0 or more, below 0.5")
-        if self.rate is not None and not 0.0 < self.rate < np.inf:
-            raise InputError(f"rate {self.rate:g} Hz is not valid", remedy="give a positive rate")
 
 
 @dataclass(frozen=True)
@@ -191,7 +143,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         "mounted": settings.payloads,
     }
     information = Information(path, base, noise, softness=softness, **common)
-    criterion = criterion_of(settings.criterion, settings.sigma, base.names)
+    criterion = criterion_of(settings.criterion or "", settings.sigma, base.names)
     soft = _soft(path, chi, settings, settings.margin, softness)
     exact = _soft(path, chi, settings, 0.0, None)
     problem = Problem(blocks, information, criterion, samples, soft)

@@ -6,11 +6,9 @@ columns. Least squares is then biased towards zero, so `gtls` is the default.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen
 from dynid.mechanism.mechanism import Mechanism
-from dynid.projection.model import Model
+from dynid.projection.contract import Model
 
 
 def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
@@ -19,7 +17,7 @@ def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanis
         return experiment
     if not rows_without_effort(experiment, model, mechanism):
         return experiment
-    return replace(experiment, estimator=LeftOpen("gtls"))
+    return experiment.changed(estimator=LeftOpen("gtls"))
 
 
 def rows_without_effort(experiment: Experiment, model: Model, mechanism: Mechanism) -> tuple[str, ...]:

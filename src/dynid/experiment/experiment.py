@@ -3,94 +3,77 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from dynid.common.errors import InputError, nearest
-from dynid.estimator.consistency import Consistency, consistency_from
-from dynid.estimator.estimator import MAKERS
+import msgspec
+
+from dynid.common.entry import Entry, plain_entry
+from dynid.common.errors import InputError
+from dynid.common.settings import FORMS, Count, Form, LeftOpen, Positive, Settings, read
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.estimator import MAKERS, estimator_named
 from dynid.estimator.gain_settings import GainSettings
-from dynid.experiment.internal_settings import internal_settings
-from dynid.experiment.refine_settings import RefineSettings
+from dynid.experiment.sections import (
+    EnergySettings,
+    InternalSettings,
+    RefineSettings,
+    TieChoice,
+    UnloadedModel,
+)
 from dynid.mechanism.force_sensor import ForceSensor
+from dynid.mechanism.load import reference
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES, Mechanism, Payload
-from dynid.mechanism.robot_file.force_sensor import sensor_from
+from dynid.mechanism.robot_file.bodies import payload_document, read_payload
+from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
 from dynid.motion.settings import (
     ColumnMap,
     FilterSettings,
     LogEntry,
     MaskSettings,
-    check_choice,
-    columns_from,
     entry_of,
+    named_columns,
 )
-from dynid.motion.wrench_settings import wrench_settings
-from dynid.projection.quadrature import DEFAULT, quadrature_named
+from dynid.motion.wrench_settings import WrenchSettings
+from dynid.statistics.essential import EssentialRule
 from dynid.statistics.method import UncertaintySettings
 
 __all__ = [
     "ColumnMap",
     "Experiment",
     "FilterSettings",
+    "LeftOpen",
     "LogEntry",
     "MaskSettings",
     "TieChoice",
     "UncertaintySettings",
-    "from_plain",
+    "UnloadedModel",
+    "experiment_from",
     "read_experiment",
 ]
 
-ANGLES = ("xyz", "zyx")
-
-
-class LeftOpen(str):
-    """A name that nobody has chosen: the model may prefer another."""
-
-
 DEFAULT_ESTIMATOR = LeftOpen("wls")
-GATES = ("prior",)
-ENERGY_OPTIONS = ("window", "overlap", "integration")
+FORMS[Payload] = Form(read_payload, payload_document)
+FORMS[ForceSensor] = Form(read_force_sensor, sensor_document)
+# Without a name where the robot is given in another way.
+FORMS[Mechanism] = Form(lambda entry: "" if entry.node.value == "" else entry.text(), reference)
 
 
-@dataclass(frozen=True)
-class TieChoice:
-    """A tie of the robot that is used, on standard parameters or after regrouping."""
-
-    name: str
-    apply: str = "standard"
-
-    def __post_init__(self) -> None:
-        check_choice("tie apply", self.apply, ("standard", "regrouped"))
-
-
-@dataclass(frozen=True)
-class UnloadedModel:
-    """A saved result of the robot without load: the payload is what is left over.
-
-    Attributes:
-        result: Its file or folder.
-        free: Names or globs of parameters that are identified again with the payload.
-    """
-
-    result: str
-    free: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(Settings, frozen=True):
     """Everything that an identification needs in addition to the data.
+
+    Sections may be given as mappings, as in a file: `internal={"free": ["x"]}`, `refine=True`.
 
     Attributes:
         robot: Built-in name, path of a description, or a mechanism.
-        columns: Signal -> column of the logs (in a file or `identify` also a name or a mapping).
+        columns: Signal -> column of the logs.
         logs, validate: Logs to fit and logs to predict; bare paths become entries.
         model: Identification model; None is the robot's own.
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
-        estimator: Name (in a file or `identify` also a mapping of name and options).
+        estimator: Name; a mapping of name and options is accepted and split.
         estimator_options: Options of this estimator.
         uncertainty: How sigma and intervals are found.
-        essential: {"ratio": x} or {"sigma_percent": x}; None keeps every base parameter.
+        essential: Rule for removing parameters; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, in addition to those of the robot.
         drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
@@ -99,9 +82,9 @@ class Experiment:
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
-            `consistent` gives it unasked. May be True or a mapping of options.
+            `consistent` gives it unasked.
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
-        refine: Refine the linear estimate by output error; may be True or a mapping of options.
+        refine: Refine the linear estimate by output error.
         energy, internal, wrench: Options of these models.
         unloaded: The robot itself is known from this result, and only payloads are found.
         force_sensor: The load on this sensor is identified (model `wrench`); None: the robot is.
@@ -111,206 +94,142 @@ class Experiment:
         places: Where names are in the file, e.g. `tie legs` -> `line 12, ties[0]`.
     """
 
-    robot: str | Mechanism
-    logs: tuple[LogEntry | str | os.PathLike[str], ...] = ()
-    validate: tuple[LogEntry | str | os.PathLike[str], ...] = ()
+    _hidden: ClassVar[tuple[str, ...]] = ("file", "places")
+
+    robot: Mechanism | str
+    logs: tuple[LogEntry, ...] = ()
+    validate: tuple[LogEntry, ...] = ()
     model: str | None = None
-    columns: Mapping[str, ColumnMap] = field(default_factory=dict)
-    efforts: tuple[int | str, ...] | None = None
-    filter: FilterSettings = field(default_factory=FilterSettings)
-    mask: MaskSettings = field(default_factory=MaskSettings)
+    columns: Mapping[str, ColumnMap] = {}
+    efforts: tuple[Count | str, ...] | None = None
+    filter: FilterSettings = FilterSettings()
+    mask: MaskSettings = MaskSettings()
     estimator: str = DEFAULT_ESTIMATOR
-    estimator_options: Mapping[str, Any] = field(default_factory=dict)
-    uncertainty: UncertaintySettings = field(default_factory=lambda: UncertaintySettings(left_open=True))
+    estimator_options: Mapping[str, Any] = {}
+    uncertainty: UncertaintySettings = UncertaintySettings()
     ties: tuple[TieChoice, ...] = ()
-    essential: Mapping[str, float] | None = None
+    essential: EssentialRule | None = None
     keep: tuple[str, ...] | None = None
-    payloads: Mapping[str, Payload] = field(default_factory=dict)
+    payloads: Mapping[str, Payload] = {}
     drive: tuple[str, ...] | None = None
-    stribeck: Mapping[str, float] = field(default_factory=dict)
-    cross_validate: int | None = None
-    gate: str | None = None
-    standard: Consistency | Mapping[str, Any] | bool | None = None
+    stribeck: Mapping[str, Positive] = {}
+    cross_validate: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    gate: Literal["prior"] | None = None
+    standard: Consistency | None = None
     gains: GainSettings | None = None
-    refine: RefineSettings | Mapping[str, Any] | bool | None = None
-    energy: Mapping[str, Any] = field(default_factory=dict)
-    internal: Mapping[str, Any] = field(default_factory=dict)
-    wrench: Mapping[str, Any] = field(default_factory=dict)
+    refine: RefineSettings | None = None
+    energy: EnergySettings = EnergySettings()
+    internal: InternalSettings = InternalSettings()
+    wrench: WrenchSettings = WrenchSettings()
     unloaded: UnloadedModel | None = None
     force_sensor: ForceSensor | None = None
-    angles: str = "xyz"
+    angles: Literal["xyz", "zyx"] = "xyz"
     drop_bad_rows: bool = False
     out: str | None = None
     name: str = "experiment"
     file: str | None = None
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = {}
 
     def where(self, kind: str, name: str) -> dict[str, str | None]:
         """File and place of a name in the experiment file, for errors: `where("tie", "legs")`."""
         return {"file": self.file, "place": self.places.get(f"{kind} {name}")}
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """An estimator with its options, logs that are no files, and names that only dynid knows."""
+        own = entries.get("estimator")
+        if own is not None and own.is_mapping:
+            given = own.mapping()
+            if "name" not in given:
+                raise own.error(
+                    "an estimator with options needs its name", "e.g. {name: wls, weights: joint}"
+                )
+            options = {name: one.plain() for name, one in given.items() if name != "name"}
+            more = entries["estimator_options"].plain() if "estimator_options" in entries else {}
+            entries["estimator"] = given["name"]
+            entries["estimator_options"] = plain_entry({**options, **more}, like=own)
+        if "estimator" in entries:
+            entries["estimator"].choice(tuple(MAKERS))
+        if "model" in entries and entries["model"].node.value is not None:
+            entries["model"].choice(MODEL_NAMES)
+        if "drive" in entries and entries["drive"].node.value == "none":
+            entries["drive"] = plain_entry((), like=entries["drive"])
+        for term in entries["drive"].items() if "drive" in entries and entries["drive"].is_list else ():
+            term.choice(DRIVE_SYMBOLS)
+        for one in (one for key in ("logs", "validate") if key in entries for one in entries[key].items()):
+            if not one.is_mapping:
+                entry_of(one.node.value)  # type: ignore[arg-type]
+        return entries
+
+    def check(self) -> None:
+        """Options that exclude each other, and those of the estimator."""
+        change = msgspec.structs.force_setattr
+        change(self, "columns", named_columns(self.columns))
         if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
             # A load on a sensor, or a payload from a loaded log, is one body: it must be consistent.
-            object.__setattr__(self, "estimator", "consistent")
-        object.__setattr__(self, "standard", _standard(self.standard, self.estimator))
-        object.__setattr__(self, "refine", _refine(self))
-        # Plain paths are accepted from scripts and the command line.
-        object.__setattr__(self, "columns", columns_from(self.columns))
-        object.__setattr__(self, "logs", _entries(self.logs))
-        object.__setattr__(self, "validate", _entries(self.validate))
-        _check_names("essential", self.essential or {}, ("ratio", "sigma_percent"))
-        _check_names("energy", self.energy, ENERGY_OPTIONS)
-        wrench_settings(self.wrench)
-        internal_settings(self.internal)
-        quadrature_named(str(self.energy.get("integration", DEFAULT)))
-        if self.model is not None:
-            check_choice("model", self.model, MODEL_NAMES)
-        _check_sensor(self)
-        check_choice("estimator", self.estimator, tuple(MAKERS))
-        check_choice("angles", self.angles, ANGLES)
-        if self.gate is not None:
-            check_choice("gate", self.gate, GATES)
-        if self.cross_validate is not None and self.cross_validate < 2:
+            change(self, "estimator", "consistent")
+        if self.efforts == ():
+            raise InputError("no effort is listed", place="efforts", remedy="leave the line out to use all")
+        if self.estimator == "consistent" and self.standard == Consistency():
+            change(self, "standard", None)
+        if not isinstance(self.estimator, LeftOpen):
+            _placed_options(self)
+        for name, others, why in _EXCLUDED:
+            for other in others:
+                if getattr(self, name) is not None and _asked(self, other):
+                    raise InputError(why.format(other), place=other, remedy="leave one of them out")
+        if self.force_sensor is not None and self.model not in (None, "wrench"):
             raise InputError(
-                f"cross_validate {self.cross_validate} leaves nothing to fit",
-                file=self.file,
-                remedy="use 2 folds or more",
+                f"a force sensor needs model 'wrench', not '{self.model}'",
+                place="model",
+                remedy="leave out `model:`",
             )
-        for symbol in self.drive or ():
-            check_choice("drive term", symbol, DRIVE_SYMBOLS)
-        for effort in self.efforts or ():
-            if isinstance(effort, int) and effort < 1:
-                raise InputError(
-                    f"effort {effort} does not exist", file=self.file, remedy="efforts are numbered from 1"
-                )
-
-
-def _check_sensor(experiment: Experiment) -> None:
-    """A force sensor has equations of its own; a known robot has no parameters of its own left."""
-    if experiment.unloaded is not None:
-        for name in ("force_sensor", "drive", "gains", "ties", "refine"):
-            if getattr(experiment, name):
-                raise InputError(
-                    f"'{name}' cannot be combined with 'unloaded', which gives the parameters of the robot",
-                    file=experiment.file,
-                    place=name,
-                    remedy="leave one of them out",
-                )
-    if experiment.force_sensor is None:
-        return
-    if experiment.model not in (None, "wrench"):
-        raise InputError(
-            f"a force sensor needs model 'wrench', not '{experiment.model}'",
-            file=experiment.file,
-            place="model",
-            remedy="leave out `model:`",
-        )
-    others = ("wrench", "drive", "gains", "ties", "stribeck", "refine")
-    for name in others:
-        if getattr(experiment, name):
+        if self.standard is not None and self.estimator == "consistent":
             raise InputError(
-                f"'{name}' has no meaning for a load on a force sensor",
-                file=experiment.file,
-                place=name,
-                remedy="leave it out",
+                "the estimator 'consistent' already gives the standard set, with its own options",
+                place="standard",
+                remedy="set them there: estimator: {name: consistent, ...}",
+            )
+        if self.refine is not None and self.estimator == "consistent":
+            raise InputError(
+                "refine cannot be combined with estimator 'consistent'",
+                place="refine",
+                remedy="leave one of them out",
             )
 
 
-def _standard(given: Consistency | Mapping[str, Any] | bool | None, estimator: str) -> Consistency | None:
-    """Options of the standard set; None if it is not requested."""
-    if given is None or given is False or (given is True and estimator == "consistent"):
-        return None
-    if estimator == "consistent":
-        raise InputError(
-            "the estimator 'consistent' already gives the standard set, with its own options",
-            remedy="set them there: estimator: {name: consistent, ...}",
-        )
-    if given is True:
-        return Consistency()
-    return given if isinstance(given, Consistency) else consistency_from(given)
+# Options that exclude others: if the first is given, none of the others may be.
+_EXCLUDED = (
+    (
+        "unloaded",
+        ("force_sensor", "drive", "gains", "ties", "refine"),
+        "'{}' cannot be combined with 'unloaded', which gives the parameters of the robot",
+    ),
+    (
+        "force_sensor",
+        ("wrench", "drive", "gains", "ties", "stribeck", "refine"),
+        "'{}' has no meaning for a load on a force sensor",
+    ),
+    ("refine", ("essential", "keep", "gains", "standard"), "refine cannot be combined with '{}'"),
+)
 
 
-def _refine(experiment: Experiment) -> RefineSettings | None:
-    """Options of the refinement; None if it is not requested."""
-    given = experiment.refine
-    if given is None or given is False:
-        return None
-    others: dict[str, Any] = {
-        "essential": experiment.essential,
-        "keep": experiment.keep,
-        "gains": experiment.gains,
-        "standard": experiment.standard or None,
-    }
-    found = [f"'{name}'" for name, other in others.items() if other is not None]
-    found += ["estimator 'consistent'"] if experiment.estimator == "consistent" else []
-    if found:
-        raise InputError(f"refine cannot be combined with {found[0]}", remedy="leave one of them out")
-    if given is True:
-        return RefineSettings()
-    if isinstance(given, RefineSettings):
-        return given
-    _check_names("refine", given, tuple(one.name for one in fields(RefineSettings)))
-    return RefineSettings(**given)
+def _asked(experiment: Experiment, name: str) -> bool:
+    """Whether an option is given."""
+    value = getattr(experiment, name)
+    return bool(value) and value != WrenchSettings()
 
 
-def named_options(estimator: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and options of an estimator from `{name: ..., option: value, ...}`."""
-    if "name" not in estimator:
-        raise InputError(
-            "an estimator with options needs its name", remedy="e.g. {name: wls, weights: joint}"
-        )
-    return str(estimator["name"]), {key: value for key, value in estimator.items() if key != "name"}
+def _placed_options(experiment: Experiment) -> None:
+    try:
+        estimator_named(experiment.estimator, experiment.estimator_options)
+    except InputError as error:
+        raise InputError(error.text, place="estimator", remedy=error.remedy) from None
 
 
-def from_plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of an `Experiment`, where settings may also be mappings and ties names, as in a file."""
-    made = dict(options)
-    if isinstance(made.get("estimator"), Mapping):
-        made["estimator"], own = named_options(made["estimator"])
-        made["estimator_options"] = {**own, **made.get("estimator_options", {})}
-    if isinstance(made.get("uncertainty"), str):
-        made["uncertainty"] = UncertaintySettings(made["uncertainty"])
-    settings = {"filter": FilterSettings, "mask": MaskSettings, "uncertainty": UncertaintySettings}
-    settings |= {"gains": GainSettings}
-    if made.get("gains") in ("all", True):
-        made["gains"] = GainSettings()
-    for what, kind in settings.items():
-        if isinstance(made.get(what), Mapping):
-            _check_names(what, made[what], tuple(one.name for one in fields(kind)))
-            made[what] = kind(**made[what])
-    if isinstance(made.get("unloaded"), str | os.PathLike):
-        made["unloaded"] = UnloadedModel(os.fspath(made["unloaded"]))
-    elif isinstance(made.get("unloaded"), Mapping):
-        _check_names("unloaded", made["unloaded"], ("result", "free"))
-        one = made["unloaded"]
-        made["unloaded"] = UnloadedModel(os.fspath(one["result"]), tuple(one.get("free", ())))
-    if isinstance(made.get("force_sensor"), Mapping):
-        made["force_sensor"] = sensor_from(made["force_sensor"])
-    for name, payload in made.get("payloads", {}).items():
-        if not isinstance(payload, Payload):
-            raise InputError(
-                f"payload '{name}' is not a Payload",
-                remedy="describe it in an experiment or robot file, or give a Payload",
-            )
-    if "columns" in made:
-        made["columns"] = columns_from(made["columns"])
-    if "ties" in made:
-        made["ties"] = tuple(TieChoice(tie) if isinstance(tie, str) else tie for tie in made["ties"])
-    _check_names("an experiment", made, tuple(one.name for one in fields(Experiment)))
-    return made
-
-
-def _check_names(what: str, given: Mapping[str, Any], valid: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in valid:
-            raise InputError(
-                f"{what} has no '{name}'" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
-            )
-
-
-def _entries(logs: Iterable[LogEntry | str | os.PathLike[str]]) -> tuple[LogEntry, ...]:
-    return tuple(entry_of(log) for log in logs)
+def experiment_from(options: Mapping[str, Any]) -> Experiment:
+    """The experiment of plain options, as in a file; unknown names are refused with the nearest valid one."""
+    return read(Experiment, plain_entry(options))
 
 
 def read_experiment(file: str | os.PathLike[str]) -> Experiment:

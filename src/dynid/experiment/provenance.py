@@ -6,25 +6,20 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import InputError
-from dynid.estimator.consistency import Consistency
-from dynid.experiment.experiment import (
-    Experiment,
-    UnloadedModel,
-)
-from dynid.experiment.refine_settings import RefineSettings
+from dynid.experiment.experiment import Experiment, UnloadedModel, experiment_from
 from dynid.mechanism.load import builtin_robots, reference
-from dynid.mechanism.mechanism import Mechanism, Payload
-from dynid.mechanism.robot_file.force_sensor import sensor_document
+from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
 ROBOT, IDENTIFIED, VALIDATED, UNLOADED = "robot", "identify", "validate", "unloaded"
+# Recorded as inputs, or of the folder of the result.
+_NOT_OPTIONS = ("logs", "validate", "out", "name")
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
 
 
@@ -62,35 +57,40 @@ def provenance(
 
 
 def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:
-    used = {"cutoff": plan.cutoff, "decimate": plan.decimate, "derivative": plan.derivative}
-    used |= {"velocity": plan.velocity, "kind": plan.kind}
-    return {
-        "robot": reference(mechanism),
-        "model": experiment.model or mechanism.model,
-        "estimator": experiment.estimator,
-        "estimator_options": dict(experiment.estimator_options),
-        "filter": {**asdict(experiment.filter), **used},
-        "uncertainty": {k: v for k, v in asdict(experiment.uncertainty).items() if k != "left_open"},
-        "mask": asdict(experiment.mask),
-        "efforts": None if experiment.efforts is None else list(experiment.efforts),
-        "columns": {name: asdict(column) for name, column in experiment.columns.items()},
-        "payloads": {name: _payload_document(payload) for name, payload in experiment.payloads.items()},
-        "drive": None if experiment.drive is None else list(experiment.drive),
-        "stribeck": dict(experiment.stribeck),
-        "ties": [asdict(tie) for tie in experiment.ties],
-        "essential": None if experiment.essential is None else dict(experiment.essential),
-        "keep": None if experiment.keep is None else list(experiment.keep),
-        "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
-        "gains": None if experiment.gains is None else asdict(experiment.gains),
-        "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
-        "angles": experiment.angles,
-        "energy": dict(experiment.energy),
-        "internal": {name: list(x) if name == "free" else x for name, x in experiment.internal.items()},
-        "wrench": {name: list(x) if name == "bodies" else x for name, x in experiment.wrench.items()},
-        "unloaded": None if experiment.unloaded is None else _unloaded_document(experiment.unloaded),
-        "force_sensor": None if experiment.force_sensor is None else sensor_document(experiment.force_sensor),
-        "drop_bad_rows": experiment.drop_bad_rows,
-    }
+    """The settings as they were used, as a plain tree; logs are among the inputs."""
+    used = experiment.filter.changed(
+        cutoff=plan.cutoff,
+        decimate=plan.decimate,
+        derivative=plan.derivative,
+        velocity=plan.velocity,
+        kind=plan.kind,
+    )
+    unloaded = experiment.unloaded
+    if unloaded is not None:  # a path that is found from any folder, as that of the robot is
+        unloaded = unloaded.changed(result=str(Path(unloaded.result).resolve()))
+    tree = experiment.changed(
+        robot=reference(mechanism), model=experiment.model or mechanism.model, filter=used, unloaded=unloaded
+    ).tree()
+    return {name: value for name, value in tree.items() if name not in _NOT_OPTIONS}
+
+
+def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment:
+    """The experiment whose options a result recorded, without its logs.
+
+    Args:
+        options: As `provenance.options` of a result has them; what is misshapen is refused.
+        file: The result, for messages.
+    """
+    try:
+        return experiment_from({"robot": "unknown", **options})
+    except InputError as error:
+        where = f"{error.place}: " if error.place else ""
+        raise InputError(
+            f"options that cannot be read: {where}{error.text}",
+            file=file,
+            place="provenance.options",
+            remedy="identify again to write a new result",
+        ) from None
 
 
 def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
@@ -162,13 +162,3 @@ def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Payloads mounted in each log that a result was identified from; none if not recorded."""
     inputs = recorded.get("inputs", ())
     return [tuple(one["payloads"]) for one in inputs if one.get("use") == IDENTIFIED and "payloads" in one]
-
-
-def _payload_document(payload: Payload) -> dict[str, Any]:
-    frame = {"R": payload.frame.R.tolist(), "p": payload.frame.p.tolist()}
-    return {"body": payload.body, **frame, "known": dict(payload.known), "prior": dict(payload.prior)}
-
-
-def _unloaded_document(unloaded: UnloadedModel) -> dict[str, Any]:
-    """With a path that is found from any folder, as that of the robot is."""
-    return {"result": str(Path(unloaded.result).resolve()), "free": list(unloaded.free)}

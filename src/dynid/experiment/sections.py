@@ -1,117 +1,131 @@
-"""Sections of an experiment file for one model or kind of problem: windows, free motion, tables, gains."""
+"""Sections of an experiment for one model or kind of problem: windows, free motion, ties, unloaded robot."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, ClassVar, Final, Literal
 
-from dynid.common.entry import Entry, placed
-from dynid.estimator.gain_settings import LOGGED, GainSettings, TotalMass
-from dynid.experiment.experiment import ENERGY_OPTIONS
-from dynid.experiment.internal_settings import AUTO, LENGTHS, NULLSPACES, POSES
-from dynid.experiment.refine_settings import DAMPINGS, RefineSettings
-from dynid.mechanism.robot_file.scope import Scope
-from dynid.motion.wrench_settings import ACCELERATIONS, AXES, DEFAULT_AXES, EXERTED_BY, PARAMETERS, POINTS
-from dynid.projection.quadrature import QUADRATURES
+import msgspec
 
+from dynid.common.entry import Entry, plain_entry
+from dynid.common.errors import InputError
+from dynid.common.settings import Positive, Settings
 
-def read_refine(entry: Entry, scope: Scope) -> RefineSettings | bool:
-    """`true`, or how windows are cut."""
-    if not entry.is_mapping:
-        return entry.flag()
-    fields = entry.fields(("window", "windows", "damping", "lengths"))
-    options: dict[str, Any] = {}
-    if "window" in fields:
-        options["window"] = scope.number(fields["window"])
-    if "windows" in fields:
-        options["windows"] = int(scope.number(fields["windows"]))
-    if "damping" in fields:
-        options["damping"] = fields["damping"].choice(DAMPINGS)
-    if "lengths" in fields:
-        options["lengths"] = fields["lengths"].flag()
-    return placed(entry, RefineSettings, options)
+AUTO = "auto"
+ORTHONORMAL: Final = "orthonormal"
+FREE: Final = "free"
+GIVEN: Final = "given"
+ESTIMATE: Final = "estimate"
+REFINE: Final = "refine"
+MEASURED: Final = "measured"
+BY_FREE: Final = "free"
+PROJECTED: Final = "projected"
+TURNING: Final = "turning"
+SLIDING: Final = "sliding"
+BOTH: Final = "both"
+NONE: Final = "none"
+HELD_OUT = 4  # every fourth window judges
+_WINDOW, _FREE_WINDOW = 0.2, 2.5
 
 
-def read_gains(entry: Entry, scope: Scope) -> GainSettings:
-    """`all`, or which gains are unknown and their nominal values."""
-    if not entry.is_mapping:
-        entry.choice(("all",))
-        return GainSettings()
-    fields = entry.fields(("unknown", "common", "nominal", "logged", "total_mass"))
-    options: dict[str, Any] = {}
-    if "unknown" in fields and fields["unknown"].is_list:
-        options["unknown"] = fields["unknown"].texts()
-    elif "unknown" in fields and fields["unknown"].choice(("all", "none")) == "none":
-        options["unknown"] = ()
-    if "common" in fields:
-        options["common"] = fields["common"].flag()
-    if "nominal" in fields:
-        one = fields["nominal"]
-        several = one.mapping().items() if one.is_mapping else None
-        number = scope.number
-        options["nominal"] = number(one) if several is None else {k: number(v) for k, v in several}
-    if "logged" in fields:
-        options["logged"] = fields["logged"].choice(LOGGED)
-    if "total_mass" in fields:
-        options["total_mass"] = _total_mass(fields["total_mass"], scope)
-    return placed(entry, GainSettings, options)
+class TieChoice(Settings, frozen=True):
+    """A tie of the robot that is used, on standard parameters or after regrouping."""
+
+    _alone: ClassVar[str] = "name"
+
+    name: str
+    apply: Literal["standard", "regrouped"] = "standard"
 
 
-def _total_mass(entry: Entry, scope: Scope) -> TotalMass:
-    """What a scale reads: of all bodies, or of those named."""
-    if not entry.is_mapping:
-        return placed(entry, TotalMass, {"kg": scope.number(entry)})
-    fields = entry.fields(("kg", "bodies"), required=("kg",))
-    options: dict[str, Any] = {"kg": scope.number(fields["kg"])}
-    if "bodies" in fields:
-        options["bodies"] = fields["bodies"].texts()
-    return placed(entry, TotalMass, options)
+class UnloadedModel(Settings, frozen=True):
+    """A saved result of the robot without load: the payload is what is left over.
+
+    Attributes:
+        result: Its file or folder.
+        free: Names or globs of parameters that are identified again with the payload.
+    """
+
+    _title: ClassVar[str] = "unloaded"
+    _alone: ClassVar[str] = "result"
+
+    result: str
+    free: tuple[str, ...] = ()
 
 
-def read_energy(entry: Entry, scope: Scope) -> dict[str, Any]:
-    """Windows of the energy model."""
-    fields = entry.fields(ENERGY_OPTIONS)
-    options: dict[str, Any] = {}
-    if "window" in fields:
-        options["window"] = scope.number(fields["window"])
-        if options["window"] <= 0:
-            raise fields["window"].error("the window is not positive", "give seconds")
-    if "overlap" in fields:
-        options["overlap"] = fields["overlap"].flag()
-    if "integration" in fields:
-        options["integration"] = fields["integration"].choice(tuple(QUADRATURES))
-    return options
+class EnergySettings(Settings, frozen=True):
+    """Windows of the model `energy`.
+
+    Attributes:
+        window: Length in [s]; None: two kept rows.
+        overlap: Whether windows overlap.
+        integration: Rule that integrates power.
+    """
+
+    _title: ClassVar[str] = "energy"
+
+    window: Positive | None = None
+    overlap: bool = False
+    integration: Literal["spline", "simpson"] = "spline"
 
 
-def read_internal(entry: Entry) -> dict[str, Any]:
-    """Free coordinates, directions and lengths of free motion."""
-    fields = entry.fields(("free", "nullspace", "lengths", "pose"))
-    options: dict[str, Any] = {}
-    if "free" in fields:
-        own = fields["free"]
-        options["free"] = own.texts() if own.is_list else (own.choice((AUTO,)),)
-    for name, valid in (("nullspace", NULLSPACES), ("lengths", LENGTHS), ("pose", POSES)):
-        if name in fields:
-            options[name] = fields[name].choice(valid)
-    return options
+class InternalSettings(Settings, frozen=True):
+    """How free motion on locked cables is described.
+
+    Attributes:
+        free: Free coordinates, or ("auto",); empty: those of the robot's description.
+        nullspace: `orthonormal`, or per unit velocity of the `free` coordinates, as the paper has it.
+        lengths: Locked lengths `given` in the log (l0_1..), `estimate`d once per run from its poses, or
+            `refine`d together with the parameters; None: given where the log has them.
+        pose: `measured`: all coordinates as measured. `free`: the free ones alone, the others solved from
+            the lengths (eq. 44). `projected`: the nearest pose that the lengths allow. None: measured where
+            the log gives the full pose, else free.
+    """
+
+    _title: ClassVar[str] = "internal"
+
+    free: tuple[str, ...] = ()
+    nullspace: Literal["orthonormal", "free"] = ORTHONORMAL
+    lengths: Literal["given", "estimate", "refine"] | None = None
+    pose: Literal["measured", "free", "projected"] | None = None
+
+    @classmethod
+    def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """`free: auto`, or one coordinate without a list."""
+        free = entries.get("free")
+        if free is not None and isinstance(free.node.value, str):
+            entries["free"] = plain_entry([free.text()], like=free)
+        return entries
+
+    def check(self) -> None:
+        """Lengths to refine from a pose that they do not change."""
+        if self.lengths == REFINE and self.pose == MEASURED:
+            raise InputError(
+                "lengths: refine has no effect if the pose is used as measured",
+                remedy="pose: free, or pose: projected",
+            )
 
 
-def read_wrench(entry: Entry) -> dict[str, Any]:
-    """Which bodies and parameters, and how tables are to be read."""
-    choices = {
-        "parameters": PARAMETERS,
-        "acceleration": ACCELERATIONS,
-        "exerted_by": EXERTED_BY,
-        "at": tuple(POINTS),
-    }
-    fields = entry.fields((*choices, "bodies", "names", "axes"))
-    options: dict[str, Any] = {
-        name: fields[name].choice(valid) for name, valid in choices.items() if name in fields
-    }
-    if "bodies" in fields:
-        options["bodies"] = fields["bodies"].texts()
-    if "names" in fields:
-        options["names"] = {name: one.text() for name, one in fields["names"].mapping().items()}
-    if "axes" in fields:
-        axes = fields["axes"].fields(tuple(DEFAULT_AXES))
-        options["axes"] = {name: one.choice(AXES) for name, one in axes.items()}
-    return options
+class RefineSettings(Settings, frozen=True):
+    """How windows are cut for output error, and what is unknown in addition to the parameters.
+
+    Attributes:
+        window: Length in [s]: long enough to show the effect of the parameters, short enough that a small
+            error of the efforts does not make the simulation diverge. None: 0.2 s; 2.5 s for free motion,
+            which has no effort errors.
+        windows: At most so many, spread over the logs.
+        damping: Of free motion: viscous, one coefficient for all coordinates that turn, one for those
+            that slide, both, or none.
+        lengths: Of free motion: whether the locked lengths of each window are unknowns too, held to
+            those given.
+    """
+
+    _title: ClassVar[str] = "refine"
+    _switch: ClassVar[bool] = True
+
+    window: Positive | None = None
+    windows: Annotated[int, msgspec.Meta(ge=2 * HELD_OUT)] = 80
+    damping: Literal["turning", "sliding", "both", "none"] = TURNING
+    lengths: bool = False
+
+    def seconds(self, free_motion: bool) -> float:
+        """Length of a window, in [s]."""
+        return self.window or (_FREE_WINDOW if free_motion else _WINDOW)

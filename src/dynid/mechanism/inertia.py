@@ -18,6 +18,7 @@ UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 _FROM_PINOCCHIO = np.array([4, 5, 7, 6, 8, 9, 1, 2, 3, 0])
 # Cable-robot paper: M, MX, MY, MZ, XX, YY, ZZ, XY, XZ, YZ.
 _FROM_CABLE_PAPER = np.array([4, 7, 8, 5, 9, 6, 1, 2, 3, 0])
+_UPPER = np.triu_indices(3)  # entries of a tensor in our order
 
 
 def from_pinocchio(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
@@ -47,7 +48,7 @@ def skew(v: Float[Array, "3"]) -> Float[Array, "3 3"]:
 
 def pack(mass: float, first_moment: Float[Array, "3"], inertia: Float[Array, "3 3"]) -> Float[Array, "10"]:
     """Ten parameters from mass [kg], first moment [kg m] and inertia at the origin [kg m^2]."""
-    upper = inertia[np.triu_indices(3)]
+    upper = inertia[_UPPER]
     return np.concatenate([upper, first_moment, [mass]])
 
 
@@ -56,7 +57,7 @@ def unpack(
 ) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
     """Mass [kg], first moment [kg m] and inertia at the body origin [kg m^2]."""
     inertia = np.zeros((3, 3))
-    inertia[np.triu_indices(3)] = chi[:6]
+    inertia[_UPPER] = chi[:6]
     inertia = inertia + np.triu(inertia, 1).T
     return float(chi[9]), np.array(chi[6:9]), inertia
 

@@ -15,9 +15,9 @@ from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 
 if TYPE_CHECKING:
+    from dynid.common.expression import Expression
     from dynid.common.notices import Notice
     from dynid.mechanism.cable import Cable, Swivel
-    from dynid.mechanism.expression import Expression
     from dynid.mechanism.force_sensor import ForceSensor
     from dynid.mechanism.joint import Joint, Loop
     from dynid.mechanism.measured_pose import MeasuredPose

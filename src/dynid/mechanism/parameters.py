@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.mechanism.inertia import SYMBOLS, UNITS
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Body, Mechanism, Payload
 
 _ANGULAR_UNITS = {"Ia": "kg m^2", "Fv": "N m s/rad", "Fs": "N m", "Off": "N m"}
 _ANGULAR_UNITS |= {"Fr": "N m (s/rad)^0.5", "Fl": "1", "Fk": "N m"}
@@ -57,6 +57,23 @@ def considered_order(mechanism: Mechanism, table: Sequence[Parameter]) -> list[i
                 chosen.append(i)
     first = set(chosen)
     return chosen + [i for i in range(len(table)) if i not in first]
+
+
+def known_columns(mechanism: Mechanism, parameters: Sequence[Parameter]) -> dict[int, float]:
+    """Column -> value of everything the description takes as known."""
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    values: dict[str, float] = dict(mechanism.known)
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    for owner in owners:
+        values |= {f"{symbol}_{owner.name}": value for symbol, value in owner.known.items()}
+    return {index[name]: value for name, value in values.items() if name in index}
+
+
+def prior_values(mechanism: Mechanism) -> dict[str, float]:
+    """Standard name -> value of everything that the description gives as a prior."""
+    owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
+    inertial = {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.prior.items()}
+    return {**inertial, **mechanism.prior}
 
 
 def effort_unit(mechanism: Mechanism, owner: str) -> str:
@@ -160,3 +177,21 @@ def load_map(mechanism: Mechanism) -> Float[Array, "s a"]:
 def source_loads(mechanism: Mechanism, tau: Float[Array, "n a"]) -> Float[Array, "n s"]:
     """Sizes of the loads of all coordinates, then of all actuators, shape (n, v + a), in [N m] or [N]."""
     return np.asarray(np.abs(tau @ load_map(mechanism).T))
+
+
+def jumping_coordinates(mechanism: Mechanism) -> set[str]:
+    """Coordinates whose friction jumps with the sign of their velocity."""
+    jumping = {
+        coordinate
+        for owner, symbols in mechanism.drive.items()
+        if set(symbols) & set(JUMPING)
+        for coordinate in _driven(mechanism, owner)
+    }
+    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
+    return jumping
+
+
+def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:
+    if owner in mechanism.coordinates:
+        return (owner,)
+    return tuple(next(actuator.on for actuator in mechanism.actuators if actuator.name == owner))

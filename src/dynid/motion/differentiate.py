@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.common.batched import solve
 from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
-from dynid.motion.settings import DERIVATIVES
+from dynid.motion.settings import Derivative
 
 STENCILS: dict[str, tuple[float, ...]] = {
     "central3": (1 / 2,),
@@ -26,9 +27,9 @@ EDGE = POINTS // 2  # samples at either end without neighbours on both sides
 
 def check_derivative(kind: str) -> None:
     """Refuse an unknown derivative formula."""
-    if kind not in DERIVATIVES:
+    if kind not in get_args(Derivative):
         raise InputError(
-            f"unknown derivative '{kind}'" + nearest(kind, DERIVATIVES), place="filter.derivative"
+            f"unknown derivative '{kind}'" + nearest(kind, get_args(Derivative)), place="filter.derivative"
         )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log
+from typing import get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.motion.settings import FILTERS
+from dynid.motion.settings import FilterKind
 
 _FORGOTTEN = 1e-14  # remaining part of a chunk's start-up transient: below rounding of q
 _KAISER_BETA = 8.0  # stop band 80 dB down
@@ -53,8 +54,9 @@ class LowPass:
 
 def low_pass(kind: str, cutoff: float | None, order: int, dt: float) -> LowPass:
     """Design a filter with half amplitude at `cutoff` [Hz] for samples `dt` [s] apart."""
-    if kind not in FILTERS:
-        raise InputError(f"unknown filter kind '{kind}'" + nearest(kind, FILTERS), place="filter.kind")
+    if kind not in get_args(FilterKind):
+        tail = nearest(kind, get_args(FilterKind))
+        raise InputError(f"unknown filter kind '{kind}'" + tail, place="filter.kind")
     if kind == "none" or cutoff is None:
         return LowPass("none", np.zeros(0), 0, 0)
     check_cutoff(cutoff, dt)

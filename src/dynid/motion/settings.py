@@ -4,68 +4,89 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import ClassVar, Literal
 
+import msgspec
+
+from dynid.common.entry import Entry, plain_entry
 from dynid.common.errors import InputError, nearest
+from dynid.common.settings import Count, NotNegative, Positive, Settings, Whole, read
 
-FILTERS = ("butterworth", "fir", "none")
-DERIVATIVES = ("central3", "central5", "central7", "spline")
-VELOCITIES = ("auto", "measured", "derived")
+FilterKind = Literal["butterworth", "fir", "none"]
+Derivative = Literal["central3", "central5", "central7", "spline"]
 
 
-@dataclass(frozen=True)
-class ColumnMap:
-    """Where a signal is found: SI value = scale * (column `name` in `unit`) + offset."""
+class ColumnMap(Settings, frozen=True):
+    """Where a signal is found: SI value = scale * (column `name` in `unit`) + offset.
 
-    name: str
+    An empty name is that of the signal.
+    """
+
+    _alone: ClassVar[str] = "name"
+
+    name: str = ""
     unit: str | None = None
     scale: float = 1.0
     offset: float = 0.0
 
-
-def columns_from(given: Mapping[str, Any]) -> dict[str, ColumnMap]:
-    """Signal -> where it is found; names and mappings as in a file are accepted."""
-    return {signal: _column(signal, one) for signal, one in given.items()}
-
-
-def _column(signal: str, given: Any) -> ColumnMap:
-    """Where a signal is found, from a name or from `{name, unit, scale, offset}` as in a file."""
-    if isinstance(given, ColumnMap):
-        return given
-    if isinstance(given, str):
-        return ColumnMap(given)
-    if not isinstance(given, Mapping):
-        raise InputError(f"column of {signal} is {given!r}", place="columns", remedy="give the column name")
-    valid = tuple(one.name for one in fields(ColumnMap))
-    for key in given:
-        check_choice("key of a column", key, valid)
-    return ColumnMap(**{"name": signal, **given})
+    def check(self) -> None:
+        """A scale of zero."""
+        if self.scale == 0.0:
+            raise InputError(
+                "a scale of zero makes the column zero", place="scale", remedy="give another scale"
+            )
 
 
-@dataclass(frozen=True)
-class LogEntry:
+def named_columns(columns: Mapping[str, ColumnMap]) -> dict[str, ColumnMap]:
+    """Columns with the names of their signals where they have none; no column may be used twice."""
+    made: dict[str, ColumnMap] = {}
+    for signal, column in columns.items():
+        own = column if column.name else column.changed(name=signal)
+        other = next((one for one, used in made.items() if used.name == own.name), None)
+        if other is not None:
+            raise InputError(
+                f"column '{own.name}' is used for {other} and {signal}",
+                place=f"columns.{signal}",
+                remedy="use it once",
+            )
+        made[signal] = own
+    return made
+
+
+class LogEntry(Settings, frozen=True):
     """One log: its file, the payloads mounted in it, and column names that only it has."""
 
+    _alone: ClassVar[str] = "file"
+
     file: str
-    payloads: tuple[str, ...] = ()
+    payloads: tuple[str, ...] = msgspec.field(default=(), name="payload")
     columns: Mapping[str, ColumnMap] | None = None
+
+    @classmethod
+    def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """One payload may be given without a list."""
+        one = entries.get("payloads")
+        if one is not None and isinstance(one.node.value, str):
+            entries["payloads"] = plain_entry([one.text()], like=one)
+        return entries
+
+    def check(self) -> None:
+        """Columns without a name."""
+        if self.columns is not None:
+            msgspec.structs.force_setattr(self, "columns", named_columns(self.columns))
 
 
 def entry_of(source: LogEntry | str | os.PathLike[str]) -> LogEntry:
     """A log entry from a file path alone; other entries unchanged."""
-    if isinstance(source, LogEntry):
-        return source
-    if not isinstance(source, str | os.PathLike):
+    if not isinstance(source, LogEntry | str | os.PathLike):
         raise InputError(
             f"a log cannot be made from {type(source).__name__}",
             remedy="give a file, a Log (see log_from_arrays), a data frame, or a dict of arrays by name",
         )
-    return LogEntry(os.fspath(source))
+    return read(LogEntry, plain_entry(source))
 
 
-@dataclass(frozen=True)
-class FilterSettings:
+class FilterSettings(Settings, frozen=True):
     """How coordinates are filtered and rows decimated; None: chosen from the data.
 
     Attributes:
@@ -78,26 +99,18 @@ class FilterSettings:
         velocity: auto, measured (dq of the log) or derived (from q).
     """
 
-    cutoff: float | None = None
-    decimate: int | None = None
-    rows: float | None = None
-    kind: str = "butterworth"
-    order: int = 4
-    derivative: str | None = None
-    velocity: str = "auto"
+    _title: ClassVar[str] = "filter"
 
-    def __post_init__(self) -> None:
-        _check_positive(
-            "filter", cutoff=self.cutoff, decimate=self.decimate, rows=self.rows, order=self.order
-        )
-        check_choice("filter kind", self.kind, FILTERS)
-        check_choice("filter velocity", self.velocity, VELOCITIES)
-        if self.derivative is not None:
-            check_choice("filter derivative", self.derivative, DERIVATIVES)
+    cutoff: Positive | None = None
+    decimate: Count | None = None
+    rows: Positive | None = None
+    kind: FilterKind = "butterworth"
+    order: Count = 4
+    derivative: Derivative | None = None
+    velocity: Literal["auto", "measured", "derived"] = "auto"
 
 
-@dataclass(frozen=True)
-class MaskSettings:
+class MaskSettings(Settings, frozen=True):
     """Which rows are dropped; None: chosen from the data.
 
     Attributes:
@@ -106,14 +119,11 @@ class MaskSettings:
         rest: Samples where every joint is slower than this are at rest, in [rad/s] or [m/s].
     """
 
-    speed: float | None = None
-    around: int | None = None
-    rest: float | None = None
+    _title: ClassVar[str] = "mask"
 
-    def __post_init__(self) -> None:
-        for name, value in (("speed", self.speed), ("around", self.around), ("rest", self.rest)):
-            if value is not None and not value >= 0:
-                raise InputError(f"mask {name} {value} is negative", remedy="give a number of at least 0")
+    speed: NotNegative | None = None
+    around: Whole | None = None
+    rest: NotNegative | None = None
 
 
 def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
@@ -122,9 +132,3 @@ def check_choice(what: str, value: str, valid: tuple[str, ...]) -> None:
         raise InputError(
             f"{what} '{value}' is not known" + nearest(value, valid), remedy="use one of " + ", ".join(valid)
         )
-
-
-def _check_positive(what: str, **values: float | int | None) -> None:
-    for name, value in values.items():
-        if value is not None and not 0 < value < float("inf"):
-            raise InputError(f"{what} {name} {value} is not positive", remedy="give a positive number")

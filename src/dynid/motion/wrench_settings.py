@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import ClassVar, Final, Literal
 
 from dynid.common.errors import InputError, nearest
-from dynid.motion.settings import check_choice
+from dynid.common.settings import Settings
 
-PARAMETERS = ("full", "principal")
-WORLD, BODY = "world", "body"
-AXES = (WORLD, BODY)
+WORLD: Final = "world"
+BODY: Final = "body"
 # Quantities that can be given in world or in body axes, and their default axes.
 DEFAULT_AXES = {"wrench": WORLD, "rates": BODY, "acceleration": WORLD}
-KINEMATIC, PROPER = ACCELERATIONS = ("kinematic", "proper")
-PARENT = "parent"
-EXERTED_BY = (PARENT, BODY)
-JOINT, COM = "joint", "com"
+KINEMATIC: Final = "kinematic"
+PROPER: Final = "proper"
+PARENT: Final = "parent"
+JOINT: Final = "joint"
+COM: Final = "com"
 # Reference points of the moments of a table, in words.
 POINTS = {
     JOINT: "the origins of the joints",
@@ -27,8 +26,7 @@ POINTS = {
 }
 
 
-@dataclass(frozen=True)
-class WrenchSettings:
+class WrenchSettings(Settings, frozen=True):
     """How a table of bodies is read and what is identified from it.
 
     Attributes:
@@ -43,27 +41,28 @@ class WrenchSettings:
             (`com`), or origin of the `world`.
     """
 
-    parameters: str = "full"
-    bodies: tuple[str, ...] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-    axes: Mapping[str, str] = field(default_factory=dict)
-    acceleration: str = KINEMATIC
-    exerted_by: str = PARENT
-    at: str = JOINT
+    _title: ClassVar[str] = "wrench"
 
-    def __post_init__(self) -> None:
-        check_choice("wrench parameters", self.parameters, PARAMETERS)
-        check_choice("wrench acceleration", self.acceleration, ACCELERATIONS)
-        check_choice("wrench exerted_by", self.exerted_by, EXERTED_BY)
-        check_choice("wrench at", self.at, tuple(POINTS))
-        for what, axes in self.axes.items():
-            check_choice("axes of", what, tuple(DEFAULT_AXES))
-            check_choice(f"axes of {what}", axes, AXES)
+    parameters: Literal["full", "principal"] = "full"
+    bodies: tuple[str, ...] | None = None
+    names: Mapping[str, str] = {}
+    axes: Mapping[str, Literal["world", "body"]] = {}
+    acceleration: Literal["kinematic", "proper"] = KINEMATIC
+    exerted_by: Literal["parent", "body"] = PARENT
+    at: Literal["joint", "body", "com", "world"] = JOINT
+
+    def check(self) -> None:
+        """Names of axes, and an empty list of bodies."""
+        for what in self.axes:
+            if what not in DEFAULT_AXES:
+                raise InputError(
+                    f"axes has no '{what}'" + nearest(what, DEFAULT_AXES),
+                    place=f"axes.{what}",
+                    remedy="use " + ", ".join(DEFAULT_AXES),
+                )
         if self.bodies is not None and not self.bodies:
             raise InputError(
-                "the list of bodies is empty",
-                place="wrench.bodies",
-                remedy="remove `bodies:` to use all bodies",
+                "the list of bodies is empty", place="bodies", remedy="remove `bodies:` to use all bodies"
             )
 
     def axes_of(self, what: str) -> str:
@@ -77,17 +76,3 @@ class WrenchSettings:
         gravity = "gravity not subtracted" if self.acceleration == KINEMATIC else "gravity subtracted"
         by = "by the parent on the body" if self.exerted_by == PARENT else "by the body on its parent"
         return f"{axes}; {gravity} from accelerations; wrenches exerted {by}, moments about {POINTS[self.at]}"
-
-
-def wrench_settings(options: Mapping[str, Any]) -> WrenchSettings:
-    """Settings from plain options, as an experiment has them."""
-    valid = tuple(one.name for one in fields(WrenchSettings))
-    for name in options:
-        if name not in valid:
-            raise InputError(
-                f"wrench has no '{name}'" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
-            )
-    made = dict(options)
-    if made.get("bodies") is not None:
-        made["bodies"] = tuple(made["bodies"])
-    return WrenchSettings(**made)

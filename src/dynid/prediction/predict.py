@@ -18,10 +18,10 @@ from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
-from dynid.info import variant
 from dynid.kinematics.tension import redundancy
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
+from dynid.mechanism.variant import variant
 from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
 from dynid.prediction.unloaded import unloaded_model

@@ -15,21 +15,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from dynid.base.structural import structural_base, tie_groups
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.provenance import check_robot, check_unloaded, recorded_loads
-from dynid.experiment.recorded import experiment_of
-from dynid.info import known_columns, structural_base, tie_groups
+from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.motion.log import Log
 from dynid.problem import as_asked
-from dynid.projection.model import Model
+from dynid.projection.contract import Model
 from dynid.projection.projection import Directions
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
@@ -67,9 +66,9 @@ def saved(
     from dynid.report.json_file import read_result
 
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
-    options = estimate.provenance.get("options", {})
+    options = {"robot": estimate.robot, **estimate.provenance.get("options", {})}
     experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
-    mechanism = as_asked(load_robot(robot or experiment.robot or estimate.robot), experiment)
+    mechanism = as_asked(load_robot(robot or experiment.robot), experiment)
     if experiment.unloaded is not None:
         from dynid.prediction.unloaded import unloaded_model
 

@@ -21,9 +21,9 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, UnloadedModel
-from dynid.info import variant
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
 from dynid.prediction.result_values import (
     StandardValues,

@@ -4,54 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import JUMPING, Parameter
+from dynid.mechanism.parameters import jumping_coordinates
+from dynid.projection.contract import LogRows
 from dynid.projection.load import load_along
-from dynid.projection.projection import Directions
 from dynid.regressor.layout import tree_regressor
 
-if TYPE_CHECKING:
-    from dynid.motion.motion import Motion
 
+class TreeRows(LogRows):
+    """Equations of a tree for constant directions N along one log."""
 
-class TreeRows:
-    """Equations of a tree for constant directions N along one log (a `RowSource`).
-
-    Args:
-        parameters: Standard parameters, one per column.
-        directions: Requested rows, with the efforts that act in them.
-        motion: Filtered coordinates and efforts of the log.
-        load_parameters: Standard parameters that predict the loads of load-dependent friction, shape (p,),
-            SI; None: loads are one.
-    """
-
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        load_parameters: Float[Array, "p"] | None = None,
-    ) -> None:
+    def _prepare(self) -> None:
+        mechanism, parameters = self.mechanism, self.parameters
+        motion, directions = self.motion, self.directions
         if directions.N is None:
             raise TypeError("directions that change with the pose need MovingRows")
-        self.motion = motion
-        self.directions = directions
         self.coordinates = coordinate_map(mechanism, motion.log.position_names)
         self.regressor = tree_regressor(mechanism, parameters, directions.N, motion.log.payloads)
         self.layout = self.regressor.layout
-        self._load = load_along(mechanism, parameters, motion, load_parameters)
-        self.dt = motion.log.dt
-        self.notices: tuple[Notice, ...] = ()
-        self.choices: dict[str, str] = {}
+        self._load = load_along(mechanism, parameters, motion, self.load_parameters)
         self._watched = _watched(mechanism, directions.N, motion.log.position_names)
         # A column that the log does not have is NaN: it must not reach the rows of other efforts.
         present = motion.log.effort_present
@@ -59,15 +36,11 @@ class TreeRows:
         self._used, self._effort_map = np.flatnonzero(used), directions.effort_map[:, used]
         self._unmeasured = np.any(directions.effort_map[:, ~present] != 0, axis=1)
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges of samples over which rows may be filtered."""
-        return self.motion.usable()
-
-    def under(self, mechanism: Mechanism, parameters: Sequence[Parameter]) -> TreeRows:
+    def under(self, mechanism: Mechanism) -> TreeRows:
         """The same rows of a robot that differs only in gravity."""
         other, N = copy(self), self.directions.N
         assert N is not None  # noqa: S101 (refused when built)
-        other.regressor = tree_regressor(mechanism, parameters, N, self.motion.log.payloads)
+        other.regressor = tree_regressor(mechanism, self.parameters, N, self.motion.log.payloads)
         return other
 
     def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
@@ -116,21 +89,3 @@ def _watched(mechanism: Mechanism, N: Float[Array, "v k"], measured: Sequence[st
         names = [mechanism.coordinates[j] for j in np.flatnonzero(column)]
         rows.append([place[name] for name in names if name in jumping and name in place])
     return rows
-
-
-def jumping_coordinates(mechanism: Mechanism) -> set[str]:
-    """Coordinates whose friction jumps with the sign of their velocity."""
-    jumping = {
-        coordinate
-        for owner, symbols in mechanism.drive.items()
-        if set(symbols) & set(JUMPING)
-        for coordinate in _driven(mechanism, owner)
-    }
-    jumping |= {term.joint for term in mechanism.terms if "sign" in term.expression.text}
-    return jumping
-
-
-def _driven(mechanism: Mechanism, owner: str) -> Sequence[str]:
-    if owner in mechanism.coordinates:
-        return (owner,)
-    return tuple(next(actuator.on for actuator in mechanism.actuators if actuator.name == owner))

@@ -18,12 +18,13 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter, source_index, speed_map
-from dynid.motion.motion import Motion
+from dynid.mechanism.parameters import Parameter, source_index, speed_map
+from dynid.projection.contract import LogRows
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.load import load_along
 from dynid.projection.projection import Directions
 from dynid.projection.quadrature import DEFAULT, quadrature_named
+from dynid.regressor.few_states import drive_column, term_rows
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.regressor import energy_row
 
@@ -33,25 +34,16 @@ def energy_directions(mechanism: Mechanism) -> Directions:
     return Directions(("energy",), ("W",), None, np.ones((1, len(mechanism.actuators))))
 
 
-class EnergyRows:
-    """Energy balance over the intervals of one log (a `RowSource`)."""
+class EnergyRows(LogRows):
+    """Energy balance over the intervals of one log; its option is `integration`."""
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        integration: str = DEFAULT,
-        load_parameters: Float[Array, "p"] | None = None,
-    ) -> None:
-        self.quadrature = quadrature_named(integration)
-        self.mechanism, self.directions, self.motion = mechanism, directions, motion
-        self.dt = motion.log.dt
+    def _prepare(self) -> None:
+        mechanism, parameters, motion = self.mechanism, self.parameters, self.motion
+        self.quadrature = quadrature_named(self.options.get("integration", DEFAULT))
         self.kinematics = kinematics_along(mechanism, motion)
         self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
-        self._load = load_along(mechanism, parameters, motion, load_parameters)
+        self._load = load_along(mechanism, parameters, motion, self.load_parameters)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))
@@ -117,18 +109,7 @@ class EnergyRows:
         self, name: str, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
     ) -> Float[Array, "n"]:
         """Power of a declared term; only a term that names ddq needs accelerations."""
-        robot = self.mechanism
-        signals = {"q": (q, robot.positions), "dq": (dq, robot.coordinates), "ddq": (ddq, robot.coordinates)}
-
-        def signal(kind: str, coordinate: str) -> Float[Array, "n"]:
-            values, names = signals[kind]
-            return values[:, names.index(coordinate)]
-
-        total = np.zeros(len(dq))
-        for term in robot.terms:
-            if term.name == name:
-                total += dq[:, robot.coordinates.index(term.joint)] * term.expression.evaluate({}, signal)
-        return total
+        return np.asarray(np.sum(dq * term_rows(self.mechanism, name, (q, dq, ddq)), axis=1))
 
     def _drive_power(
         self, parameter: Parameter, dq: Float[Array, "n v"], loads: Float[Array, "n s"] | None
@@ -136,7 +117,9 @@ class EnergyRows:
         """Power of a drive term of value one."""
         robot, owner = self.mechanism, parameter.owner
         load = np.ones(len(dq)) if loads is None else loads[:, source_index(robot, owner)]
-        return _drive_power(parameter.symbol, self._speed(owner, dq), load, robot.stribeck.get(owner))
+        speed = self._speed(owner, dq)
+        # A term without acceleration: rotors are stored energy.
+        return speed * drive_column(parameter.symbol, speed, speed, load, robot.stribeck.get(owner))
 
     def _effort_power(self, dq: Float[Array, "n v"], first: int, last: int) -> Float[Array, "n"]:
         tau = np.nan_to_num(self.motion.log.tau[first:last])
@@ -153,26 +136,6 @@ class EnergyRows:
         powers = [k for k, (_, p) in enumerate(self._others) if p.symbol != "Ia"]
         at = {k: n + i for i, k in enumerate([*rotors, *powers])}
         return np.array([*range(n), *(at[k] for k in range(len(self._others))), n + len(at)])
-
-
-def _drive_power(
-    symbol: str, speed: Float[Array, "n"], load: Float[Array, "n"], scale: float | None
-) -> Float[Array, "n"]:
-    """Power of a drive term of value one at a speed, under a load, with a Stribeck speed."""
-    up, down = np.maximum(speed, 0.0), np.minimum(speed, 0.0)
-    found = {
-        "Fv": speed**2,
-        "Fs": np.abs(speed),
-        "Fv+": up**2,
-        "Fv-": down**2,
-        "Fs+": up,
-        "Fs-": -down,
-        "Off": speed,
-        "Fr": np.abs(speed) ** 1.5,
-        "Fl": np.abs(speed * load),
-        "Fk": np.abs(speed) * np.exp(-((speed / (scale or STRIBECK_SPEED)) ** 2)),
-    }
-    return np.asarray(found[symbol])
 
 
 def _inertial_columns(

@@ -45,13 +45,9 @@ class Factor:
 
 def triangle(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
     """R of the QR factorisation of `rows` (Householder, columns as they are)."""
-    from scipy.linalg.lapack import dgeqrf
-
-    k = min(rows.shape)
-    if k == 0:
+    if min(rows.shape) == 0:
         return np.zeros((0, rows.shape[1]))
-    packed = dgeqrf(np.asfortranarray(rows, dtype=float), overwrite_a=0)[0]
-    return np.triu(packed[:k])
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def factor_rows(W: Float[Array, "r p"], Y: Float[Array, "r"]) -> Factor:

@@ -10,6 +10,7 @@ Homogeneous: a common factor of all parameters stays unknown, so they are identi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -23,7 +24,6 @@ from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
-from dynid.motion.motion import Motion
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.kinematics import TreeKinematics
 from dynid.projection.pose_rows import TURNED, MovingRows, turned_notices
@@ -69,24 +69,18 @@ def is_homogeneous(directions: Directions) -> bool:
 class InternalRows(MovingRows):
     """Equations B(q)^T W chi = 0 along one log; every run has a reference of its own."""
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        load_parameters: Float[Array, "p"] | None = None,
-    ) -> None:
-        super().__init__(mechanism, parameters, directions, motion, load_parameters)
+    def _prepare(self) -> None:
+        super()._prepare()
+        mechanism = self.mechanism
         self._free_motion = locked_motion_of(mechanism)
         self._by_free = mechanism.nullspace == "free"
         self._free = self._free_motion.free_indices(mechanism.free or AUTO, self._free_motion.samples)
         names = _rows(mechanism, self._free_motion)[0]
-        self._picked = [names.index(name) for name in directions.names]
-        self._starts, self._references = self._prepare(mechanism)
+        self._picked = [names.index(name) for name in self.directions.names]
+        self._starts, self._references = self._run_references()
         self.choices |= {"free motion": self._words(mechanism)}
 
-    def align_to(self, other: MovingRows) -> None:
+    def align_to(self, other: Any) -> None:
         """Take the directions of rows along nearly the same motion: its noise must not rotate them."""
         if isinstance(other, InternalRows):
             self._starts, self._references, self._free = other._starts, other._references, other._free
@@ -101,7 +95,7 @@ class InternalRows(MovingRows):
         run = int(np.searchsorted(self._starts, start, side="right")) - 1
         return self._free_motion.aligned(B, self._references[max(run, 0)])[:, :, self._picked]
 
-    def _prepare(self, mechanism: Mechanism) -> tuple[list[int], list[Float[Array, "v k"]]]:
+    def _run_references(self) -> tuple[list[int], list[Float[Array, "v k"]]]:
         """Where the runs begin and the reference of each; doubtful choices give notices."""
         free = self._free_motion
         if isinstance(self.kinematics, TreeKinematics):
@@ -111,7 +105,7 @@ class InternalRows(MovingRows):
         runs = self.run_tangents()
         found = [free.reference(free.basis(N)) for _, N in runs]
         turned = sum(close < TURNED for _, close in found)
-        self.notices = (*self.notices, *self._doubts(mechanism, bases, turned))
+        self.notices = (*self.notices, *self._doubts(self.mechanism, bases, turned))
         references = [reference for reference, _ in found]
         return [low for low, _ in runs], references or [free.reference(bases)[0]]
 
@@ -149,6 +143,7 @@ def internal_structure(
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
+    rows_per_column: float = 4.0,  # not used: few states are drawn anyway
     seed: int = _SEED,
 ) -> Factor:
     """Factor of rows at random poses with locked cables; Y is zero.

@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Int
 
 from dynid.common.arrays import Array
-from dynid.projection.model import RowSource
+from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.contract import RowSource
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
 
@@ -92,6 +93,10 @@ class NormalisedRows:
         self.layout = Layout(np.array(starts, dtype=np.int64), np.array(columns, dtype=np.int64))
         self._masses = _weights(inner, {reference.column: reference.mass})
         self._loads = _weights(inner, reference.loads)
+
+    def under(self, mechanism: Mechanism) -> NormalisedRows:
+        """The same rows of a robot that differs only in gravity."""
+        return NormalisedRows(self.source.under(mechanism), self.reference)
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Those of the source."""

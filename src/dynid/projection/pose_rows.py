@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -11,11 +12,10 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
-from dynid.motion.motion import Motion
+from dynid.projection.contract import LogRows
 from dynid.projection.kinematics import TreeKinematics, kinematics_along
 from dynid.projection.load import load_along
-from dynid.projection.projection import Along, Directions
+from dynid.projection.projection import Along
 from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor
 
@@ -23,33 +23,20 @@ _MOST_CANDIDATES = 64  # poses of a run among which the reference of its directi
 TURNED = 0.3  # cosine of the angle beyond which one reference is not valid for a run
 
 
-class MovingRows:
-    """Equations N(q)^T W chi = N(q)^T B tau along one log (a `RowSource`).
+class MovingRows(LogRows):
+    """Equations N(q)^T W chi = N(q)^T B tau along one log."""
 
-    Args:
-        load_parameters: Standard parameters that predict the loads of load-dependent friction, shape (p,),
-            SI; None: loads are one.
-    """
-
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        load_parameters: Float[Array, "p"] | None = None,
-    ) -> None:
+    def _prepare(self) -> None:
+        mechanism, parameters = self.mechanism, self.parameters
+        motion, directions = self.motion, self.directions
         if directions.moving is None:
             raise TypeError("constant directions need TreeRows")
-        self.motion = motion
-        self.directions = directions
         self._moving = [directions.moving]
         self._starts: list[int] = []
         self.kinematics = kinematics_along(mechanism, motion)
         self.regressor = MovingRegressor(mechanism, parameters, len(directions.names), motion.log.payloads)
         self.layout = self.regressor.layout
-        self._load = load_along(mechanism, parameters, motion, load_parameters)
-        self.dt = motion.log.dt
+        self._load = load_along(mechanism, parameters, motion, self.load_parameters)
         self._B = mechanism.actuator_map
         # Rows without efforts have exactly zero, not the rounding error of N^T B tau.
         self._felt = ~directions.homogeneous
@@ -80,18 +67,15 @@ class MovingRows:
             found.append((low, tangents[some]))
         return found
 
-    def align_to(self, other: MovingRows) -> None:
+    def align_to(self, other: Any) -> None:
         """Take the references of rows along nearly the same motion: its noise must not rotate them."""
-        self._starts, self._moving = other._starts, other._moving
+        if isinstance(other, MovingRows):
+            self._starts, self._moving = other._starts, other._moving
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges of samples over which rows may be filtered."""
-        return self.motion.usable()
-
-    def under(self, mechanism: Mechanism, parameters: Sequence[Parameter]) -> MovingRows:
+    def under(self, mechanism: Mechanism) -> MovingRows:
         """The same rows of a robot that differs only in gravity."""
         other, k = copy(self), len(self.directions.names)
-        other.regressor = MovingRegressor(mechanism, parameters, k, self.motion.log.payloads)
+        other.regressor = MovingRegressor(mechanism, self.parameters, k, self.motion.log.payloads)
         return other
 
     def tangents(

@@ -18,9 +18,9 @@ from dynid.common.arrays import Array
 from dynid.common.batched import pinv
 from dynid.kinematics.sensors import Sensors
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import jumping_coordinates
 from dynid.motion.motion import Motion, near_reversal
 from dynid.motion.plan import reversal_speeds
-from dynid.projection.constant_rows import jumping_coordinates
 from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
 from dynid.projection.projection import Directions
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from dynid.common.arrays import Array
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
+from dynid.projection.contract import LogRows
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
 from dynid.projection.sensor_columns import SensorColumns
@@ -27,25 +28,14 @@ def sensor_directions(mechanism: Mechanism) -> Directions:
     return Directions(COMPONENTS, UNITS, np.eye(len(mechanism.coordinates))[:, places], np.eye(6))
 
 
-class SensorRows:
-    """Equations of a force/torque sensor along one log (a `RowSource`).
+class SensorRows(LogRows):
+    """Equations of a force/torque sensor along one log."""
 
-    Args:
-        load_parameters: Values about which unknown angles are linearised, shape (p,), SI.
-    """
-
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        load_parameters: Float[Array, "p"] | None = None,
-    ) -> None:
-        self.motion, self.directions, self.dt = motion, directions, motion.log.dt
-        self.present = [COMPONENTS.index(name) for name in directions.names]
+    def _prepare(self) -> None:
+        mechanism, motion = self.mechanism, self.motion
+        self.present = [COMPONENTS.index(name) for name in self.directions.names]
         payloads = motion.log.payloads
-        self.columns = SensorColumns(mechanism, parameters, self.present, payloads, load_parameters)
+        self.columns = SensorColumns(mechanism, self.parameters, self.present, payloads, self.load_parameters)
         self.layout = self.columns.layout
         self.frames = sensor_frames(mechanism, motion)
         self.notices, self.choices = self.frames.notices, self.frames.choices
@@ -53,10 +43,6 @@ class SensorRows:
         self._limits = None if sensor.limits is None else np.repeat(sensor.limits, 3)
         runs = sensor.runs
         self._runs = np.array([_number(runs, motion, start) for start, _ in motion.log.segments])
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges of samples over which rows may be filtered."""
-        return self.motion.usable()
 
     def run_of(self, start: int, stop: int) -> Int[Array, "n"]:
         """Number of the run of each sample."""
@@ -94,6 +80,7 @@ def sensor_structure(
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
+    rows_per_column: float = 4.0,  # not used: few states are drawn anyway
     seed: int = _SEED,
 ) -> Factor:
     """Factor of rows at random feasible motions of the robot (with an IMU: any); Y is zero."""

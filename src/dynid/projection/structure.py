@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,12 +15,13 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
-from dynid.regressor.layout import tree_regressor
+from dynid.regressor.few_states import few_states_matrix
 from dynid.regressor.regressor import tree_matrix
 
 _SEED = 20130501
 # Rows per column: two are enough for the rank; more raise the weakest columns above the noise.
-_ROWS_PER_COLUMN = 4
+ROWS_PER_COLUMN = 4.0
+_FEWEST_STATES = 40  # so that small robots are seen in all kinds of states
 _ROUNDING = 1e-14  # of the largest entry, at poses far from singular ones
 
 
@@ -30,6 +32,7 @@ def structural_factor(
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
+    rows_per_column: float = ROWS_PER_COLUMN,
     seed: int = _SEED,
 ) -> Factor:
     """Factor of rows at random states that couplings and loops allow; Y is zero.
@@ -48,14 +51,14 @@ def structural_factor(
     coordinates = coordinate_map(mechanism)
     N = coordinates.velocities if directions is None or directions.N is None else directions.N
     k = N.shape[1]
-    n = max(40, -(-_ROWS_PER_COLUMN * len(parameters) // max(k, 1)))
+    fewest = _FEWEST_STATES if rows_per_column >= ROWS_PER_COLUMN else 1
+    n = max(fewest, math.ceil(rows_per_column * len(parameters) / max(k, 1)))
     factors = []
     for mounted in dict.fromkeys(loads):
-        regressor = tree_regressor(mechanism, parameters, N, mounted)
-        q, dq, ddq = random_states(coordinates, rng, n, stretch)
-        packed = regressor.packed(q, dq, ddq, np.zeros((n, k)), _random_loads(mechanism, n, seed))
-        W = regressor.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
-        factors.append(factor_rows(W, np.zeros(len(W))))
+        states = random_states(coordinates, rng, n, stretch)
+        W = few_states_matrix(mechanism, parameters, states, mounted, _random_loads(mechanism, n, seed))
+        rows = (W if np.array_equal(N, np.eye(len(N))) else N.T @ W).reshape(-1, len(parameters))
+        factors.append(factor_rows(rows, np.zeros(len(rows))))
     return merge(factors)
 
 
@@ -70,7 +73,7 @@ def _closed_factor(
     rng = np.random.default_rng(seed)
     assembly = assembly_of(mechanism)
     # Poses cost more than rows here, and twice as many rows as columns are enough for the rank.
-    n = max(40, -(-2 * len(parameters) // assembly.dof))
+    n = max(_FEWEST_STATES, -(-2 * len(parameters) // assembly.dof))
     factors = []
     for mounted in dict.fromkeys(loads):
         q = assembly.walk(rng, n, reach=stretch)

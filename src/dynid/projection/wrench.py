@@ -16,13 +16,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
 from dynid.motion.body_table import BodyTable, TableLog
 from dynid.motion.motion import Motion
 from dynid.motion.wrench_settings import BODY, JOINT, PARENT, WrenchSettings
+from dynid.projection.contract import LogRows
 from dynid.projection.projection import Directions
 from dynid.projection.wrench_motion import table_motion
 from dynid.projection.wrench_points import joint_points, levers
@@ -80,39 +79,24 @@ class _Block:
     columns: tuple[int, ...]
 
 
-class WrenchRows:
-    """Balances of the bodies of a table (a `RowSource`); the samples are its instants.
+class WrenchRows(LogRows):
+    """Balances of the bodies of a table, in place of a log; the samples are its instants.
 
-    Args:
-        mechanism: Whose bodies have the requested parameters.
-        parameters: Standard parameters, one per column.
-        directions: Requested rows, six per body.
-        motion: Contains the table instead of a log.
-        load_parameters: Not used; these equations have no friction.
-        settings: How the table is to be read.
+    Its option is `settings`, how the table is to be read. These equations have no friction and no loads.
     """
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        motion: Motion,
-        load_parameters: Float[Array, "p"] | None = None,
-        settings: WrenchSettings | None = None,
-    ) -> None:
+    def _prepare(self) -> None:
+        mechanism, motion = self.mechanism, self.motion
         if not isinstance(motion.log, TableLog):
             raise TypeError("the model 'wrench' needs a table of bodies")
-        self.mechanism, self.directions, self.motion = mechanism, directions, motion
-        self.parameters, self.settings = tuple(parameters), settings or WrenchSettings()
+        self.settings: WrenchSettings = self.options.get("settings") or WrenchSettings()
         self.table = motion.log.rows
         self.moved = table_motion(mechanism, self.table, self.settings)
         self.points = joint_points(mechanism, self.table, self.moved, balanced_bodies(mechanism))
         self.forces, self.moments = self._wrenches()
         self.blocks = self._blocks(motion.log.payloads)
         self.layout = _layout(self.blocks)
-        self.dt = motion.log.dt
-        self.notices: tuple[Notice, ...] = self.moved.notices
+        self.notices = self.moved.notices
         self.choices = {"table read as": self.settings.words, **self.moved.choices}
 
     def pieces(self) -> Sequence[tuple[int, int]]:

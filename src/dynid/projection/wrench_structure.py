@@ -27,6 +27,7 @@ def wrench_structure(
     *,
     loads: Sequence[tuple[str, ...]] = ((),),
     stretch: float = 1.0,
+    rows_per_column: float = 4.0,  # not used: few states are drawn anyway
     seed: int = _SEED,
 ) -> Factor:
     """Factor of the balances of freely moving bodies.

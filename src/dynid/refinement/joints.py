@@ -16,7 +16,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.dynamics.freedoms import freedoms_of
-from dynid.experiment.refine_settings import HELD_OUT, RefineSettings
+from dynid.experiment.sections import HELD_OUT, RefineSettings
 from dynid.kinematics.sensors import sensors_of
 from dynid.motion.motion import Motion
 from dynid.problem import Problem

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.batched import qr, solve
+from dynid.common.levenberg import Schedule, least_squares
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import Freedoms
 from dynid.dynamics.integrate import Runs, integrate
@@ -24,10 +25,7 @@ from dynid.kinematics.sensors import Sensors
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.factor import triangle
 
-_STEPS = 15
-_TRIALS = 6
-_DAMPING = 1e-3
-_STILL = 1e-4  # relative gain of a step below which the minimum is reached
+_SCHEDULE = Schedule(damping=1e-3, factor=10.0, least=1e-9, steps=15, trials=6, still=1e-4)
 
 
 @runtime_checkable
@@ -218,27 +216,30 @@ def settled(
 
 def minimise(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> Minimum:
     """Levenberg-Marquardt from a linear estimate; a step that does not gain is not taken."""
-    damping, costs = _DAMPING, [_cost(problem, chi, groups)]
-    rows = np.zeros((0, 0, len(chi) + 1))
-    for _ in range(_STEPS):
-        found = [_eliminated(*problem.slopes(chi, one)) for one in groups]
-        rows = np.concatenate([one.rows for one in found])
+    found = least_squares((chi, groups), lambda at: _Linearised(problem, *at), _SCHEDULE)
+    return Minimum(found.point[0], found.costs, found.linearised.rows)
+
+
+class _Linearised(Generic[Stretch]):
+    """All windows about parameters and starting states, which are eliminated."""
+
+    def __init__(
+        self, problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]
+    ) -> None:
+        self.problem, self.chi, self.groups = problem, chi, groups
+        self.cost = _cost(problem, chi, groups)
+        self.found = [_eliminated(*problem.slopes(chi, one)) for one in groups]
+        self.rows = np.concatenate([one.rows for one in self.found])
         held = np.column_stack([np.diag(problem.hold), problem.hold * (problem.linear - chi)])
-        factor = triangle(np.concatenate([rows.reshape(-1, rows.shape[2]), held]))
-        for _ in range(_TRIALS):
-            change = _damped_step(factor, damping)
-            tried = [problem.moved(w, one.start(change)) for w, one in zip(groups, found, strict=True)]
-            cost = _cost(problem, chi + change, tried)
-            if cost < costs[-1]:
-                break
-            damping *= 10.0
-        else:
-            break
-        chi, groups, damping = chi + change, tried, max(0.1 * damping, 1e-9)
-        costs.append(cost)
-        if costs[-2] - cost < _STILL * cost:
-            break
-    return Minimum(chi, tuple(costs), rows)
+        self.factor = triangle(np.concatenate([self.rows.reshape(-1, self.rows.shape[2]), held]))
+
+    def trial(self, damping: float) -> tuple[tuple[Float[Array, "b"], Sequence[Stretch]], float]:
+        """Parameters and starting states after a step, and their cost."""
+        change = _damped_step(self.factor, damping)
+        pairs = zip(self.groups, self.found, strict=True)
+        tried = [self.problem.moved(windows, one.start(change)) for windows, one in pairs]
+        chi = self.chi + change
+        return (chi, tried), _cost(self.problem, chi, tried)
 
 
 def _cost(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> float:

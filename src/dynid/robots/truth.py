@@ -13,11 +13,10 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_json import read_json
 from dynid.common.strict_yaml import read_yaml
-from dynid.linear import prior_values
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import parameter_table, prior_values
 from dynid.mechanism.robot_file.scope import Scope
 
 if TYPE_CHECKING:

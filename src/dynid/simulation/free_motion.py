@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -
         entry: The log.
         experiment: How its columns are read and filtered.
     """
-    asked = free_motion_defaults(replace(experiment, logs=(entry,), validate=(), model="internal"))
+    asked = free_motion_defaults(experiment.changed(logs=(entry,), validate=(), model="internal"))
     problem = prepare(mechanism, [as_log(entry, mechanism, asked)], asked)
     log, motion = problem.logs[0], problem.sources[0].motion
     robot = LockedCables(mechanism, {})

@@ -119,7 +119,7 @@ class Rehearser:
             self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
             return simulate_free(self.true_robot, free)
         given = entry if asked is None else LogEntry(source)
-        experiment = self.plan.experiment if asked is None else replace(self.plan.experiment, columns={})
+        experiment = self.plan.experiment if asked is None else self.plan.experiment.changed(columns={})
         released = released_as(self.robot, given, experiment)
         self.words[f"log {k + 1}"] = f"{len(released.starts)} free motions of {Path(source).name}"
         free = replace(free, rate=released.rate, duration=released.duration)
@@ -139,7 +139,7 @@ class Rehearser:
         if path.suffix.lower() in (".yaml", ".yml"):
             return file_motion(self.true_robot, source), whole, f"trajectory {path.name}"
         columns = self.plan.experiment.columns if asked is None else {}
-        given = replace(entry, file=source) if asked is None else LogEntry(source)
+        given = entry.changed(file=source) if asked is None else LogEntry(source)
         log = read_log(
             given, self.true_robot, columns=columns, angles=self.plan.experiment.angles, need_effort=False
         )
@@ -150,14 +150,14 @@ class Rehearser:
 
     def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         """The motion that a short search of `dynid excite` finds for this robot."""
-        from dynid.excitation.excite import excite
-        from dynid.excitation.plan import ExciteSettings
+        from dynid.excitation.excite import excite_series
+        from dynid.excitation.settings import ExciteSettings
 
         robot, settings = self.plan.experiment.robot, self.plan.simulation
         if isinstance(robot, Mechanism):
             raise InputError("--motion excite needs a robot file", remedy="name the robot's file")
         asked = ExciteSettings(
-            period=settings.duration or ExciteSettings.period,
+            period=settings.duration or ExciteSettings().period,
             starts=_STARTS,
             hops=_HOPS,
             seed=seed,
@@ -166,7 +166,7 @@ class Rehearser:
             payloads=tuple(entry.payloads) or settings.payloads,
             ties=tuple(tie.name for tie in self.plan.experiment.ties),
         )
-        found = excite(robot, asked)
+        found = excite_series(robot, asked)
         words = f"motion of dynid excite (log det {found.criterion:.4g}, seed {seed})"
         return SampledMotion(found.t, found.q), replace(settings, duration=None), words
 
@@ -287,7 +287,7 @@ def _asked(plan: RehearsalPlan) -> dict[str, Any]:
         "version": version("dynid"),
         "robot": robot.name if isinstance(robot, Mechanism) else os.fspath(robot),
         "experiment": _digest(plan.experiment.file),
-        "options": _plain(replace(plan.experiment, robot="", file=None)),
+        "options": repr({name: one for name, one in plan.experiment.tree().items() if name != "robot"}),
         "simulation": _plain(plan.simulation),
         "motion": [_digest(plan.motion), *(_digest(_entry(one).file) for one in plan.experiment.logs)],
         "seed": plan.seed,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +17,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
+from dynid.common.settings import NotNegative, Positive, Settings
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
@@ -31,8 +33,7 @@ Where = Callable[[str], dict[str, str | None]]
 _EXACT_PART = 1e-9
 
 
-@dataclass(frozen=True)
-class EssentialRule:
+class EssentialRule(Settings, frozen=True):
     """When to remove the worst parameter: give `ratio` or `sigma_percent`.
 
     Attributes:
@@ -45,18 +46,18 @@ class EssentialRule:
             sigma and stays. None: relative to the value itself.
     """
 
-    ratio: float | None = None
-    sigma_percent: float | None = None
-    growth_percent: float = 1.0
+    _title: ClassVar[str] = "essential"
+    _hidden: ClassVar[tuple[str, ...]] = ("influence_percent",)  # the model has its own
+
+    ratio: Positive | None = None
+    sigma_percent: Positive | None = None
+    growth_percent: NotNegative = 1.0
     influence_percent: float | None = None
 
-    def __post_init__(self) -> None:
-        given = [value for value in (self.ratio, self.sigma_percent) if value is not None]
-        if len(given) != 1 or not given[0] > 0:
-            raise InputError(
-                f"essential: ratio {self.ratio}, sigma_percent {self.sigma_percent}",
-                remedy="give exactly one of them, a positive number, e.g. essential: {ratio: 10}",
-            )
+    def check(self) -> None:
+        """One rule."""
+        if (self.ratio is None) == (self.sigma_percent is None):
+            raise InputError("'essential' takes one rule", remedy="ratio: 10, or sigma_percent: 15")
 
     def asks_removal(self, sigma_rel_percent: Float[Array, "p"]) -> bool:
         """Whether the worst of these relative sigmas is too large."""

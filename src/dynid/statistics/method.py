@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal, cast
 
-from dynid.common.errors import InputError, nearest
+import msgspec
 
-METHODS = ("cluster", "classical", "hac", "bootstrap", "leave-one-out")
+from dynid.common.errors import InputError
+from dynid.common.settings import LeftOpen, Positive, Settings, Whole
+
+Method = Literal["cluster", "classical", "hac", "bootstrap", "leave-one-out"]
 
 
-@dataclass(frozen=True)
-class UncertaintySettings:
+class UncertaintySettings(Settings, frozen=True):
     """The method and its options; None is chosen from the data.
 
     Attributes:
@@ -20,32 +22,28 @@ class UncertaintySettings:
         bandwidth: Reach of the Bartlett weights in [s]: of `hac`.
         draws: Resampled fits: of `bootstrap`.
         seed: Of the draws.
-        left_open: Nobody has chosen: the model may prefer another method.
     """
 
-    method: str = "cluster"
-    block: float | None = None
-    bandwidth: float | None = None
-    draws: int = 1000
-    seed: int = 0
-    left_open: bool = field(default=False, compare=False, repr=False)
+    _title: ClassVar[str] = "uncertainty"
+    _alone: ClassVar[str] = "method"
 
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(
-                f"uncertainty '{self.method}' does not exist" + nearest(self.method, METHODS),
-                remedy=f"use one of {', '.join(METHODS)}",
-            )
+    method: Method = cast(Method, LeftOpen("cluster"))
+    block: Positive | None = None
+    bandwidth: Positive | None = None
+    draws: Annotated[int, msgspec.Meta(ge=100)] = 1000
+    seed: Whole = 0
+
+    @property
+    def left_open(self) -> bool:
+        """Whether nobody has chosen: the model may prefer another method."""
+        return isinstance(self.method, LeftOpen)
+
+    def check(self) -> None:
+        """Options of another method."""
         for name, users in (("block", ("cluster", "bootstrap")), ("bandwidth", ("hac",))):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if not value > 0:
-                raise InputError(f"uncertainty: {name} {value} is not positive", remedy="give seconds")
-            if self.method not in users:
+            if getattr(self, name) is not None and self.method not in users:
                 raise InputError(
                     f"uncertainty: '{self.method}' has no {name}",
+                    place=name,
                     remedy=f"{name} belongs to {' and '.join(users)}",
                 )
-        if self.draws < 100:
-            raise InputError(f"uncertainty: {self.draws} draws are too few", remedy="give 100 or more")

@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
-from dynid.projection.model import PackedRows, RowSource
+from dynid.projection.contract import PackedRows, RowSource
 from dynid.statistics.estimate import GroupFit, RunFit, Signals
 from dynid.statistics.fit import percent
 

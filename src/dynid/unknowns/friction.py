@@ -17,13 +17,13 @@ from jaxtyping import Float
 
 from dynid.base.system import base_system
 from dynid.common.arrays import Array
+from dynid.common.expression import parse
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
-from dynid.mechanism.expression import parse
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem, build_system
@@ -72,7 +72,7 @@ def settle_friction(task: Task) -> Settled:
     if searched:
         speeds = search_speeds(fit, experiment, searched)
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
-        experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
+        experiment = experiment.changed(stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
         notices += [found for one in speeds.found for found in one.notices]
     problem = with_mechanism(problem, robot, fit.values)

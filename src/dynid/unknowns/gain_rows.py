@@ -22,16 +22,15 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.estimator.gains import GainSolution, GroupNoise, solve_gains
 from dynid.experiment.experiment import Experiment
-from dynid.info import known_columns
-from dynid.mechanism.parameters import Parameter, effort_unit
+from dynid.mechanism.parameters import Parameter, effort_unit, known_columns
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.spectrum import spectrum
 from dynid.prediction.result_values import nominal_factors
 from dynid.problem import Problem, Progress, build_system, row_groups
+from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import Factor
-from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
 from dynid.statistics.covariance import ENOUGH_RUNS, Spread, covariance_of

@@ -20,7 +20,7 @@ from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.wls import Weights
-from dynid.experiment.experiment import Experiment, from_plain
+from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
@@ -80,7 +80,7 @@ def compare_friction(
     """
     mechanism = load_robot(robot)
     several = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
-    experiment = Experiment(robot=mechanism, **from_plain(options))
+    experiment = experiment_from({"robot": mechanism, **options})
     logs = [as_log(one, mechanism, experiment) for one in several]
     drives = friction_sets(mechanism) if sets is None else sets
     return compare_logs(mechanism, logs, experiment, drives=drives, folds=folds, last=last, progress=progress)
@@ -145,7 +145,7 @@ def compare_logs(
     with single_threaded_blas():
         task = Task(as_asked(mechanism, experiment), tuple(logs), experiment, progress=progress)
         logs = DRIVE_GAINS.settle(task).task.logs
-    plain = replace(experiment, gains=None)
+    plain = experiment.changed(gains=None)
     candidates = _candidates(mechanism, plain, drives, estimators, models)
     parts = _parts(logs, folds, last)
     plans: dict[str, Sequence[MotionPlan]] = {}
@@ -193,8 +193,8 @@ def _candidates(
     for drive, estimator, model in product(sets, names, chosen):
         # Options belong to the estimator that the experiment names.
         options = experiment.estimator_options if estimator == experiment.estimator else {}
-        own = replace(experiment, estimator=estimator, estimator_options=options, model=model)
-        own = own if drive is None else replace(own, drive=drive)
+        own = experiment.changed(estimator=estimator, estimator_options=options, model=model)
+        own = own if drive is None else own.changed(drive=drive)
         parts = [
             " ".join(drive or ("no drive terms",)) if drive is not None and len(sets) > 1 else "",
             model if len(chosen) > 1 else "",

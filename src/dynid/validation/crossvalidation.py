@@ -10,8 +10,8 @@ are simulated, and the error is that of the simulated motion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -21,11 +21,10 @@ from dynid.common.arrays import Array
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.refine_settings import RefineSettings
+from dynid.experiment.sections import RefineSettings
 from dynid.fit import Fit, fit_task
-from dynid.info import known_columns
-from dynid.linear import prior_values
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import known_columns, prior_values
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress
@@ -40,26 +39,16 @@ from dynid.validation.held_out import FOLDS, Fold, folds, held_out_plans
 # description (CAD, URDF; drive terms without a prior count as zero).
 
 
-@dataclass(frozen=True, eq=False)
-class Gate:
-    """What was found.
-
-    Attributes:
-        choices: In words, for the result.
-        failure: Why the estimate must not be published; empty if it may.
-    """
-
-    choices: Mapping[str, str] = field(default_factory=dict)
-    failure: str = ""
-
-
-def judge(fit: Fit) -> Gate:
+def judge(fit: Fit) -> tuple[dict[str, str], str]:
     """Cross-validate as the experiment asks, and hold the estimate against the prior if it has a gate.
 
     Other logs are the better judges: where there are some, the gate looks at those.
 
     Args:
         fit: To all logs.
+
+    Returns:
+        What was found in words, and why the estimate must not be published; empty if it may.
     """
     experiment, problem, validate = fit.experiment, fit.problem, fit.task.held_out
     choices: dict[str, str] = {}
@@ -67,15 +56,15 @@ def judge(fit: Fit) -> Gate:
     count = experiment.cross_validate or (FOLDS if experiment.gate and not validate else None)
     parts = folds(fit.task.logs, count) if count else ()
     if parts:
-        plain = replace(experiment, gains=None)
+        plain = experiment.changed(gains=None)
         try:
             found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:
             choices["cross-validation"] = f"failed; {error}"
-            return Gate(choices, f"the gate cannot be evaluated; {error}" if experiment.gate else "")
+            return choices, f"the gate cannot be evaluated; {error}" if experiment.gate else ""
         choices["cross-validation"] = found.words
     if experiment.gate is None:
-        return Gate(choices)
+        return choices, ""
     prior = prior_model(problem)
     if validate:
         own = held_out_error(problem, fit.chi, validate, experiment)
@@ -87,8 +76,8 @@ def judge(fit: Fit) -> Gate:
     text = f"efforts of {where}: estimate {own.percent:.3g} %, prior model {before.percent:.3g} %"
     choices["gate"] = f"{'passed' if own.percent < before.percent else 'failed'}; {text}"
     if own.percent < before.percent:
-        return Gate(choices)
-    return Gate(choices, f"the estimate predicts no better than the prior model; {text}")
+        return choices, ""
+    return choices, f"the estimate predicts no better than the prior model; {text}"
 
 
 def prior_model(problem: Problem) -> Float[Array, "p"]:

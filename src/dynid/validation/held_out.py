@@ -22,8 +22,8 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
 from dynid.problem import LogSource, Problem, as_log, prepare
+from dynid.projection.contract import RowSource
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
-from dynid.projection.model import MODELS, RowSource
 from dynid.projection.projection import Directions
 from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
@@ -148,7 +148,7 @@ def validate_result(
     estimate, experiment, mechanism = saved(result, robot)
     read = [as_log(log, mechanism, experiment) for log in logs]
     read = with_result_gains(read, estimate, experiment)
-    experiment = replace(experiment, filter=_velocity_for(read, experiment.filter))
+    experiment = experiment.changed(filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         problem = prepare(mechanism, read, experiment)
         own = problem.case.predicting(problem, estimate, mechanism)
@@ -214,7 +214,7 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
     found: list[Validation] = []
     shown: list[Signals] = []
     predicted = problem.by_efforts(chi)
-    sources = predicted if problem.model is MODELS["inverse"] else problem.with_load_parameters(chi).sources
+    sources = problem.with_load_parameters(chi).sources
     for source, efforts, rows, log in zip(sources, predicted, problem.filters, problem.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
         free = not problem.case.logs_efforts
@@ -274,4 +274,4 @@ def _velocity_for(logs: Sequence[Log], settings: FilterSettings) -> FilterSettin
     """Measured velocities only where every log has them."""
     if all(log.dq is not None for log in logs):
         return settings
-    return replace(settings, velocity="derived")
+    return settings.changed(velocity="derived")

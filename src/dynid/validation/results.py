@@ -15,8 +15,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import LogEntry
-from dynid.experiment.provenance import recorded_loads
-from dynid.experiment.recorded import experiment_of
+from dynid.experiment.provenance import experiment_of, recorded_loads
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import LogSource

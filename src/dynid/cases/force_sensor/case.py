@@ -23,7 +23,7 @@ from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import Problem
-from dynid.projection.model import Model, RowSource
+from dynid.projection.contract import Model, RowSource
 from dynid.projection.projection import Directions
 from dynid.statistics.assemble import EstimateParts
 from dynid.unknown import Unknown
@@ -85,7 +85,7 @@ class ForceSensorCase(Case):
 
     def recorded(self, experiment: Experiment, problem: Problem, chi: Float[Array, "p"]) -> Experiment:
         """With the runs of the biases, and the angles found."""
-        return replace(experiment, force_sensor=settled_sensor(problem, chi))
+        return experiment.changed(force_sensor=settled_sensor(problem, chi))
 
     def files(self, fit: Fit) -> dict[str, str]:
         """The program that takes the tool out of the readings."""

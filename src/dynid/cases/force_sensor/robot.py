@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.expression import parse
+from dynid.common.expression import parse
 from dynid.mechanism.force_sensor import COMPONENTS, IMU, UNITS, ForceSensor, Run, run_bias
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.joint import Joint, JointKind

@@ -18,9 +18,10 @@ from dynid.cases.free_motion.length_rows import STEP, LengthRows
 from dynid.cases.free_motion.log import given_lengths, with_lengths
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.levenberg import Schedule, least_squares
 from dynid.common.notices import notice
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.internal_settings import REFINE, internal_settings
+from dynid.experiment.sections import REFINE
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -34,10 +35,7 @@ from dynid.statistics.widen import MANY, widened
 from dynid.unknown import Settled, Task
 
 _BELIEF = 1e-3  # of a length: its prior standard deviation
-_ROUNDS = 15
-_TRIES = 8
-_DAMPING, _LEAST_DAMPING, _EASE = 0.1, 1e-8, 5.0
-_ARRIVED = 0.01  # of the squared error: less is not worth another round
+_SCHEDULE = Schedule(damping=0.1, factor=5.0, least=1e-8, steps=15, trials=8, still=0.01)
 _LOOSE = 0.1
 _ROUNDING = 1e-9
 
@@ -119,7 +117,7 @@ class CableLengths:
 
     def settle(self, task: Task) -> Settled:
         """The logs with refined lengths, and what the doubt about the lengths adds to the covariance."""
-        if internal_settings(task.experiment.internal).lengths != REFINE:
+        if task.experiment.internal.lengths != REFINE:
             return Settled(task)
         found = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
         return Settled(
@@ -144,21 +142,18 @@ def refined_lengths(
     cables = [cable.name for cable in driven_cables(mechanism)]
     first = [given_lengths(log, cables) for log in logs]
     search = _Search(mechanism, logs, experiment, first)
-    at = search.point(first, None)
-    runs: list[dict[int, _Run]] = []
-    damping, gain = _DAMPING, 1.0
-    for k in range(_ROUNDS):
-        runs = search.linearised(at)
-        at, damping, gain = search.step(at, runs, damping)
-        if progress is not None:
-            progress("locked lengths", (k + 1) / _ROUNDS)
-        if gain < _ARRIVED:
-            break
-    told = (
-        _told(with_lengths(log, mechanism, own), own - given, found, gain)
-        for log, own, given, found in zip(logs, at.lengths, first, runs, strict=True)
+    found = least_squares(
+        search.point(first, None),
+        search.linearised,
+        _SCHEDULE,
+        progress and (lambda done: progress("locked lengths", done)),
     )
-    return RefinedLengths(tuple(told), tuple(run for found in runs for run in found.values()))
+    at, runs = found.point, found.linearised.runs
+    told = (
+        _told(with_lengths(log, mechanism, own), own - given, own_runs, found.gain)
+        for log, own, given, own_runs in zip(logs, at.lengths, first, runs, strict=True)
+    )
+    return RefinedLengths(tuple(told), tuple(run for own_runs in runs for run in own_runs.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,39 +207,46 @@ class _Search:
         problem = prepare(self.mechanism, moved, self.experiment, plans)
         return _Point(problem, [np.array(own) for own in lengths], row_groups(problem, problem.sources))
 
-    def linearised(self, at: _Point) -> list[dict[int, _Run]]:
+    def linearised(self, at: _Point) -> _Linearised:
         """Equations of all runs of all logs about the lengths at hand."""
         problem, sizes = at.problem, at.sizes()
         p = len(problem.parameters)
         chi = _solved(np.concatenate([group.factor(p).R for group in at.groups]))
         logs = zip(at.lengths, self.first, strict=True)
-        return [_runs_of(problem, i, chi, sizes, own, first) for i, (own, first) in enumerate(logs)]
+        runs = [_runs_of(problem, i, chi, sizes, own, first) for i, (own, first) in enumerate(logs)]
+        return _Linearised(self, at, runs, sizes, at.cost(sizes, self.first))
 
-    def step(
-        self, at: _Point, runs: Sequence[Mapping[int, _Run]], damping: float
-    ) -> tuple[_Point, float, float]:
-        """A better point, the damping to go on with, and the share of the cost that was gained."""
-        sizes = at.sizes()
-        before = at.cost(sizes, self.first)
-        for _ in range(_TRIES):
-            held = [{place: run.damped(damping) for place, run in found.items()} for found in runs]
-            chi = _solved(np.concatenate([run.rest for found in held for run in found.values()]))
-            tried = [np.array(own) for own in at.lengths]
-            for own, found in zip(tried, held, strict=True):
-                for place, run in found.items():
-                    own[place] += run.step(chi)
-            point = self._tried(tried, at)
-            after = np.inf if point is None else point.cost(sizes, self.first)
-            if point is not None and after < before:
-                return point, max(damping / _EASE, _LEAST_DAMPING), 1.0 - after / before
-            damping *= _EASE
-        return at, damping, 0.0
-
-    def _tried(self, lengths: Lengths, at: _Point) -> _Point | None:
+    def tried(self, lengths: Lengths, at: _Point) -> _Point | None:
         try:
             return self.point(lengths, at.problem.plans)
         except InputError:  # no pose has these lengths
             return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Linearised:
+    """All runs about some lengths.
+
+    Attributes:
+        sizes: Deviation of one row of each group, at these lengths.
+    """
+
+    search: _Search
+    at: _Point
+    runs: list[dict[int, _Run]]
+    sizes: Mapping[tuple[str, str], float]
+    cost: float
+
+    def trial(self, damping: float) -> tuple[_Point, float]:
+        """The point after a damped step of all lengths, and its cost."""
+        held = [{place: run.damped(damping) for place, run in found.items()} for found in self.runs]
+        chi = _solved(np.concatenate([run.rest for found in held for run in found.values()]))
+        tried = [np.array(own) for own in self.at.lengths]
+        for own, found in zip(tried, held, strict=True):
+            for place, run in found.items():
+                own[place] += run.step(chi)
+        point = self.search.tried(tried, self.at)
+        return (self.at, np.inf) if point is None else (point, point.cost(self.sizes, self.search.first))
 
 
 def _runs_of(

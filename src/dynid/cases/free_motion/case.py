@@ -27,7 +27,6 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.internal_settings import internal_settings
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -36,8 +35,8 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings
 from dynid.problem import Problem
+from dynid.projection.contract import Model, RowSource
 from dynid.projection.internal import is_homogeneous
-from dynid.projection.model import Model, RowSource
 from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
 from dynid.projection.projection import Directions
 from dynid.refinement.joints import Refinement
@@ -67,7 +66,7 @@ class _OnCables(Case):
 
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
         """The robot that measures what the logs hold."""
-        return measuring_robot(robot, logs, internal_settings(experiment.internal))
+        return measuring_robot(robot, logs, experiment.internal)
 
     def free_scale(
         self, robot: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]]
@@ -84,7 +83,7 @@ class _OnCables(Case):
                 place="model",
                 remedy="choose model: inverse, power or energy, or describe `cables:`",
             )
-        settings = internal_settings(experiment.internal)
+        settings = experiment.internal
         if isinstance(source, Log):
             return free_motion_log(source, mechanism, settings)
         choose = partial(reading_robot, mechanism, settings)

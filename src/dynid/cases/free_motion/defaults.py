@@ -8,7 +8,6 @@ coordinates, because a low-pass on them removes harmonics that the products in W
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def free_motion_defaults(experiment: Experiment) -> Experiment:
     options = dict(experiment.estimator_options)
     if estimator == "gtls":
         options = {"centred": True, "draws": _DRAWS, "excess": _EXCESS, **options}
-    return replace(experiment, estimator=estimator, estimator_options=options, uncertainty=uncertainty)
+    return experiment.changed(estimator=estimator, estimator_options=options, uncertainty=uncertainty)
 
 
 def free_motion_filter(logs: Sequence[Log], asked: FilterSettings) -> FilterSettings:
@@ -46,7 +45,7 @@ def free_motion_filter(logs: Sequence[Log], asked: FilterSettings) -> FilterSett
     kind = "none" if asked.cutoff is None else asked.kind
     velocity = "derived" if asked.velocity == "auto" else asked.velocity
     decimate = asked.decimate or _decimation(logs)
-    return replace(asked, kind=kind, velocity=velocity, decimate=decimate)
+    return asked.changed(kind=kind, velocity=velocity, decimate=decimate)
 
 
 def _decimation(logs: Sequence[Log]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.projection.model import RowSource
+from dynid.projection.contract import RowSource
 from dynid.regressor.layout import ABSENT, Layout
 
 STEP = 1e-5  # m: the rows are smooth over far more, and rounding stays at 1e-10 of them

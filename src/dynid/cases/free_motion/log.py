@@ -17,7 +17,7 @@ from dynid.cases.free_motion.locked_lengths import check_given, check_spread, es
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.strict_number import is_count
-from dynid.experiment.internal_settings import (
+from dynid.experiment.sections import (
     AUTO,
     BY_FREE,
     ESTIMATE,

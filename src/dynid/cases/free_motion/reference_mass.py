@@ -18,10 +18,9 @@ import numpy as np
 from dynid.base.rank import independent_columns
 from dynid.cases.free_motion.unit_mass import Normalisation, normalise, per_mass
 from dynid.common.notices import Notice, notice
-from dynid.info import known_columns
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
-from dynid.mechanism.parameters import Parameter, considered_order
+from dynid.mechanism.parameters import Parameter, considered_order, known_columns
 from dynid.projection.internal import internal_structure
 from dynid.projection.normalised import Joined, Reference
 

@@ -15,7 +15,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
 from dynid.common.notices import notice
 from dynid.dynamics.locked import LockedCables
-from dynid.experiment.refine_settings import BOTH, NONE, SLIDING, TURNING, RefineSettings
+from dynid.experiment.sections import BOTH, NONE, SLIDING, TURNING, RefineSettings
 from dynid.mechanism.cable import locked
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table

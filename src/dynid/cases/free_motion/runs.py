@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import frequencies
 from dynid.dynamics.locked import LockedCables
-from dynid.experiment.refine_settings import RefineSettings
+from dynid.experiment.sections import RefineSettings
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from dynid.base.structural import Loads
 from dynid.cases.free_motion.reference_mass import referred
 from dynid.cases.free_motion.unit_mass import shown_name, shown_unit
 from dynid.common.notices import Notice, notice
-from dynid.info import BaseParameter, Loads
+from dynid.info import BaseParameter
 from dynid.kinematics.locked_motion import locked_motion_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter

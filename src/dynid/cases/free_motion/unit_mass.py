@@ -15,10 +15,9 @@ from dynid.base.system import BaseSystem
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.tls import homogeneous_fit
-from dynid.info import known_columns
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.projection.normalised import Reference
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts

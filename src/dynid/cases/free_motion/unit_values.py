@@ -10,8 +10,8 @@ from jaxtyping import Float
 from dynid.cases.free_motion.reference import reference_of, with_reference
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.info import known_columns
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
 from dynid.projection.normalised import Reference
 from dynid.statistics.estimate import Estimate

@@ -28,9 +28,9 @@ from dynid.cases.free_motion.runs import (
 from dynid.common.arrays import Array
 from dynid.common.errors import DynidError, NoResultError
 from dynid.dynamics.locked import LockedCables
-from dynid.experiment.refine_settings import TURNING
+from dynid.experiment.sections import TURNING
 from dynid.kinematics.sensors import Sensors, sensors_of
-from dynid.linear import prior_values
+from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem
 from dynid.statistics.estimate import RunFit
 

@@ -25,9 +25,8 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import entry_of
 from dynid.motion.table import DataFrame
-from dynid.motion.wrench_settings import wrench_settings
 from dynid.problem import Problem
-from dynid.projection.model import Model, RowSource
+from dynid.projection.contract import Model, RowSource
 from dynid.projection.projection import Directions, Group, System
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.assemble import EstimateParts
@@ -69,8 +68,7 @@ class WrenchTable(Case):
             return source
         if isinstance(source, Mapping | DataFrame):
             raise InputError("wrench tables are read from files only", remedy="save the columns as .csv")
-        settings = wrench_settings(experiment.wrench)
-        return read_wrench_table(entry_of(source), mechanism, settings, experiment.columns)
+        return read_wrench_table(entry_of(source), mechanism, experiment.wrench, experiment.columns)
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Nothing is filtered."""
@@ -89,7 +87,7 @@ class WrenchTable(Case):
 
     def row_options(self, experiment: Experiment) -> dict[str, Any]:
         """How the table is read."""
-        return {"settings": wrench_settings(experiment.wrench)}
+        return {"settings": experiment.wrench}
 
     def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
         """Rows are what was measured."""

@@ -8,7 +8,7 @@ right one the residual is noise only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -78,7 +78,7 @@ def readings(source: WrenchRows, points: bool = True) -> Iterator[Reading]:
     """
     table = _thinned(source)
     for axes, kind, at in _ways(source, points):
-        settings = replace(source.settings, axes=axes, acceleration=kind, at=at)
+        settings = source.settings.changed(axes=axes, acceleration=kind, at=at)
         changed = {w: axes[w] for w in axes if axes[w] != source.settings.axes_of(w)}
         changes = [f"axes: {{{', '.join(f'{w}: {a}' for w, a in changed.items())}}}"] if changed else []
         words = [f"{what} in {one} axes" for what, one in changed.items()]
@@ -107,10 +107,10 @@ def _ways(source: WrenchRows, points: bool) -> Iterator[tuple[dict[str, str], st
 
 def _points(source: WrenchRows) -> tuple[str, ...]:
     """Points that the moments may be about: those that are known, and not another one for all bodies."""
-    found = [source.settings.at]
+    found: list[str] = [source.settings.at]
     lever: dict[str, Array] = {}
     for at in (JOINT, BODY, COM, WORLD):
-        settings = replace(source.settings, at=at)
+        settings = source.settings.changed(at=at)
         try:
             one = levers(source.mechanism, source.table, source.moved, source.points.inner, settings)
         except InputError:

@@ -11,7 +11,7 @@ from dynid.experiment.experiment import Experiment, MaskSettings
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
 from dynid.motion.log import Log
-from dynid.motion.wrench_settings import WrenchSettings, wrench_settings
+from dynid.motion.wrench_settings import WrenchSettings
 from dynid.projection.wrench import children
 
 PRINCIPAL = ("XX", "YY", "ZZ", "M")
@@ -38,7 +38,7 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
         experiment: The settings.
         logs: Tables; anything else is refused.
     """
-    settings = wrench_settings(experiment.wrench)
+    settings = experiment.wrench
     tables = [_as_table(log) for log in logs]
     refuse_options(experiment)
     notices: list[Notice] = []

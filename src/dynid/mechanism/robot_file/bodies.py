@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -100,7 +101,7 @@ def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: st
 def read_frame(
     entry: Entry, fields: Mapping[str, Entry], scope: Scope, owner: str | None = None, prefix: str = ""
 ) -> Frame:
-    """A frame from `xyz` with `rpy`, or with two of the axis vectors `x`, `y`, `z`.
+    """A frame from `xyz` with `rpy`, with two of the axis vectors `x`, `y`, `z`, or with the matrix `R`.
 
     Lengths are named `<prefix>x_<owner>` ...; without an owner they stay nameless.
     """
@@ -110,6 +111,8 @@ def read_frame(
         for i, (axis, part) in enumerate(zip("xyz", parts, strict=True)):
             p[i] = scope.length(part, f"{prefix}{axis}_{owner}") if owner else scope.number(part)
     given = [axis for axis in "xyz" if axis in fields]
+    if "R" in fields:  # as results record frames
+        return Frame(np.array(fields["R"].vector(lambda row: row.vector(scope.number))), p)
     if not given:
         rpy = fields["rpy"].vector(scope.angle) if "rpy" in fields else (0.0, 0.0, 0.0)
         return Frame(rpy_matrix((rpy[0], rpy[1], rpy[2])), p)
@@ -224,25 +227,16 @@ def read_inertial(entry: Entry, scope: Scope) -> dict[str, float]:
     return {symbol: values[symbol] for symbol in SYMBOLS if symbol in values}
 
 
-def read_payloads(
-    entry: Entry, scope: Scope, bodies: Mapping[str, object] | None = None
-) -> dict[str, Payload]:
-    """The mapping `payloads:` of a robot or experiment file; without `bodies` names stay unchecked."""
+def read_payloads(entry: Entry, scope: Scope, bodies: Mapping[str, object]) -> dict[str, Payload]:
+    """The mapping `payloads:` of a robot file."""
     payloads = {}
     for name, item in entry.mapping().items():
-        fields = item.fields(("body", *FRAME_KEYS, "known", "prior"), required=("body",))
-        body = fields["body"].text()
-        if bodies is not None and body not in bodies:
-            raise fields["body"].error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
-        if bodies is not None and name in bodies:
+        payloads[name] = read_payload(item, scope)
+        body = payloads[name].body
+        if body not in bodies:
+            raise item.at("body").error(f"unknown body '{body}'" + nearest(body, bodies), "name a body")
+        if name in bodies:
             raise item.error(f"payload '{name}' has the name of a body", "choose another name")
-        payloads[name] = Payload(
-            name,
-            body,
-            read_frame(item, fields, scope),
-            read_known(fields["known"], scope) if "known" in fields else {},
-            read_prior(fields["prior"], scope, name) if "prior" in fields else {},
-        )
     return payloads
 
 
@@ -267,3 +261,24 @@ def _capsule(entry: Entry, scope: Scope) -> Capsule:
         raise fields["radius"].error(f"the radius {radius:g} is not positive", "give it in m")
     ends = [np.array(fields[key].vector(scope.number)) for key in ("from", "to")]
     return Capsule(ends[0], ends[1], float(radius))
+
+
+def read_payload(entry: Entry, scope: Scope | None = None) -> Payload:
+    """One payload, of a robot or an experiment; its name is that of the entry, its body stays unchecked."""
+    scope, name = scope or Scope(), entry.name
+    fields = entry.fields(("body", *FRAME_KEYS, "R", "p", "known", "prior"), required=("body",))
+    if "p" in fields:  # the origin in results of earlier versions
+        fields["xyz"] = fields["p"]
+    return Payload(
+        name,
+        fields["body"].text(),
+        read_frame(entry, fields, scope),
+        read_known(fields["known"], scope) if "known" in fields else {},
+        read_prior(fields["prior"], scope, name) if "prior" in fields else {},
+    )
+
+
+def payload_document(payload: Payload) -> dict[str, Any]:
+    """A plain tree that `read_payload` reads back."""
+    frame = {"xyz": payload.frame.p.tolist(), "R": payload.frame.R.tolist()}
+    return {"body": payload.body, **frame, "known": dict(payload.known), "prior": dict(payload.prior)}

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
+from dynid.common.expression import parse
 from dynid.mechanism.cable import Cable, CableShape, cable_joint, shape_of
-from dynid.mechanism.expression import parse
 from dynid.mechanism.frame import ROUNDING, Frame, align_z, identity_frame
 from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Joint, JointKind, Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Mechanism

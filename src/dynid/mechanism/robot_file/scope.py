@@ -13,11 +13,10 @@ from collections.abc import Mapping
 
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
+from dynid.common.expression import SIGNALS, parse
 from dynid.common.notices import Notice, notice
-from dynid.mechanism.expression import SIGNALS, parse
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
 
-LARGEST = 1e15  # beyond it products overflow; no robot has such dimensions
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
 
@@ -53,16 +52,7 @@ class Scope:
 
     def number(self, entry: Entry) -> float:
         """A number, or arithmetic over the symbols."""
-        value = entry.node.value
-        if isinstance(value, str):
-            number = parse(value, file=entry.document.file, place=entry.place).value(self.symbols)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            number = float(value)
-        else:
-            raise entry.error(f"expected a number or an arithmetic expression, found {entry.shown}")
-        if abs(number) > LARGEST:
-            raise entry.error(f"{number:g} is too large for a robot in SI units", "check digits and unit")
-        return number
+        return entry.number(self.symbols)
 
     def length(self, entry: Entry, name: str) -> float:
         """A length [m]; a bare non-zero number gets the name `name`."""

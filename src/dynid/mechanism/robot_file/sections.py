@@ -8,7 +8,7 @@ from typing import Any
 
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.expression import parse
+from dynid.common.expression import parse
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Actuator, Coupling, Mechanism, Term, Tie
 from dynid.mechanism.parameters import parameter_table

@@ -1,4 +1,4 @@
-"""Declared extra columns at one state: postfix programs on a small stack, see `mechanism.expression`.
+"""Declared extra columns at one state: postfix programs on a small stack, see `common.expression`.
 
 Tables: first instruction of each term, then per instruction its code and argument; per term the coordinate it
 acts on, its value, and whether it depends on a velocity (then it is friction, not load).

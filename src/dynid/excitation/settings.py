@@ -1,0 +1,111 @@
+"""ExciteSettings: what kind of exciting motion, or of a set of free motions, is searched."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+
+from dynid.common.errors import InputError
+from dynid.common.settings import Count, Positive, Settings, Whole
+
+# Options without meaning for free motions on locked cables, and for a robot with motors.
+OF_SERIES = (
+    *("family", "terms", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
+    "prior",
+)
+OF_FREE_MOTION = ("search",)
+FREE = "free motions on locked cables, which have no series and no efforts"
+DRIVEN = "an actuated robot; use starts and period"
+
+
+class FreeSetSettings(Settings, frozen=True):
+    """Settings of the search for a set of free motions.
+
+    Attributes:
+        count: Motions in the set, each about a different equilibrium.
+        samples: Samples of each motion used for the criterion.
+        duration: Of the part of a motion used for the criterion, in [s].
+        whole: Duration over which limits must be satisfied, in [s].
+        rate: Of the simulation, in [Hz].
+        library: Feasible motions drawn.
+        restarts: Random sets from which exchanges begin.
+        rounds: Of perturbed exchange.
+        nullspace: Directions of the rows: `free` coordinates or `orthonormal`.
+    """
+
+    _alone: ClassVar[str] = "count"
+
+    count: Count = 12
+    samples: Count = 100
+    duration: Positive = 5.0
+    whole: Positive = 10.0
+    rate: Positive = 100.0
+    library: Count = 128
+    restarts: Count = 6
+    rounds: Whole = 2
+    nullspace: Literal["free", "orthonormal"] = "free"
+
+
+class ExciteSettings(Settings, frozen=True):
+    """Settings of the exciting motion, or of a set of free motions.
+
+    Attributes:
+        criterion: See `excitation.optimal.criteria`; None: `sigma` with `sigma`, else `logdet`; for free
+            motions `c003`, C of the free-motion paper.
+        sigma: Parameters of the criterion `sigma`, e.g. ZZ_platform.
+        family: fourier, spline or points; terms: harmonics, pieces or points (None: default number).
+        period: Duration of the motion, in [s].
+        starts: Random initial motions, or searches; hops: perturbed restarts of each.
+        noise: Standard deviation of the effort noise, one or per actuator; empty: see `excite.noise_of`.
+        rate: Sampling rate of the recording, in [Hz]; None: see `excitation.recorder`.
+        repeats: Recorded periods.
+        margin: Unused share of every limit.
+        payloads: Mounted on the robot. ties: of the robot file, applied.
+        along: Body whose pose is planned, on a closed-loop robot; empty: independent joints.
+        prior: File of parameter values used to predict efforts; empty: the priors of the description.
+        after: Existing results or logs: the new motion complements their information.
+        search: Of free motions: settings of each start; a number is the count of motions.
+    """
+
+    _title: ClassVar[str] = "excite"
+
+    criterion: str | None = None
+    sigma: tuple[str, ...] = ()
+    family: Literal["fourier", "spline", "points"] = "fourier"
+    terms: Count | None = None
+    period: Positive = 10.0
+    starts: Count = 8
+    hops: Whole = 6
+    seed: Whole = 0
+    noise: tuple[Positive, ...] = ()
+    rate: Positive | None = None
+    repeats: Count = 1
+    margin: Annotated[float, msgspec.Meta(ge=0)] = 0.02
+    payloads: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    along: str = ""
+    prior: str = ""
+    after: tuple[str, ...] = ()
+    search: FreeSetSettings = FreeSetSettings()
+
+    def check(self) -> None:
+        """A criterion without use for `sigma`, and a margin that leaves nothing."""
+        if self.sigma and self.criterion not in (None, "sigma"):
+            raise InputError(
+                f"sigma needs the criterion 'sigma', not '{self.criterion}'",
+                place="sigma",
+                remedy="leave out `criterion`, or `sigma`",
+            )
+        if not self.margin < 0.5:
+            raise InputError(
+                f"margin {self.margin:g} is not valid", place="margin", remedy="give 0 or more, below 0.5"
+            )
+
+    def suited(self, *, free: bool) -> ExciteSettings:
+        """For free motions, or for a robot with motors: with a criterion; other options are refused."""
+        usual, unused, what = ("c003", OF_SERIES, FREE) if free else ("logdet", OF_FREE_MOTION, DRIVEN)
+        for name in self.tree():
+            if name in unused:
+                raise InputError(f"'{name}' does not apply to {what}", place=name, remedy="leave it out")
+        return self.changed(criterion=self.criterion or ("sigma" if self.sigma else usual))

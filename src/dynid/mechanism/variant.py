@@ -1,0 +1,113 @@
+"""Variants of a robot: other drive terms, mounted payloads, cut loops, a sub-chain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from dynid.common.errors import InputError, nearest
+from dynid.mechanism.cable import cable_coordinates, without_cables
+from dynid.mechanism.joint import Loop
+from dynid.mechanism.measured_pose import virtual_joints, without_poses
+from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Mechanism
+
+
+def variant(
+    mechanism: Mechanism,
+    *,
+    drive: Sequence[str] | None = None,
+    payloads: Sequence[str] = (),
+    open_loops: bool = False,
+    bodies: Sequence[str] | None = None,
+) -> Mechanism:
+    """The mechanism with other drive terms, with only these payloads, cut open, or a sub-chain."""
+    for name in payloads:
+        if name not in mechanism.payloads:
+            raise InputError(
+                f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads),
+                remedy="describe it under `payloads:` of the robot file or of the experiment",
+            )
+    changes: dict[str, object] = {"payloads": {name: mechanism.payloads[name] for name in payloads}}
+    if drive is not None:
+        changes["drive"] = _drive_everywhere(mechanism, drive)
+        if not drive:
+            changes["terms"] = ()  # "none" leaves ten parameters a body
+    if mechanism.rebuild is not None:
+        rebuild = mechanism.rebuild
+        changes["rebuild"] = lambda values: variant(
+            rebuild(values), drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies
+        )
+    if open_loops and mechanism.is_closed:
+        mechanism = without_cables(mechanism)
+        mechanism = without_poses(mechanism, free_joints(mechanism))
+        changes |= {"loops": ()}
+    changed = replace(mechanism, **changes)  # type: ignore[arg-type]
+    return changed if bodies is None else _sub_chain(changed, bodies)
+
+
+def free_joints(mechanism: Mechanism) -> tuple[str, ...]:
+    """All joints that move and are not coupled: what must be measured of an open tree."""
+    others = {coupling.joint for coupling in mechanism.couplings} | virtual_joints(mechanism)
+    return tuple(joint.name for joint in mechanism.joints if joint.positions and joint.name not in others)
+
+
+def _drive_everywhere(mechanism: Mechanism, drive: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    for symbol in drive:
+        if symbol not in DRIVE_SYMBOLS:
+            raise InputError(f"unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS))
+    ordered = tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in drive)
+    return {actuator.name: ordered for actuator in mechanism.actuators} if ordered else {}
+
+
+def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
+    """Only the joints that carry `bodies`; the parent of each must be the base or another of them."""
+    if not bodies:
+        raise InputError("no body is named", remedy=f"name some of {', '.join(mechanism.bodies)}")
+    for name in bodies:
+        if name not in mechanism.bodies:
+            raise InputError(
+                f"no body '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.bodies)
+            )
+    mechanism = without_poses(mechanism, _measured_alone(mechanism))
+    wanted = set(bodies)
+    loose = [one.name for one in mechanism.cables if not {one.body_from, one.body_to} <= wanted | {BASE}]
+    mechanism = without_cables(mechanism, loose)
+    wanted |= {one.child for one in mechanism.joints if one.name in cable_coordinates(mechanism)}
+    joints = tuple(joint for joint in mechanism.joints if joint.child in wanted)
+    for joint in joints:
+        if joint.parent != BASE and joint.parent not in wanted:
+            raise InputError(
+                f"the parent '{joint.parent}' of body '{joint.child}' is not in the sub-chain",
+                remedy=f"add '{joint.parent}' to the list of bodies",
+            )
+    coordinates = {name for joint in joints for name in joint.coordinates}
+    actuators = tuple(a for a in mechanism.actuators if set(a.on) <= coordinates)
+    held = wanted | {BASE}
+    loops = tuple(loop for loop in mechanism.loops if {loop.body_a, loop.body_b} <= held)
+    owners = coordinates | {actuator.name for actuator in actuators}
+    names = {joint.name for joint in joints}
+    positions = {name for joint in joints for name in joint.positions}
+    return replace(
+        mechanism,
+        joints=joints,
+        bodies={name: body for name, body in mechanism.bodies.items() if name in wanted},
+        actuators=actuators,
+        measured=_measured_part(mechanism, names, loops),
+        loops=loops,
+        start={name: v for name, v in mechanism.start.items() if name in positions},
+        drive={owner: symbols for owner, symbols in mechanism.drive.items() if owner in owners},
+        couplings=tuple(c for c in mechanism.couplings if c.joint in coordinates),
+        terms=tuple(term for term in mechanism.terms if term.joint in coordinates),
+        payloads={name: p for name, p in mechanism.payloads.items() if p.body in wanted},
+    )
+
+
+def _measured_alone(mechanism: Mechanism) -> tuple[str, ...]:
+    """Measured joints without pose sensors; if a robot has pose sensors, all joints that move."""
+    return free_joints(mechanism) if mechanism.poses else mechanism.measured
+
+
+def _measured_part(mechanism: Mechanism, joints: Collection[str], loops: Sequence[Loop]) -> tuple[str, ...]:
+    """Measured joints of a sub-chain; without the loops that gave the others, all that move."""
+    listed = free_joints(mechanism) if mechanism.loops and not loops else mechanism.measured
+    return tuple(name for name in listed if name in joints)

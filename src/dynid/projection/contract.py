@@ -1,0 +1,134 @@
+"""The contract of identification models: rows along a log, and what the pipeline asks of a model.
+
+A model is a choice of tangent directions N and a way to compute the rows N^T W chi = N^T B tau: along a log,
+and at random states for structural identifiability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import Factor
+from dynid.projection.projection import Directions
+from dynid.regressor.layout import Layout
+
+if TYPE_CHECKING:
+    from dynid.motion.motion import Motion
+
+
+@runtime_checkable
+class PackedRows(Protocol):
+    """Rows computed for any range of samples on demand: the interface that filtering needs."""
+
+    layout: Layout
+    dt: float
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered, never across."""
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """First sample, packed entries (e, n) and row weights (k, n) of consecutive tiles.
+
+        Entries and weights may be overwritten by the caller and by the next tile.
+        """
+
+
+@runtime_checkable
+class RowSource(PackedRows, Protocol):
+    """Rows of one log by one model: the additional interface for prediction."""
+
+    directions: Directions
+    motion: Motion
+    notices: tuple[Notice, ...]
+    choices: dict[str, str]
+
+    def under(self, mechanism: Mechanism) -> RowSource:
+        """The same rows of a robot that differs only in gravity."""
+
+
+class LogRows:
+    """Rows of one log by one model (a `RowSource`); a model prepares what it needs besides.
+
+    Args:
+        mechanism: The robot.
+        parameters: Standard parameters, one per column.
+        directions: Requested rows, with the efforts that act in them.
+        motion: Filtered coordinates and efforts of the log.
+        load_parameters: Standard parameters that predict the loads of load-dependent friction, or about which
+            unknown angles of a sensor are linearised, shape (p,), SI; None: loads are one.
+        options: Of the model, from `row_options` of its case.
+    """
+
+    layout: Layout
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        motion: Motion,
+        load_parameters: Float[Array, "p"] | None = None,
+        **options: Any,
+    ) -> None:
+        self.mechanism, self.parameters, self.directions = mechanism, tuple(parameters), directions
+        self.motion, self.dt = motion, motion.log.dt
+        self.load_parameters, self.options = load_parameters, options
+        self.notices: tuple[Notice, ...] = ()
+        self.choices: dict[str, str] = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What the rows need before the first is computed, the layout among it."""
+        raise NotImplementedError
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered."""
+        return self.motion.usable()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
+        raise NotImplementedError
+
+    def align_to(self, other: Any) -> None:
+        """Take the directions of rows along nearly the same motion, where they are chosen by the motion."""
+
+    def under(self, mechanism: Mechanism) -> LogRows:
+        """The same rows of a robot that differs only in gravity."""
+        return type(self)(
+            mechanism, self.parameters, self.directions, self.motion, self.load_parameters, **self.options
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """One identification model.
+
+    Attributes:
+        directions: All rows the model has for a mechanism.
+        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion;
+            `load_parameters` predict loads; those of a windowed model also take `integration`.
+        structure: The factor of the chosen rows at random feasible states.
+        case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
+        key: Its name in files and results.
+        effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
+    """
+
+    name: str
+    title: str
+    directions: Callable[[Mechanism], Directions]
+    rows: Callable[..., LogRows]
+    structure: Callable[..., Factor]
+    case: str = ""
+    key: str = ""
+    effort_rows: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.name)
