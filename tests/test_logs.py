@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.motion.attitude import quaternion
+from dynid.motion.gather import quaternion
 from dynid.motion.logs import READERS, log_from_arrays, read_log
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import LogEntry as Entry

@@ -20,9 +20,8 @@ from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
-from dynid.kinematics.first_pose import CLOSED, damped, first_pose
+from dynid.kinematics.first_pose import CLOSED, damped, first_pose, singular_start, straightest
 from dynid.kinematics.sensors import Sensors, Split, least_squares, sensors_of, split
-from dynid.kinematics.singular_start import singular_start, straightest
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
 

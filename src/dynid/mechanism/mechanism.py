@@ -11,13 +11,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 
 if TYPE_CHECKING:
     from dynid.common.expression import Expression
+    from dynid.common.notices import Notice
     from dynid.mechanism.cable import Cable, Swivel
     from dynid.mechanism.force_sensor import ForceSensor
     from dynid.mechanism.joint import Joint, Loop

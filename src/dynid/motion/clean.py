@@ -10,9 +10,18 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
+from dynid.motion.clock import (
+    JUMP_STEPS,
+    METHOD,
+    Clock,
+    continuous,
+    in_order,
+    in_seconds,
+    median_step,
+    resample,
+    understand,
+)
 from dynid.motion.faults import signal_faults
-from dynid.motion.resample import METHOD, continuous, resample
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
 from dynid.motion.table import Record
 

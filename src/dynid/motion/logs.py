@@ -20,11 +20,10 @@ from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.attitude import check_order
 from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import match, quaternion_starts, slots
 from dynid.motion.csv_file import decode, read_csv, sniff, split
-from dynid.motion.gather import Gathered, gather
+from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, LogEntry

@@ -33,10 +33,10 @@ from dynid.mechanism.frame import (
 from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
-from dynid.motion.attitude import CONVENTIONS
 from dynid.motion.columns import match, slots
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import low_pass
+from dynid.motion.gather import CONVENTIONS
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays, read_log, read_table
 from dynid.motion.motion import Motion
