@@ -22,8 +22,7 @@ from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.experiment.estimator_choice import with_noisy_columns
-from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.experiment.experiment import Experiment, LogEntry, with_noisy_columns
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter

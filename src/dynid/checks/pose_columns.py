@@ -39,8 +39,7 @@ from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
 from dynid.projection.sensor import SensorRows
-from dynid.projection.sensor_columns import SensorColumns
-from dynid.projection.sensor_motion import SensorMotion
+from dynid.projection.sensor_columns import SensorColumns, SensorMotion
 
 _STEP = 1e-4  # [rad] or [m]: central difference over a joint zero
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)

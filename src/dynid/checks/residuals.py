@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -30,11 +31,6 @@ from dynid.checks.residual_tests import (
 from dynid.checks.residual_texts import confounded, verdict_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
-from dynid.common.arrays import Array
-from dynid.common.notices import Notice
-from dynid.experiment.experiment import Experiment
-from dynid.fit import Fit
-from dynid.linear import LinearFit
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
@@ -43,6 +39,13 @@ from dynid.statistics.clusters import duration
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
+
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array
+    from dynid.common.notices import Notice
+    from dynid.experiment.experiment import Experiment
+    from dynid.fit import Fit
+    from dynid.linear import LinearFit
 
 # Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.base.system import base_system
 from dynid.checks.estimate import check_logs, check_options
 from dynid.checks.load_text import load_words
-from dynid.checks.residuals import Tested
 from dynid.checks.tie_test import idle_tie, tie_test
-from dynid.common.notices import Notice
 from dynid.estimator.estimator import estimator_named
-from dynid.experiment.estimator_choice import estimator_words
-from dynid.fit import Fit
+from dynid.experiment.experiment import estimator_words
 from dynid.linear import base_of
-from dynid.motion.log import Log
-from dynid.problem import Problem
-from dynid.statistics.assemble import EstimateParts
+
+if TYPE_CHECKING:
+    from dynid.checks.residuals import Tested
+    from dynid.common.notices import Notice
+    from dynid.fit import Fit
+    from dynid.motion.log import Log
+    from dynid.problem import Problem
+    from dynid.statistics.assemble import EstimateParts
 
 
 def choices_of(fit: Fit, ties: Mapping[str, str], gate: Mapping[str, str], tested: Tested) -> dict[str, str]:
