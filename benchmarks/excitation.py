@@ -26,11 +26,9 @@ from scipy.optimize import minimize  # noqa: E402
 from dynid.excitation.optimal.box import Blocks, Box  # noqa: E402
 from dynid.excitation.optimal.criteria import Criterion  # noqa: E402
 from dynid.excitation.optimal.families import FourierFamily  # noqa: E402
-from dynid.excitation.optimal.information import Information  # noqa: E402
 from dynid.excitation.optimal.paths import TreePath  # noqa: E402
-from dynid.excitation.optimal.problem import Problem  # noqa: E402
-from dynid.excitation.optimal.search import hop  # noqa: E402
-from dynid.excitation.optimal.sequential import descend  # noqa: E402
+from dynid.excitation.optimal.problem import Information, Problem  # noqa: E402
+from dynid.excitation.optimal.search import descend, hop  # noqa: E402
 from dynid.info import structural_base, variant  # noqa: E402
 from dynid.mechanism.load import load_robot  # noqa: E402
 from dynid.mechanism.parameters import parameter_table  # noqa: E402

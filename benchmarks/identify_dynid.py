@@ -14,7 +14,7 @@ import pinocchio as pin  # noqa: E402
 
 from dynid import load_robot  # noqa: E402
 from dynid.base.system import base_system  # noqa: E402
-from dynid.common.threads import single_threaded_blas  # noqa: E402
+from dynid.common.batched import single_threaded_blas  # noqa: E402
 from dynid.estimator.estimator import estimator_named  # noqa: E402
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings  # noqa: E402
 from dynid.info import structural_base  # noqa: E402

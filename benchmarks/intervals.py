@@ -16,9 +16,9 @@ import argparse
 import numpy as np
 
 from dynid import Experiment
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.base.structural import structural_base
 from dynid.pipeline import build_system, prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.covariance import covariance_of

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError
-from dynid.common.threads import single_threaded_blas
 from dynid.excitation.excite import excite
 from dynid.excitation.export import write_trajectory
 from dynid.excitation.plan import ExciteSettings

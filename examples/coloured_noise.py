@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from dynid import Experiment
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.random_motion import random_fourier
 from dynid.experiment.experiment import FilterSettings
-from dynid.base.structural import structural_base
 from dynid.pipeline import build_system, prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.simulation.prescribed import simulate_log

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dynid import read_result
-from dynid.cli import main as dynid
 from dynid.base.structural import structural_base
-from dynid.mechanism.variant import variant
+from dynid.cli import main as dynid
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.projection.model import MODELS
 from dynid.simulation.demo import built_in_experiment
 from dynid.simulation.write import write_log

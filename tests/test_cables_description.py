@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.excitation.free_limits import free_limits
+from dynid.excitation.free_motion import free_limits
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.cable import driven_cables, locked, without_cables

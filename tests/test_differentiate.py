@@ -9,8 +9,7 @@ from dynid.common.errors import InputError
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import extend_odd, low_pass
 from dynid.motion.logs import log_from_arrays
-from dynid.motion.masks import at_rest, near_reversal
-from dynid.motion.motion import Motion
+from dynid.motion.motion import Motion, at_rest, near_reversal
 from dynid.motion.plan import plan_motion
 from dynid.motion.settings import DERIVATIVES
 from dynid.motion.settings import FilterSettings as Filter

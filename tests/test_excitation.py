@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from dynid.common.errors import InputError
 from dynid.excitation import random_motion as design
 from dynid.excitation.closed import closed_condition, independent_joints, random_closed
-from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
 from dynid.excitation.random_motion import (
     random_fourier,
     regressor_condition,
     robot_limits,
 )
-from dynid.excitation.ranking import scaled_condition
+from dynid.excitation.series import FourierMotion, Limits, at_rest, scaled_condition, scaled_into
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot

@@ -20,11 +20,10 @@ from dynid.common.errors import InputError
 from dynid.excitation.excite import excite, noise_of, plan_inputs
 from dynid.excitation.files import write_excitation
 from dynid.excitation.optimal.box import Blocks, box_of
-from dynid.excitation.optimal.checked import linear_uses
+from dynid.excitation.optimal.checked import _sigmas, linear_uses
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
 from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
-from dynid.excitation.optimal.journal import Journal
-from dynid.excitation.optimal.predicted import _sigmas
+from dynid.excitation.optimal.multistart import Journal
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import ExciteSettings, planned_robot
 from dynid.excitation.recorder import default_recorder
@@ -203,7 +202,7 @@ def test_efforts_with_dry_friction_hold_between_samples_without_a_margin(family:
 
 def test_the_bound_between_samples_holds_and_is_near() -> None:
     """A signal with known peaks between its samples, and one that jumps."""
-    from dynid.excitation.optimal.between import peaks
+    from dynid.excitation.optimal.soft import peaks
 
     torn = np.zeros(400, dtype=bool)
     torn[[200, 201]] = True
@@ -415,7 +414,10 @@ def test_killed_and_resumed_gives_the_identical_result(tmp_path: Path) -> None:
     assert 4 <= done < 50
     with subprocess.Popen(alone, stderr=subprocess.PIPE, text=True, **common) as run:
         _wait_for(journal, done + 6, run)
+        run.send_signal(signal.SIGSTOP)  # it cannot end before the interrupt, however slow this machine is
+        assert len(journal.read_text().splitlines()) - 1 < 50
         run.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGCONT)
         error = run.communicate()[1]
     assert run.returncode == 130
     assert "run the same command again to continue" in error

@@ -8,7 +8,7 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.common.strict_yaml import parse_yaml
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.urdf.urdf import load_urdf
+from dynid.mechanism.urdf_file import load_urdf
 
 INERTIAL = (
     '<inertial><mass value="{mass}"/>'

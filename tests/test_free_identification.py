@@ -16,8 +16,7 @@ from dynid.problem import as_log as prepared
 from dynid.problem import build_system, prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.validation.held_out import validate_result
-from dynid.validation.payload_mass import agreement, payload_mass
-from dynid.validation.results import mass_by_payload
+from dynid.validation.results import agreement, mass_by_payload, payload_mass
 from tests.free_oscillations import STARTS, TRUTH, as_log, oscillations, simulated
 
 ROBOT = load_robot("cable4")

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.locked import LockedCables
-from dynid.excitation.free_limits import free_limits, reached
+from dynid.excitation.free_motion import free_limits, reached
 from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releasing

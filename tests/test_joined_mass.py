@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion.reference_mass import referred
-from dynid.excitation.free_limits import free_limits
-from dynid.excitation.free_motion import simulate_free_motions
+from dynid.excitation.free_motion import free_limits, simulate_free_motions
 from dynid.excitation.releases import Releasing
 from dynid.experiment.experiment import Experiment
 from dynid.info import describe

@@ -12,9 +12,8 @@ from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame, align_z
-from dynid.mechanism.joint import JointKind
+from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, JointKind
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.loop import DIRECTIONS, FIXED_BY
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.robot_file.robot_file import load_robotfile

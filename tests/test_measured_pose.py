@@ -13,17 +13,17 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
-from dynid.excitation.measured import measured_motion
+from dynid.excitation.series import measured_motion
 from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.assembly import CLOSED, assembly_of
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import sensors_of
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.attitude import angles_of, quaternion_of
+from dynid.mechanism.frame import angles_of, quaternion_of
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.measured_start import body_frame
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.robot_file.measured import body_frame
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motion

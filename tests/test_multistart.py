@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynid.common.errors import NoResultError
-from dynid.excitation.optimal.journal import SCHEMA, Journal
-from dynid.excitation.optimal.multistart import run_starts
+from dynid.excitation.optimal.multistart import SCHEMA, Journal, run_starts
 from dynid.excitation.optimal.starts import Start
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
-from dynid.excitation.fourier import Limits
 from dynid.excitation.random_motion import random_fourier
+from dynid.excitation.series import Limits
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.expression import parse
 from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.joint import JointKind
+from dynid.mechanism.joint import FIXED_BY, JointKind
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.loop import FIXED_BY
 from dynid.mechanism.mechanism import Actuator, Body, Coupling, Mechanism, Payload, Term
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import read_log

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedMotion
-from dynid.excitation.fourier import Limits
-from dynid.excitation.point_to_point import PointToPoint, moves_between, random_point_to_point
-from dynid.excitation.random_motion import regressor_condition, robot_limits
+from dynid.excitation.random_motion import (
+    PointToPoint,
+    moves_between,
+    random_point_to_point,
+    regressor_condition,
+    robot_limits,
+)
+from dynid.excitation.series import Limits
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
@@ -140,6 +145,6 @@ def test_unlimited_speed_is_refused() -> None:
 
 
 def test_a_robot_that_cannot_move_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynid.excitation.point_to_point.can_be_done", lambda *_: False)
+    monkeypatch.setattr("dynid.excitation.random_motion.can_be_done", lambda *_: False)
     with pytest.raises(InputError, match="no reachable point was found"):
         random_point_to_point(load_robot("orthoglide"), points=2)

@@ -25,12 +25,12 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
-from dynid.prediction.posed import pose_angles, posed_robot
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
+from dynid.prediction.trajectory import pose_angles, posed_robot
 from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
-from dynid.report.prediction_file import prediction_csv
+from dynid.report.prediction import prediction_csv
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.effort_prediction import covariance_root

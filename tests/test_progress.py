@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from dynid.report import progress
-from dynid.report.progress import ProgressBar
+from dynid.report import terminal
+from dynid.report.terminal import ProgressBar
 
 
 class _Terminal(io.StringIO):
@@ -23,7 +23,7 @@ def test_draws_on_a_terminal_after_a_while(monkeypatch, stream, patience, drawn)
     error = stream()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stderr", error)
-    monkeypatch.setattr(progress, "_PATIENCE", patience)
+    monkeypatch.setattr(terminal, "_PATIENCE", patience)
     with ProgressBar() as bar:
         for stage in ("reading", "rows of a long log"):
             bar(stage, 0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.excitation.optimal.quadratic import solve_quadratic
+from dynid.excitation.optimal.search import solve_quadratic
 
 RHO = 2.0
 

@@ -17,7 +17,7 @@ from dynid.common.errors import InputError
 from dynid.excitation.export import write_trajectory
 from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.mechanism.load import load_robot
-from dynid.report.rehearsal_file import rehearsal_html, write_rehearsal
+from dynid.report.rehearsal import rehearsal_html, write_rehearsal
 from dynid.simulation import rehearsal
 from dynid.simulation.files import write_simulated
 from dynid.simulation.free_motion import FreeSimulated, simulate_free

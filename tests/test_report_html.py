@@ -14,10 +14,10 @@ from rich.console import Console
 
 from dynid.base.system import NotIdentifiable
 from dynid.common.notices import Notice
-from dynid.report.figures.small_multiples import _since_start, points_per_panel
 from dynid.report.html import report_html
+from dynid.report.panels import _since_start, points_per_panel
 from dynid.report.quality import Quality, owner_of, quality, verdict
-from dynid.report.sections.standard import section as standard_section
+from dynid.report.sections.parameters import standard_section
 from dynid.report.text import print_summary
 from dynid.statistics.estimate import Signals
 from tests.fabricated import JOINTS, estimate

@@ -23,7 +23,7 @@ from dynid.pipeline import identify_logs, validate_result
 from dynid.problem import prepare
 from dynid.report.csv_file import signals_csv
 from dynid.report.html import report_html
-from dynid.report.sections.tension import summary
+from dynid.report.sections.efforts import tension_summary
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.prediction import predict_rows, unfiltered
@@ -266,10 +266,10 @@ def test_signals_and_report_show_what_was_found() -> None:
     text = report_html(estimate)
     assert 'id="tension"' in text
     assert "rebuilt, tension included" in text
-    told = summary("log", estimate.signals[0].tension)
-    assert abs(told.means[0]) == pytest.approx(3.6, abs=1.0)  # 0.6 of 6 N m and a part of a swing
-    assert told.off_percent < 1.0  # noise-free
-    unstrained = summary("log", estimate.signals[1].tension)
+    strained = tension_summary("log", estimate.signals[0].tension)
+    assert abs(strained.means[0]) == pytest.approx(3.6, abs=1.0)  # 0.6 of 6 N m and a part of a swing
+    assert strained.off_percent < 1.0  # noise-free
+    unstrained = tension_summary("log", estimate.signals[1].tension)
     assert unstrained.share_percent < 0.1
 
 

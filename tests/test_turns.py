@@ -19,7 +19,7 @@ from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
-from dynid.motion.steps import position_steps
+from dynid.motion.steps import position_steps, refuse_steps
 from dynid.problem import build_system, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.turns import nearest_turns
@@ -142,9 +142,16 @@ def test_a_small_zero_error_of_a_redundant_encoder_is_a_warning_with_its_size() 
     assert kinematics_of(robot, log).notices == ()
     off = replace(log, q=log.q + np.array([0.0, 0.01, 0.0, 0.0]))
     (notice,) = kinematics_of(robot, off).notices
-    assert notice.code == "loop-misfit"
+    assert (notice.code, notice.severity) == ("loop-misfit", "stop")
     # The closed pose moves by a part of the error: 1 % of it is not linear.
     assert "zero of 'motor2' (off by +0.01 rad)" in notice.text or "+0.0099" in notice.text
+
+
+def test_a_misfit_of_rounded_dimensions_does_not_stop_the_use_of_a_result() -> None:
+    robot, log = robot_of("dualv"), log_of("dualv")
+    off = replace(log, q=log.q + np.array([0.0, 0.001, 0.0, 0.0]))  # of which the closed pose takes a part
+    (notice,) = kinematics_of(robot, off).notices
+    assert (notice.code, notice.severity) == ("loop-misfit", "care")
 
 
 def test_a_large_zero_error_and_a_step_are_refused_with_joint_time_and_cause() -> None:
@@ -156,6 +163,25 @@ def test_a_large_zero_error_and_a_step_are_refused_with_joint_time_and_cause() -
     q[200:, 0] += 0.3
     with pytest.raises(InputError, match=r"Likely cause: .* 'motor1' by \+0.3 at t = 0.4 s"):
         kinematics_of(robot, replace(log, q=q))
+
+
+def test_a_wrong_gear_ratio_of_a_redundant_encoder_is_not_called_a_zero() -> None:
+    robot, log = robot_of("dualv"), log_of("dualv")
+    off = replace(log, q=log.q * np.array([1.0, 1.01, 1.0, 1.0]))
+    (notice,) = kinematics_of(robot, off).notices
+    assert notice.code == "loop-misfit"
+    # The closed pose moves by a part of the error: some percent of it are not linear.
+    assert "Likely cause: the gear ratio of 'motor2' (positions 1.0" in notice.text
+    assert "zero of" not in notice.text
+
+
+def test_a_step_far_beyond_noise_is_refused_also_without_redundant_encoders() -> None:
+    robot, log = robot_of("fivebar"), log_of("fivebar")
+    refuse_steps(log)
+    q = log.q.copy()
+    q[250:, 0] += 0.3
+    with pytest.raises(InputError, match=r"'motor1' by \+0.3 at t = 0.5 s"):
+        prepare(robot, [replace(log, q=q)], Experiment(robot=robot))
 
 
 def test_a_declared_deviation_allows_as_much_misfit() -> None:
@@ -184,3 +210,19 @@ def test_dead_points_of_the_measured_joint_are_reported_and_masked(tmp_path) -> 
     assert "passes 7 dead points" in told["dead-points"].text
     assert told["dead-points"].remedy.startswith("measure 'crank' too")
     assert "singular-poses" in told
+
+
+def test_after_dead_points_the_branch_of_steady_velocities_is_taken(tmp_path) -> None:
+    robot, log, q = crank_log(tmp_path, "rocker", noise=1e-4)
+    kinematics = kinematics_of(robot, log)
+    measured = Motion(log, plan_motions([log], robot, FilterSettings(), MaskSettings())[0])
+    (low, high), *_ = measured.usable()
+    states = kinematics.states(low, measured.states(low, high))
+    crank = robot.positions.index("crank")
+    error = states.q[:, crank] - q[low:high, crank]
+    error -= TURN * np.round(error / TURN)
+    # The other branch is several times this away, except where it is excluded.
+    right = np.abs(error[states.fine]) < 0.05
+    assert np.mean(right) > 0.99
+    assert np.mean(states.fine) > 0.9
+    assert not any(notice.code == "assembly-jump" for notice in kinematics.notices)

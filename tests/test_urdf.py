@@ -10,7 +10,7 @@ from dynid.common.errors import InputError
 from dynid.mechanism.inertia import SYMBOLS, from_pinocchio
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.robot_file.robot_file import load_robotfile
-from dynid.mechanism.urdf.urdf import load_urdf
+from dynid.mechanism.urdf_file import load_urdf
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ARM = """\

@@ -14,14 +14,13 @@ from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tree import times_pure
-from dynid.mechanism.attitude import rotation_of
-from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.frame import Frame, rotation_of, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, is_physical
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism
-from dynid.motion.digits import last_figures
-from dynid.motion.local_polynomial import derivatives
+from dynid.motion.differentiate import derivatives
+from dynid.motion.units import last_figures
 from dynid.motion.wrench_settings import WrenchSettings, wrench_settings
 from dynid.pipeline import identify, validate_result
 from dynid.report.json_file import read_result

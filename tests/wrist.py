@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from dynid.cases.force_sensor.robot import with_force_sensor
-from dynid.excitation.fourier import FourierMotion
+from dynid.excitation.series import FourierMotion
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, unpack

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.statics import rest
-from dynid.excitation.free_limits import free_limits
+from dynid.excitation.free_motion import free_limits
 from dynid.excitation.free_set import FreeSetSettings, Judging
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.releases import Releases, Releasing

@@ -19,10 +19,10 @@ import numpy as np
 
 from dynid import Experiment
 from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import MaskSettings
-from dynid.base.structural import structural_base
 from dynid.pipeline import build_system, prepare
 from dynid.problem import Problem
 from dynid.simulation.demo import BuiltInExperiment, built_in_experiment

@@ -23,11 +23,11 @@ import numpy as np
 
 from dynid import Experiment, Mechanism, load_robot
 from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import from_plain
-from dynid.base.structural import structural_base
 from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare
 from dynid.problem import Problem

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from dynid.common.threads import single_threaded_blas
+from dynid.common.batched import single_threaded_blas
 from dynid.excitation.excite import ExciteSettings, excite, plan_inputs
 from dynid.excitation.plan import Plan, make_plan
 
@@ -37,7 +37,7 @@ def random_values(plan: Plan, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def promised(plan: Plan, z: np.ndarray, noise: tuple[float, ...], weight: float):
-    from dynid.excitation.optimal.predicted import promise
+    from dynid.excitation.optimal.checked import promise
 
     t = np.arange(400) / 400 * plan.family.period
     return promise(

@@ -20,12 +20,12 @@ import numpy as np
 
 from dynid import Experiment, Mechanism, load_robot
 from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.estimator.estimator import estimator_named
-from dynid.excitation.point_to_point import random_point_to_point
-from dynid.base.structural import structural_base
-from dynid.mechanism.variant import variant
+from dynid.excitation.random_motion import random_point_to_point
 from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare
 from dynid.projection.model import MODELS

@@ -22,16 +22,16 @@ from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.experiment.experiment import Experiment, LogEntry, with_noisy_columns
-from dynid.mechanism.friction import owners_of
+from dynid.experiment.experiment import Experiment, with_noisy_columns
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, owners_of
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
-from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.motion.settings import FilterSettings, entry_of
+from dynid.motion.settings import FilterSettings, LogEntry, entry_of
+from dynid.motion.steps import refuse_steps
+from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.contract import Model, RowSource
 from dynid.projection.model import MODELS, model_for
@@ -118,6 +118,9 @@ class Case:
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[Notice, ...]:
         """Efforts that logs lack, or that never change, are noticed or refused."""
+        if self.is_series:
+            for log in logs:
+                refuse_steps(log)
         return (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
     Whole,
-    interruptible,
     keep_unloaded,
     logging_to_terminal,
     names_in,
@@ -27,7 +26,8 @@ from dynid.commands.shared import (
 from dynid.commands.simulate import simulate
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
-from dynid.common.printable import printable
+from dynid.common.interrupts import interruptible
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -86,7 +86,7 @@ full_option = click.option("--full", is_flag=True, help="Print all parameters.")
 def demo(robot: str, out: Path | None) -> None:
     """Simulate a built-in robot, identify it and compare the result with the true parameters."""
     from dynid.report.output import claimed
-    from dynid.report.progress import ProgressBar
+    from dynid.report.terminal import ProgressBar
     from dynid.simulation.demo import run_demo
 
     with claimed(out or _default_out(robot)) as folder:
@@ -167,7 +167,7 @@ def identify(
     """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
     from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
-    from dynid.report.progress import ProgressBar
+    from dynid.report.terminal import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
     problem = _experiment(experiment, robot, logs, unseen, chosen)
@@ -195,7 +195,7 @@ def validate(
     """Validate a result (result.json or its folder) on other logs; writes validation.json."""
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
-    from dynid.report.validation_file import validation_document, write_validation
+    from dynid.report.prediction import validation_document, write_validation
 
     folder = out or (result if result.is_dir() else result.parent)
     validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
@@ -236,10 +236,9 @@ def compare(
     experiment files; or several results (result.json or their folders). With --log, all results
     predict the same log.
     """
-    from dynid.report.comparison_file import FILES, comparison_files
-    from dynid.report.comparison_text import print_comparison
+    from dynid.report.comparison import FILES, comparison_files, print_comparison
     from dynid.report.output import claimed_folder, replace_folder
-    from dynid.report.progress import ProgressBar
+    from dynid.report.terminal import ProgressBar
     from dynid.validation.targets import compare_targets
 
     if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
@@ -301,7 +300,7 @@ def predict(
     ddq_1... For the pose of a body: t and x y z roll pitch yaw (or some of them, or a quaternion).
     """
     from dynid.prediction.predict import predict_efforts
-    from dynid.report.prediction_file import write_prediction
+    from dynid.report.prediction import write_prediction
     from dynid.report.text import print_prediction
 
     file = out or Path(f"{trajectory.stem}_efforts.csv")
@@ -353,8 +352,7 @@ def _experiment(
 @contextlib.contextmanager
 def _saving(folder: ResultFolder) -> Iterator[None]:
     """Save the estimate and print its warnings also if the run has no reliable result."""
-    from dynid.report.console import standard_console
-    from dynid.report.tables import print_warnings
+    from dynid.report.terminal import print_warnings, standard_console
 
     try:
         yield

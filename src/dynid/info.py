@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynid.base.structural import Loads, grouping_symbols, structural_base, structural_rows
-from dynid.common.notices import Notice
-from dynid.common.threads import single_threaded_blas
+from dynid.common.batched import single_threaded_blas
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.cable import cable_coordinates
-from dynid.mechanism.loop import DIRECTIONS
+from dynid.mechanism.joint import DIRECTIONS
 from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -123,6 +123,5 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
         return found.dof, assembly.notices
     # Sensors are no closures.
     own = found.n_equations - len(DIRECTIONS) * len(robot.poses) - len(robot.swivels)
-    text = f"{found.n_redundant} of {own} closure equations are implied by the others"
-    constrained = Notice("over-constrained", text + " (normal for planar loops and parallelograms)")
+    constrained = notice("over-constrained", redundant=found.n_redundant, total=own)
     return found.dof, (*assembly.notices, constrained)

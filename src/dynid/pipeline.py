@@ -18,8 +18,8 @@ from dynid.checks.estimate import check_estimate
 from dynid.checks.residuals import residual_checks
 from dynid.checks.scale import check_scale
 from dynid.checks.summary import choices_of, tested_ties, warnings_of
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
-from dynid.common.threads import single_threaded_blas
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.experiment.provenance import provenance
@@ -32,7 +32,7 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
-from dynid.validation.gate import judge
+from dynid.validation.crossvalidation import judge
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]

@@ -17,15 +17,14 @@ from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment, LogEntry
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
-from dynid.mechanism.parameters import Parameter, known_columns, parameter_table
+from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table
 from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
-from dynid.motion.memory import DataFrame
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.repeats import Path, path_along
+from dynid.motion.table import DataFrame
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.contract import Model, PackedRows, RowSource
 from dynid.projection.model import model_for

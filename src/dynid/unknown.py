@@ -21,8 +21,8 @@ from dynid.case import task_case
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
-from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import owners_of
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare

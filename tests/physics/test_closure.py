@@ -15,8 +15,7 @@ from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.first_pose import CLOSED
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame
-from dynid.mechanism.joint import JointKind
-from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop
+from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, JointKind, Loop
 from dynid.mechanism.mechanism import Coupling
 from tests.random_mechanisms import random_frame, random_states, random_tree
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dynid import load_robot
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
-from dynid.mechanism.loop import FIXED_BY
+from dynid.mechanism.joint import FIXED_BY
 from dynid.regressor.regressor import tree_matrix
 from tests.oracle import pinocchio_model, pinocchio_velocity
 from tests.physics.test_closure import closed_mechanism

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.dynamics.compiled_forward import masses_of
+from dynid.dynamics.forward import masses_of
 from dynid.dynamics.freedoms import ClosedFreedoms, freedoms_of
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.elimination import eliminate

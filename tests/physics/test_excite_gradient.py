@@ -9,9 +9,8 @@ from dynid.base.structural import structural_base
 from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion
 from dynid.excitation.optimal.families import family_of
-from dynid.excitation.optimal.information import Information
 from dynid.excitation.optimal.paths import TreePath
-from dynid.excitation.optimal.problem import Problem
+from dynid.excitation.optimal.problem import Information, Problem
 from dynid.kinematics.closure import moved
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table

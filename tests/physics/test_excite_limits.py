@@ -10,16 +10,14 @@ import pytest
 from dynid.base.structural import structural_base
 from dynid.excitation.closed import ClosedStates, random_closed
 from dynid.excitation.efforts import closed_efforts
-from dynid.excitation.optimal.closed_path import ClosedPath
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.optimal.information import Information
-from dynid.excitation.optimal.paths import TreePath
+from dynid.excitation.optimal.paths import ClosedPath, TreePath
+from dynid.excitation.optimal.problem import Information
 from dynid.excitation.optimal.soft_bodies import Collisions, Workspace, nearest_points
-from dynid.excitation.optimal.soft_efforts import EffortLimits
-from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
+from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.platform_series import guided
-from dynid.mechanism.capsule import Capsule
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Capsule
 from dynid.mechanism.parameters import parameter_table
 from dynid.projection.model import MODELS
 from dynid.robots.truth import Truth, true_values

@@ -9,9 +9,8 @@ import pytest
 
 from dynid.base.structural import structural_base
 from dynid.excitation.closed import random_closed
-from dynid.excitation.optimal.closed_path import ClosedPath
-from dynid.excitation.optimal.paths import Path, TreePath
-from dynid.excitation.optimal.predicted import promise
+from dynid.excitation.optimal.checked import promise
+from dynid.excitation.optimal.paths import ClosedPath, Path, TreePath
 from dynid.excitation.random_motion import random_motion
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dynid.dynamics.forward import ForwardDynamics, named_values
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
+from dynid.mechanism.joint import FIXED_BY
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.loop import FIXED_BY
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
 from dynid.simulation.plant.forward_plant import ForwardPlant

@@ -26,7 +26,7 @@ from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simul
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.method import UncertaintySettings
 from dynid.unknown import Task
-from dynid.unknowns.stribeck import search_speeds
+from dynid.unknowns.friction import search_speeds
 from tests.oracle import pinocchio_regressor
 
 TERMS = ("Fv", "Fs", "Fr", "Fl", "Fk")

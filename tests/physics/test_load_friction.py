@@ -15,9 +15,8 @@ from dynid.common.errors import InputError
 from dynid.dynamics.freedoms import freedoms_of
 from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tension import motor_jacobian
-from dynid.mechanism.friction import speed_map
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import parameter_table, speed_map
 from dynid.projection.load import LoadModel
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo

@@ -13,8 +13,8 @@ import pytest
 
 import dynid.pipeline
 from dynid.excitation.closed import closed_states, places
-from dynid.excitation.measured import measured_motion
 from dynid.excitation.random_motion import random_motion
+from dynid.excitation.series import measured_motion
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot

@@ -10,8 +10,7 @@ import pytest
 
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.attitude import rotation_of
-from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.frame import Frame, rotation_of, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, in_parent_frame, to_pinocchio
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.load import load_robot

@@ -60,8 +60,8 @@ def coefficient_text(value: float) -> str:
 
 
 def exact_text(value: float) -> str:
-    """A number with twelve digits, for programs (the rest is rounding); integers without decimals."""
-    return _whole(value) or f"{value:.12g}"
+    """A number with all its digits, for programs; integers without decimals."""
+    return _whole(value) or repr(float(value))
 
 
 def readable(relation: str) -> str:

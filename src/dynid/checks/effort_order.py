@@ -24,12 +24,12 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
 from dynid.projection.contract import PackedRows
-from dynid.projection.factor import factor_rows, merge
+from dynid.projection.factor import merge, triangle
 from dynid.projection.projection import System
 from dynid.regressor.layout import Layout
 from dynid.statistics.estimate import ParameterEstimate
 
-_Factors = list[tuple[int, Array]]  # number of the row, and its triangle over parameters, efforts and Y
+_Factors = list[tuple[int, Array]]  # number of the row, and its triangle over parameters, efforts, known part
 _POOR = 0.05  # of the efforts is left over: a wrong sign leaves more
 _BETTER = 4.0  # times: nothing but the right answer improves a fit so
 _BRAKES = ("Fv", "Fs", "Fr", "Fl", "Ia")
@@ -44,14 +44,10 @@ class _Order:
     place: tuple[int, ...]
     sign: tuple[int, ...]
 
-    def changes(self) -> Iterator[_Order]:
-        """One effort with the other sign, or two exchanged with any signs."""
-        for i in range(len(self.sign)):
-            yield replace(self, sign=_put(self.sign, {i: -self.sign[i]}))
+    def exchanged(self) -> Iterator[tuple[int, ...]]:
+        """Places with two efforts exchanged."""
         for i, j in combinations(range(len(self.place)), 2):
-            swapped = _put(self.place, {i: self.place[j], j: self.place[i]})
-            for a, b in product((1, -1), repeat=2):
-                yield _Order(swapped, _put(self.sign, {i: a, j: b}))
+            yield _put(self.place, {i: self.place[j], j: self.place[i]})
 
 
 def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
@@ -79,11 +75,9 @@ def refuse_misplaced(
     k, v = len(problem.directions.names), len(data.system.parameters)
     factors = _factors(problem, data)
     best = _Order(tuple(range(k)), (1,) * k)
-    start = least = _residual(factors, best, v)
+    start = least = _Placed(factors, best.place, v).residual(best.sign)
     while True:
-        value, one = min(
-            ((_residual(factors, one, v), one) for one in best.changes()), key=lambda trial: trial[0]
-        )
+        value, one = min(_trials(factors, best, v), key=lambda trial: trial[0])
         if value > 0.5 * least:
             break
         least, best = value, one
@@ -156,7 +150,7 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
         np.append(data.base.c, np.zeros(k)),
         (*data.system.parameters, *extra),
     )
-    found = []
+    found: dict[int, list[Array]] = {}
     for group in system.groups:
         whole = merge(group.blocks).R
         R = np.zeros((len(whole), v + k + 1))
@@ -164,37 +158,59 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
         # The known part of the measured side stays with the row for every choice of effort.
         row = problem.directions.group_names.index(group.name)
         R[:, -1] -= R[:, v + row]
-        found.append((row, R))
-    return found
+        found.setdefault(row, []).append(R)
+    return [(row, triangle(np.concatenate(logs))) for row, logs in found.items()]
 
 
-def _residual(factors: _Factors, order: _Order, v: int) -> float:
-    """Rms over the rows of what is left over, in parts of each row's effort."""
-    W, y = _stacked(factors, order, v)
-    if len(W) <= v:
-        return 0.0  # fewer rows than parameters explain anything
-    return float(abs(factor_rows(W, y).R[-1, -1]) / np.linalg.norm(y))
+class _Placed:
+    """Least squares with one place for every effort, for any signs.
+
+    With E_j the effort of row j, in parts of its size, K the known part, and all in the units of their rows,
+
+    ||(I - Q Q^T) (sum_j s_j E_j + K)||^2        is a quadratic form of the signs: one factorisation for all
+    """
+
+    def __init__(self, factors: _Factors, place: Sequence[int], v: int) -> None:
+        self.place, self.v = tuple(place), v
+        k = len(place)
+        parts = []
+        for row, R in factors:
+            size = float(np.linalg.norm(R[:, v + place[row]]))
+            efforts = np.zeros((len(R), k + 1))
+            efforts[:, row], efforts[:, -1] = R[:, v + place[row]], R[:, -1]
+            parts.append(np.column_stack([R[:, :v], efforts]) / (size if size > 0.0 else 1.0))
+        stacked = np.concatenate(parts)
+        sizes = np.linalg.norm(stacked[:, :v], axis=0)
+        self.rows = stacked / np.append(np.where(sizes > 0.0, sizes, 1.0), np.ones(k + 1))
+        self.left = triangle(self.rows)[v:, v:] if len(self.rows) > v else np.zeros((1, k + 1))
+
+    def residual(self, sign: Sequence[int]) -> float:
+        """Norm of what is left over, in parts of the efforts; zero with fewer rows than parameters."""
+        y = self.rows[:, self.v :] @ np.append(sign, 1)
+        return float(np.linalg.norm(self.left @ np.append(sign, 1)) / max(float(np.linalg.norm(y)), 1e-300))
+
+
+def _trials(factors: _Factors, order: _Order, v: int) -> Iterator[tuple[float, _Order]]:
+    """Residual of one effort with the other sign, or of two exchanged with any signs."""
+    placed = _Placed(factors, order.place, v)
+    for i, own in enumerate(order.sign):
+        sign = _put(order.sign, {i: -own})
+        yield placed.residual(sign), _Order(order.place, sign)
+    for place in order.exchanged():
+        placed = _Placed(factors, place, v)
+        i, j = (row for row, (a, b) in enumerate(zip(place, order.place, strict=True)) if a != b)
+        for a, b in product((1, -1), repeat=2):
+            sign = _put(order.sign, {i: a, j: b})
+            yield placed.residual(sign), _Order(place, sign)
 
 
 def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) -> _Order:
     """All signs inverted fit equally well: choose by dissipative friction, else by fewer changes."""
-    W, y = _stacked(factors, order, v)
-    work = float(np.sum(np.linalg.lstsq(W, y, rcond=None)[0][list(brakes)]))
+    rows = _Placed(factors, order.place, v).rows
+    y = rows[:, v:] @ np.append(order.sign, 1)
+    work = float(np.sum(np.linalg.lstsq(rows[:, :v], y, rcond=None)[0][list(brakes)]))
     turned = work < 0.0 if brakes else sum(order.sign) < 0
     return replace(order, sign=tuple(-one for one in order.sign)) if turned else order
-
-
-def _stacked(factors: _Factors, order: _Order, v: int) -> tuple[Float[Array, "r v"], Float[Array, "r"]]:
-    """W with columns of length one and Y, rows in parts of each row's effort."""
-    parts = []
-    for row, R in factors:
-        y = order.sign[row] * R[:, v + order.place[row]] + R[:, -1]
-        size = float(np.linalg.norm(y))
-        parts.append(np.column_stack([R[:, :v], y]) / (size if size > 0.0 else 1.0))
-    stacked = np.concatenate(parts)
-    W, y = stacked[:, :-1], stacked[:, -1]
-    sizes = np.linalg.norm(W, axis=0)
-    return W / np.where(sizes > 0.0, sizes, 1.0), y
 
 
 def _left_over(system: System, chi: Float[Array, "p"]) -> float:

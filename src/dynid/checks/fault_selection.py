@@ -22,18 +22,18 @@ beyond counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.checks.fault_columns import Suspect
 from dynid.common.arrays import Array
 from dynid.common.batched import eigh
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, merge, triangle
-from dynid.projection.projection import System
+from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import stretches
 
 # With some tens of suspects at this level, about one clean log in forty has a false alarm.
@@ -48,6 +48,8 @@ _DROWNED = 0.25
 _AS_GOOD = 0.98
 # Above this cosine between their parts orthogonal to W, two suspects are not separable.
 _ALIKE = 0.98
+# A column of which less than this part is left is a combination of the others.
+_RTOL = 1e-9
 _MOST_FLAGGED = 8
 _LEAST = 2  # clusters
 # A direction of which the other clusters hold less than this part counts as if they held so much.
@@ -110,16 +112,14 @@ def flagged_verdicts(
         relevant: Whether a verdict is large enough to matter.
         seconds: Length of a cluster in [s]; with one cluster alone nothing can be tested.
     """
-    p = len(system.parameters) - n_tests
-    data = _Rows(system, weights, p, seconds)
+    data = _Rows(system, weights, len(system.parameters) - n_tests, seconds)
     if data.n < _LEAST:
         return [], {}
-    joined: list[int] = []
     left = list(suspects)
     flagged: list[Verdict] = []
     first: dict[Suspect, Verdict] = {}
     while left and len(flagged) < _MOST_FLAGGED:
-        verdicts = data.judge(left, joined)
+        verdicts = data.judge(left)
         first = first or {one.suspect: one for one in verdicts}
         serious = [one for one in verdicts if one.p_value < SIGNIFICANT and relevant(one)]
         if not serious:
@@ -128,101 +128,111 @@ def flagged_verdicts(
         close = [one for one in serious if one.gain >= _AS_GOOD * most]
         worst = min(close, key=lambda one: (len(one.places), -one.gain))
         flagged.append(worst)
-        joined += [p + c for c in worst.suspect.columns]
+        data.join(worst.suspect.columns)
         left.remove(worst.suspect)
     return flagged, first
 
 
 class _Rows:
-    """Weighted blocks with their clusters."""
+    """Weighted rows with their clusters, as products of [U Z]: U of A (orthonormal), Z of the others.
+
+    The rows are orthogonalised once. A column that joins A then changes all products by a map of low rank.
+
+    Attributes:
+        n: Number of clusters.
+        scale: Of each test column and of the measured side, shape (t + 1,).
+        sides: Triangle of these columns, scaled, before anything was removed, shape (k, t + 1).
+        freed: Their parts orthogonal to A, in the coordinates of that triangle, shape (k, t + 1).
+        Z: The same for all rows, shape (r, t + 1).
+        products: [U Z]^T [U Z] of each cluster, shape (n, a + t + 1, a + t + 1).
+    """
 
     def __init__(self, system: System, weights: Float[Array, "g"], p: int, seconds: float) -> None:
+        import scipy.linalg.blas
+
         labels, runs, _ = stretches(system, seconds)
-        size = len(system.parameters)
-        self.p, self.n = p, len(runs)
-        self.blocks: list[tuple[int, Array]] = []
-        for group, weight in zip(system.groups, weights, strict=True):
-            at = np.append(group.columns, size)
-            own: dict[int, list[Factor]] = {}
-            for place, block in zip(group.places, group.blocks, strict=True):
-                own.setdefault(labels[group.log, *place], []).append(block)
-            for label, blocks in own.items():
-                one = merge(blocks)
-                R = np.zeros((len(one.R), size + 1))
-                R[:, at] = weight * one.R
-                self.blocks.append((label, R))
-        stacked = np.concatenate([R for _, R in self.blocks])
-        self.measured = stacked[:, -1]
-        self.scale = column_scale(stacked)
-        self.whole = triangle(stacked / self.scale)
+        self.n = len(runs)
+        rows, ends = _by_cluster(system, weights, labels, self.n)
+        wholes = [weight * merge(g.blocks).R for g, weight in zip(system.groups, weights, strict=True)]
+        stacked = np.concatenate(
+            [_placed(whole, g, system) for whole, g in zip(wholes, system.groups, strict=True)]
+        )
+        scale = column_scale(stacked)
+        whole = triangle(stacked / scale)
+        self.measured, self.touched = rows[:, -1].copy(), rows[:, p:-1] != 0
+        rows /= scale
+        kept = _independent(whole, range(p))
+        Q, R = np.linalg.qr(whole[:, kept])
+        self.scale, self.sides = scale[p:], whole[:, p:]
+        self.freed = self.sides - Q @ (Q.T @ self.sides)
+        # Rows of A by BLAS' triangular solve: U R = A.
+        U = scipy.linalg.blas.dtrsm(1.0, R, rows[:, kept], side=1)
+        self.Z = rows[:, p:] - U @ (Q.T @ self.sides)
+        both = np.hstack([U, self.Z])
+        self.products = np.array([part.T @ part for part in np.split(both, ends)])
 
-    def raw(self, columns: Sequence[int]) -> Float[Array, "r c"]:
-        """Some columns of all blocks."""
-        return np.concatenate([block[:, list(columns)] for _, block in self.blocks])
+    def join(self, columns: Sequence[int]) -> None:
+        """Add test columns to A: U gains their directions, which the others lose."""
+        alone, size = self._alone(columns)
+        own = [c for c, found in zip(columns, alone > _RTOL * size, strict=True) if found]
+        if not own:
+            return
+        q, r = np.linalg.qr(self.freed[:, own])
+        M, B = np.linalg.inv(r), q.T @ self.freed
+        a = self.products.shape[1] - self.Z.shape[1]
+        at = a + np.array(own)
+        wide = self.products
+        new = wide[:, :, at] @ M
+        wide = np.concatenate([wide[:, :, :a], new, wide[:, :, a:] - new @ B], axis=2)
+        new = M.T @ wide[:, at]
+        self.products = np.concatenate([wide[:, :a], new, wide[:, a:] - B.T @ new], axis=1)
+        self.Z -= (self.Z[:, own] @ M) @ B
+        self.freed = self.freed - q @ B
 
-    def judge(self, suspects: Sequence[Suspect], joined: Sequence[int]) -> list[Verdict]:
-        """Verdicts given the parameters and the columns added so far."""
-        A = [*range(self.p), *joined]
-        columns = [self.p + c for one in suspects for c in one.columns]
-        kept = _independent(self.whole, A)
-        Q, R = np.linalg.qr(self.whole[:, kept])
-        sides = self.whole[:, [*columns, -1]]
-        coefficients = np.linalg.solve(R, Q.T @ sides)
-        freed = sides - Q @ (Q.T @ sides)
-        wanted = [*columns, -1]
-        Z = self.raw(wanted) / self.scale[wanted]
-        Z -= (self.raw(kept) / self.scale[kept]) @ coefficients
-        white = np.linalg.solve(R.T, (self.raw(kept) / self.scale[kept]).T).T
-        K = self._products(white, Z)
-        found, at = [], 0
-        bases: list[Array] = []
+    def judge(self, suspects: Sequence[Suspect]) -> list[Verdict]:
+        """Verdicts given the parameters and the columns that have joined them."""
+        K = self._refitted()
+        found, bases = [], []
         for one in suspects:
-            own = np.arange(at, at + len(one.columns))
-            at += len(one.columns)
-            size = np.linalg.norm(sides[:, own], axis=0)
-            # Part of a column orthogonal to W and to the previous columns of its suspect.
-            alone = np.abs(np.diag(np.linalg.qr(freed[:, own], mode="r")))
+            own = np.array(one.columns)
+            alone, size = self._alone(one.columns)
             hidden = alone <= _HIDDEN * size
-            hidden |= size * self.scale[[columns[i] for i in own]] <= _NOTHING * self.scale[-1]
+            hidden |= size * self.scale[own] <= _NOTHING * self.scale[-1]
             index = own[~hidden]
             if not len(index):
                 continue
-            verdict = self._verdict(one, Z, K, index, [columns[i] for i in index])
+            verdict = self._verdict(one, K, index)
             drowned = verdict.bias > _DROWNED and 0.0 <= verdict.size[0] <= 1.1 * verdict.bias
             if not drowned:
                 places = tuple((index - own[0]).tolist())
                 found.append(replace(verdict, places=places))
-                bases.append(np.linalg.qr(freed[:, index])[0])
+                bases.append(np.linalg.qr(self.freed[:, index])[0])
         return _compared(found, bases)
 
-    def _products(self, white: Float[Array, "r p"], Z: Float[Array, "r t"]) -> Float[Array, "2 n t t"]:
+    def _alone(self, columns: Sequence[int]) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
+        """Norm of the part of each column orthogonal to A and to the columns before it, and of the column."""
+        own = list(columns)
+        size = np.linalg.norm(self.sides[:, own], axis=0)
+        return np.abs(np.diag(np.linalg.qr(self.freed[:, own], mode="r"))), size
+
+    def _refitted(self) -> Float[Array, "2 n t t"]:
         """What each cluster adds to the products of the columns Z: as they are, and with A fitted again."""
-        labels = np.repeat([c for c, _ in self.blocks], [len(block) for _, block in self.blocks])
-        K = np.empty((2, self.n, Z.shape[1], Z.shape[1]))
-        for c in range(self.n):
-            own, z = white[labels == c], Z[labels == c]
-            values, vectors = np.linalg.eigh(np.eye(white.shape[1]) - own.T @ own)
-            X = vectors.T @ (own.T @ z)
-            K[0, c] = z.T @ z
-            K[1, c] = K[0, c] + X.T @ (X / np.maximum(values, _TOLD_ONCE)[:, None])
+        a = self.products.shape[1] - self.Z.shape[1]
+        X = self.products[:, :a, a:]
+        K = np.stack([self.products[:, a:, a:]] * 2)
+        for c, left in enumerate(np.eye(a) - self.products[:, :a, :a]):
+            K[1, c] += X[c].T @ _bounded_solve(left, X[c])
         return K
 
-    def _verdict(
-        self,
-        suspect: Suspect,
-        Z: Float[Array, "r t"],
-        K: Float[Array, "2 n t t"],
-        index: Array,
-        columns: Sequence[int],
-    ) -> Verdict:
+    def _verdict(self, suspect: Suspect, K: Float[Array, "2 n t t"], index: Array) -> Verdict:
         from scipy.special import fdtrc
 
-        z, rho = Z[:, index], Z[:, -1]
-        concerned = np.any(self.raw(columns) != 0, axis=1)
-        fit = least_squares(Factor(triangle(np.column_stack([z, rho])), len(z)))
+        concerned = np.flatnonzero(np.any(self.touched[:, index], axis=1))
+        z, rho = self.Z[np.ix_(concerned, index)], self.Z[concerned, -1]
+        fit = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
         size = fit.chi
         n, c = self.n, len(index)
-        # In the coordinates where G is the unit matrix.
+        # In the coordinates where the products of all clusters together are the unit matrix.
         plain, own = fit.root.T @ K[:, :, index][..., index] @ fit.root
         pull = K[1][:, index, -1] @ fit.root - own @ np.linalg.solve(fit.root, size)
         values, vectors = eigh(np.eye(c) - own)
@@ -231,17 +241,18 @@ class _Rows:
         covariance = (n - 1) / n * moves.T @ moves
         leverage = np.einsum("nii->ni", plain)
         dof = float(np.clip(1.0 / np.max(np.sum(leverage**2, axis=0)), 1.0, n - 1.0))
-        units = self.scale[-1] / self.scale[columns]
-        before = float(rho[concerned] @ rho[concerned])
+        units = self.scale[-1] / self.scale[index]
+        before = float(rho @ rho)
         bias = 0.0
         if suspect.measured:
-            bias = min(before * float(units[0]) ** 2 / float(z[:, 0] @ z[:, 0]), 1.0)
+            squares = float(np.sum(self.freed[:, index[0]] ** 2))
+            bias = min(before * float(units[0]) ** 2 / squares, 1.0)
         y = np.linalg.solve(fit.root, _beyond(size * units, bias) / units)
         wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
         # Hotelling's correction: c directions estimated from `dof` clusters.
         free = max(dof - c + 1.0, 1.0)
         p_value = float(fdtrc(c, free, wald * free / (dof * c)))
-        after = float(np.sum((rho - z @ size)[concerned] ** 2))
+        after = float(np.sum((rho - z @ size) ** 2))
         sigma = np.sqrt(np.maximum(np.diag(fit.root @ covariance @ fit.root.T), 0.0))
         explains = 1.0 - after / before if before > 0 else 0.0
         gain = max(before - after, 0.0) * self.scale[-1] ** 2
@@ -251,6 +262,38 @@ class _Rows:
         return Verdict(suspect, size * units, sigma * units, dof, p_value, explains, gain, share, bias=bias)
 
 
+def _placed(R: Float[Array, "k c1"], group: Group, system: System) -> Float[Array, "k p1"]:
+    """A triangle of a group over all columns of its system."""
+    wide = np.zeros((len(R), len(system.parameters) + 1))
+    wide[:, np.append(group.columns, -1)] = R
+    return wide
+
+
+def _by_cluster(
+    system: System, weights: Float[Array, "g"], labels: Mapping[tuple[str, int, int], int], n: int
+) -> tuple[Float[Array, "r p1"], Int[Array, "n1"]]:
+    """Weighted rows of all groups, cluster after cluster, and where each but the last ends."""
+    parts: list[list[Array]] = [[] for _ in range(n)]
+    for group, weight in zip(system.groups, weights, strict=True):
+        own: dict[int, list[Factor]] = {}
+        for place, block in zip(group.places, group.blocks, strict=True):
+            own.setdefault(labels[group.log, *place], []).append(block)
+        for label, blocks in own.items():
+            parts[label].append(_placed(weight * merge(blocks).R, group, system))
+    sizes = [sum(len(one) for one in part) for part in parts]
+    return np.concatenate([one for part in parts for one in part]), np.cumsum(sizes)[:-1]
+
+
+def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Array, "a t"]:
+    """M^-1 X, with the eigenvalues of M at least `_TOLD_ONCE`."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    if dpotrf(M - _TOLD_ONCE * np.eye(len(M)))[1] == 0:  # all of them are larger
+        return np.asarray(dpotrs(dpotrf(M)[0], X)[0])
+    values, vectors = eigh(M)
+    return np.asarray(vectors @ ((vectors.T @ X) / np.maximum(values, _TOLD_ONCE)[:, None]))
+
+
 def _beyond(size: Float[Array, "c"], bias: float) -> Float[Array, "c"]:
     """Sizes less what noise of the column may make of them: between 0 and `bias`."""
     return np.asarray(size - np.clip(size, 0.0, bias))
@@ -258,14 +301,21 @@ def _beyond(size: Float[Array, "c"], bias: float) -> Float[Array, "c"]:
 
 def _compared(verdicts: list[Verdict], bases: Sequence[Array]) -> list[Verdict]:
     """Each verdict with the suspects whose columns, orthogonal to W, equal or contain its own."""
+    if not verdicts:
+        return []
+    starts = np.cumsum([0, *(basis.shape[1] for basis in bases[:-1])])
+    every = np.hstack(bases)
+    cosines = np.sqrt(np.add.reduceat((every.T @ every) ** 2, starts, axis=0))
+    # No singular value of a pair is larger than the length that a basis keeps of each direction.
+    bound = np.minimum.reduceat(cosines, starts, axis=1)
     found = []
     for i, one in enumerate(verdicts):
         alike = [
-            other.suspect
-            for k, other in enumerate(verdicts)
+            verdicts[k].suspect
+            for k in map(int, np.flatnonzero(bound[:, i] > _ALIKE))
             if k != i
+            and len(verdicts[k].places) >= len(one.places)
             and float(np.linalg.svd(bases[k].T @ bases[i], compute_uv=False)[-1]) > _ALIKE
-            and len(other.places) >= len(one.places)
         ]
         found.append(replace(one, alike=tuple(alike)))
     return found
@@ -275,4 +325,4 @@ def _independent(R: Float[Array, "k t"], columns: Sequence[int]) -> list[int]:
     """Columns with something of their own (test columns may repeat what W has)."""
     from dynid.base.rank import independent_columns
 
-    return sorted(independent_columns(R, list(columns), rtol=1e-9).kept)
+    return sorted(independent_columns(R, list(columns), rtol=_RTOL).kept)

@@ -41,7 +41,9 @@ from dynid.projection.quadrature import Quadrature
 from dynid.projection.sensor import SensorRows
 from dynid.projection.sensor_columns import SensorColumns, SensorMotion
 
-_STEP = 1e-4  # [rad] or [m]: central difference over a joint zero
+# [rad] or [m]: forward difference over a joint zero. Its error, half a step times the curvature, is about
+# 1e-5 of the column; that of closed loops, 1e-12 of closure over the step, is smaller.
+_STEP = 1e-5
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
 # Error W chi - Y with a joint moved by a step, and where its pose could be reached, shapes (k, s) and (s,).
@@ -191,12 +193,13 @@ class PoseColumns:
     def _zeros(self, at: Int[Array, "s"], error: _Error) -> Float[Array, "k m n"]:
         """Slope of the error over each joint, thinned and interpolated."""
         found = np.zeros((self._k, len(self._places), int(at[-1]) + 1))
+        here, known = error(0, 0.0)
         for j, place in enumerate(self._places):
-            (above, there), (below, back) = error(place, _STEP), error(place, -_STEP)
-            fine = there & back
+            there, reached = error(place, _STEP)
+            fine = known & reached
             if not np.any(fine):
                 continue
-            slope = (above - below)[:, fine] / (2.0 * _STEP)
+            slope = (there - here)[:, fine] / _STEP
             for k, values in enumerate(slope):
                 found[k, j] = np.interp(np.arange(found.shape[2]), at[fine], values)
         return found

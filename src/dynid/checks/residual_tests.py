@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.projection.contract import RowSource
-from dynid.projection.factor import triangle
+from dynid.projection.factor import merge, triangle
 from dynid.projection.projection import Group, System
 from dynid.statistics.estimate import ResidualTest
 
@@ -63,11 +63,10 @@ def outlying_runs(
         outlying = _outlying(_run_rms(system, chi), expected)
     if outlying:
         shown = ", ".join(text for _, text in sorted(outlying, reverse=True)[:_MOST_SHOWN])
-        yield Notice(
-            "outlying-run",
-            f"the residual of one run is much larger than that of the others: {shown}",
-            f"possible causes: {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
-        )
+        if free:
+            yield notice("outlying-run", "free", shown=shown)
+        else:
+            yield notice("outlying-run", shown=shown)
 
 
 _Runs = dict[str, dict[tuple[str, int], tuple[float, float]]]
@@ -154,13 +153,7 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
     if found:
         shown = [f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(found.items())]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
-        yield Notice(
-            "burst",
-            f"the residual rises above {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
-            + more,
-            "check for a contact or collision there, and remove it with a `segment` column;"
-            " `estimator: robust` ignores such samples",
-        )
+        yield notice("burst", times=_BURST, shown=", ".join(shown[:_MOST_SHOWN]) + more)
 
 
 def undisturbed(
@@ -187,10 +180,10 @@ def undisturbed(
         left |= out
         rows = []
         for g, group in enumerate(system.groups):
-            for b, block in enumerate(group.blocks):
-                if (g, b) not in left:
-                    error = block.Y - block.W @ chi[group.columns]
-                    rows.append(np.column_stack([block.W @ S[group.columns], error]) / usual[g])
+            kept = [block for b, block in enumerate(group.blocks) if (g, b) not in left]
+            if kept:
+                own, R = group.columns, merge(kept).R / usual[g]
+                rows.append(np.column_stack([R[:, :-1] @ S[own], R[:, -1] - R[:, :-1] @ chi[own]]))
         stacked = triangle(np.concatenate(rows))
         scale = np.linalg.norm(stacked[:, :-1], axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
@@ -203,15 +196,13 @@ def undisturbed(
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
     """Place, rms of the residual and number of rows of every block; below the floor all count as equal."""
     own = chi[group.columns]
-    floor = _UNEVEN * np.sqrt(sum(float(np.sum(block.Y**2)) for block in group.blocks) / max(group.n_rows, 1))
-    return [
-        (place, max(_rms(block.Y - block.W @ own, block.n_rows), float(floor)), block.n_rows)
-        for place, block in zip(group.places, group.blocks, strict=True)
-    ]
-
-
-def _rms(error: Float[Array, "k"], n_rows: int) -> float:
-    return float(np.linalg.norm(error)) / float(np.sqrt(n_rows))
+    stacked = np.concatenate([block.R for block in group.blocks])
+    starts = np.cumsum([0, *(len(block.R) for block in group.blocks[:-1])])
+    floor = _UNEVEN * np.sqrt(np.sum(stacked[:, -1] ** 2) / max(group.n_rows, 1))
+    squares = np.add.reduceat((stacked[:, -1] - stacked[:, :-1] @ own) ** 2, starts)
+    rows = [block.n_rows for block in group.blocks]
+    rms = np.maximum(np.sqrt(squares / rows), floor)
+    return list(zip(group.places, rms.tolist(), rows, strict=True))
 
 
 def whiteness(
@@ -249,14 +240,7 @@ def whiteness(
     tests = [replace(one, warned=one in coloured) for one in tests]
     if not coloured:
         return tests, []
-    shown = ", ".join(one.about for one in coloured)
-    notice = Notice(
-        "not-white",
-        f"the residuals of {shown} are correlated in time, but the classical uncertainty assumes white noise:"
-        " its intervals are too small",
-        "use uncertainty: cluster or bootstrap, which do not assume white noise",
-    )
-    return tests, [notice]
+    return tests, [notice("not-white", names=", ".join(one.about for one in coloured))]
 
 
 def _with_note(one: ResidualTest) -> ResidualTest:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.commands.shared import NUMBER, Whole, interruptible, refuse_given, shown
-from dynid.common.printable import printable
+from dynid.commands.shared import NUMBER, Whole, refuse_given, shown
+from dynid.common.interrupts import interruptible
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.excitation.free import FreeExciteSettings
@@ -118,10 +119,8 @@ def excite(
     from dynid.excitation.excite import excite as run
     from dynid.excitation.files import FILES, excitation_files, summary
     from dynid.excitation.plan import ExciteSettings
-    from dynid.report.console import standard_console
     from dynid.report.output import claimed_folder, replace_folder
-    from dynid.report.progress import ProgressBar
-    from dynid.report.tables import print_warnings
+    from dynid.report.terminal import ProgressBar, print_warnings, standard_console
 
     settings = ExciteSettings(
         criterion=asked or "logdet",
@@ -162,7 +161,7 @@ def _free(robot: str, folder: Path, settings: FreeExciteSettings, jobs: int) -> 
     from dynid.excitation.free import excite_free
     from dynid.excitation.free_files import FREE_FILES, free_files, free_summary
     from dynid.report.output import claimed_folder, replace_folder
-    from dynid.report.progress import ProgressBar
+    from dynid.report.terminal import ProgressBar
 
     with claimed_folder(folder, FREE_FILES) as path:
         journal = _journal(path)

@@ -50,9 +50,8 @@ def rehearse(
     from dynid.experiment.file import load_experiment
     from dynid.mechanism.load import load_robot
     from dynid.report.output import claimed_folder, replace_folder
-    from dynid.report.progress import ProgressBar
-    from dynid.report.rehearsal_file import FILES, rehearsal_files
-    from dynid.report.rehearsal_text import print_rehearsal
+    from dynid.report.rehearsal import FILES, print_rehearsal, rehearsal_files
+    from dynid.report.terminal import ProgressBar
     from dynid.simulation.rehearsal import RehearsalPlan
     from dynid.simulation.rehearsal import rehearse as run
     from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags

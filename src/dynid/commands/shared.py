@@ -12,8 +12,8 @@ import click
 from click.core import ParameterSource
 
 from dynid.common.errors import InputError
-from dynid.common.printable import printable
 from dynid.common.strict_number import is_count, is_number
+from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -51,24 +51,6 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, also from compiled code.
-
-    Numba returns arrays and tuples through Python. An interrupt at that moment appears as a
-    SystemError ("returned a result with an exception set") whose cause is the KeyboardInterrupt.
-    """
-    try:
-        yield
-    except SystemError as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
-            cause = cause.__cause__ or cause.__context__
-        if cause is None:
-            raise
-        raise cause from None
 
 
 @contextlib.contextmanager

@@ -48,8 +48,7 @@ def simulate(
     """
     from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
-    from dynid.report.console import standard_console
-    from dynid.report.tables import plain_table, print_warnings, verbatim
+    from dynid.report.terminal import plain_table, print_warnings, standard_console, verbatim
     from dynid.simulation.files import check_target, described, write_simulated
     from dynid.simulation.free_motion import simulate_free, write_free
     from dynid.simulation.simulation import simulate as run

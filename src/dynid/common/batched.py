@@ -8,7 +8,8 @@ Callers treat NaN as "no answer for this sample". Leading axes are samples; a si
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -124,3 +125,13 @@ def _spread(found: Array, fine: Array) -> Array:
 
 def _finite(M: Array) -> Array:
     return np.asarray(np.isfinite(M).all(axis=(-2, -1)))
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Small triangular factors do not get faster with BLAS threads, which wait for each other: on a
+    busy machine with two cores an identification took twelve times as long with them."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield

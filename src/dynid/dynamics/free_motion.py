@@ -14,9 +14,8 @@ from dynid.common.batched import eigvals, solve
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
-from dynid.dynamics.integrate import unit_quaternions
+from dynid.dynamics.integrate import adams, unit_quaternions
 from dynid.dynamics.locked import LockedCables, Values
-from dynid.dynamics.multistep import adams
 from dynid.mechanism.mechanism import Mechanism
 
 _RUN_AWAY = 1e3  # m, rad or per second: beyond any platform on cables

@@ -12,10 +12,18 @@ from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array
 from dynid.common.batched import qr, singular_values
 from dynid.common.errors import InputError
-from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
-from dynid.excitation.measured import measured_motion
-from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
-from dynid.excitation.series import Series
+from dynid.excitation.series import (
+    SAMPLES,
+    FourierMotion,
+    Limits,
+    Series,
+    at_rest,
+    measured_motion,
+    scaled_condition,
+    scaled_into,
+    speed_bound,
+    symmetric_range,
+)
 from dynid.kinematics.assembly import Assembly, Measured, assembly_of
 from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.sensors import sensors_of
@@ -58,7 +66,6 @@ class ClosedMotion:
     """A motion of the measured joints of a closed robot, from a series of independent joints.
 
     Attributes:
-        mechanism: The robot.
         joints: Scalar coordinates that follow `series`, one per degree of freedom.
         series: Their positions over time.
     """

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedStates
-from dynid.excitation.ranking import symmetric_range
+from dynid.excitation.series import symmetric_range
 from dynid.kinematics.tension import least_norm, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -36,7 +36,6 @@ def closed_efforts(
     """Efforts required by a motion, in the order of the actuators: minimum norm plus internal tension.
 
     Args:
-        mechanism: The robot.
         chi: All standard parameters, in the order of the table, shape (p,), SI.
         states: Along the motion.
         mounted: Payloads on the robot.

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.excitation.excite import Excitation
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
-from dynid.excitation.fourier import FourierMotion
-from dynid.excitation.optimal.checked import DENSER
+from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
+from dynid.excitation.optimal.families import SplineMotion
 from dynid.excitation.optimal.figures import (
     animation_of,
     body_path,
@@ -26,15 +25,15 @@ from dynid.excitation.optimal.figures import (
     tip_of,
     use_figure,
 )
-from dynid.excitation.optimal.predicted import PROMISED_BY
-from dynid.excitation.optimal.spline import SplineMotion
-from dynid.excitation.point_to_point import PointToPoint
-from dynid.report.figures.figure import script_json
-from dynid.report.html import scripted_page
+from dynid.excitation.random_motion import PointToPoint
+from dynid.excitation.series import FourierMotion
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.template import source
+from dynid.report.page import script_json, scripted_page, source
+
+if TYPE_CHECKING:
+    from dynid.excitation.excite import Excitation
 
 SCHEMA = "dynid.excitation/1"
 FILES = (

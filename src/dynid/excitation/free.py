@@ -17,16 +17,14 @@ from jaxtyping import Float
 
 from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
-from dynid.common.threads import single_threaded_blas
 from dynid.dynamics.statics import reduced_modes
-from dynid.excitation.free_after import recorded_information
-from dynid.excitation.free_limits import free_limits, reached
-from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set
+from dynid.excitation.free_motion import free_limits, reached
+from dynid.excitation.free_set import FreeSet, FreeSetSettings, Judging, best_free_set, recorded_information
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
-from dynid.excitation.optimal.journal import Journal
-from dynid.excitation.optimal.multistart import run_starts
+from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.releases import Releases, Releasing
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
@@ -146,7 +144,7 @@ class FreeStarter:
             self.mechanism, values, limits, search.duration, search.rate, settings.payloads
         )
         self.names = tuple(one.name for one in parameter_table(self.releasing.robot.robot))
-        self.criterion = criterion_of(settings.criterion, settings.sigma, self.told())
+        self.criterion = criterion_of(settings.criterion, settings.sigma, self.identifiable())
         self.known = np.zeros((len(self.names),) * 2)
         if settings.after:
             self.known = recorded_information(
@@ -154,7 +152,7 @@ class FreeStarter:
             )
         self._streams = np.random.SeedSequence(settings.seed).generate_state(settings.starts, np.uint64)
 
-    def told(self) -> list[str]:
+    def identifiable(self) -> list[str]:
         """Parameters that free motion can identify: all except the reference mass."""
         return [name for name in self.names if name != self.releasing.reference]
 
@@ -162,7 +160,7 @@ class FreeStarter:
         """Names of those, per unit mass."""
         body = held_body(self.mechanism)
         table = {one.name: one for one in parameter_table(self.releasing.robot.robot)}
-        return tuple(shown_name(table[name], body) for name in self.told())
+        return tuple(shown_name(table[name], body) for name in self.identifiable())
 
     def run(self, number: int) -> FreeStart:
         """The start of that number."""
@@ -249,7 +247,7 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
     # Rows per unit of free coordinates differ in noise; with orthonormal ones the sigmas are comparable.
     even = Judging(releasing, starter.criterion, replace(settings.search, nullspace="orthonormal"))
     drawn = judging.random_set(np.random.default_rng(settings.seed))
-    identified = [starter.names.index(name) for name in starter.told()]
+    identified = [starter.names.index(name) for name in starter.identifiable()]
     sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)
     before, after = (
         _sigmas(even.information(motions, np.arange(motions.q.shape[1])).sum(axis=0), identified)

@@ -19,8 +19,8 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.friction import STRIBECK_SPEED, speed_map
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import STRIBECK_SPEED, speed_map
 
 
 @dataclass(frozen=True)

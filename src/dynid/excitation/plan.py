@@ -14,16 +14,13 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.closed import check_start, joint_bounds
 from dynid.excitation.optimal.box import Blocks, Box, box_of
-from dynid.excitation.optimal.closed_path import ClosedPath
 from dynid.excitation.optimal.criteria import Criterion, criterion_of
 from dynid.excitation.optimal.families import Family, family_of
-from dynid.excitation.optimal.information import Information
-from dynid.excitation.optimal.paths import Path, RobotStates, TreePath
-from dynid.excitation.optimal.problem import Problem
+from dynid.excitation.optimal.paths import ClosedPath, Path, RobotStates, TreePath
+from dynid.excitation.optimal.problem import Information, Problem
 from dynid.excitation.optimal.soft import SoftLimit, SoftLimits
 from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
-from dynid.excitation.optimal.soft_efforts import EffortLimits
-from dynid.excitation.optimal.soft_joints import FollowingJoints, Singularity
+from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
 from dynid.excitation.platform_series import guided, led_body
 from dynid.kinematics.assembly import assembly_of

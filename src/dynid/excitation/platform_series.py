@@ -12,12 +12,12 @@ from dynid.common.arrays import Array
 from dynid.common.batched import inv, svd
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.closed import places
-from dynid.excitation.ranking import speed_bound, symmetric_range
+from dynid.excitation.series import speed_bound, symmetric_range
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Mechanism
-from dynid.prediction.posed import posed_robot
+from dynid.prediction.trajectory import posed_robot
 
 _SEED = 20220517
 _WALKED = 48

@@ -1,19 +1,38 @@
-"""Random exciting motions: of some tens of draws, the one with the best conditioned base regressor."""
+"""Random exciting motions: the best conditioned of some draws, as Fourier series or from point to point."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Inexact
 
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.excitation.closed import ClosedMotion, random_closed
-from dynid.excitation.fourier import FourierMotion, Limits, at_rest, scaled_into
-from dynid.excitation.ranking import SAMPLES, scaled_condition, speed_bound, symmetric_range
-from dynid.excitation.series import Series
+from dynid.excitation.closed import (
+    ClosedMotion,
+    can_be_done,
+    check_start,
+    closed_condition,
+    independent_joints,
+    joint_bounds,
+    places,
+    random_closed,
+)
+from dynid.excitation.series import (
+    SAMPLES,
+    FourierMotion,
+    Limits,
+    Series,
+    at_rest,
+    scaled_condition,
+    scaled_into,
+    speed_bound,
+    symmetric_range,
+)
+from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
@@ -22,6 +41,13 @@ from dynid.regressor.regressor import tree_matrix
 
 _STATES = 64
 _STATES_SEED = 7
+_PEAK_SPEED, _PEAK_ACCELERATION = 15.0 / 8.0, 10.0 / np.sqrt(3.0)
+_ATTEMPTS = 40
+_PATIENCE = 5  # attempts before targets are moved nearer to the start pose and moves become slower
+_NEARER, _SLOWER = 0.8, 1.15
+_PROBES = 24  # poses of a move that are tested
+
+Possible = Callable[["PointToPoint"], bool]
 
 
 def random_motion(
@@ -151,3 +177,181 @@ def check_joints(mechanism: Mechanism) -> None:
             file=mechanism.file,
             remedy="use a robot with revolute, prismatic and universal joints",
         )
+
+
+# Motion between random points: quintic moves, at rest at every point.
+#
+# q(t) = a + (b - a) s(u),   u = (t - t_0) / T,   s = 10 u^3 - 15 u^4 + 6 u^5
+#
+# Position, velocity and acceleration are continuous; the jerk is not. The slowest joint determines the
+# duration of a move: |s'| <= 15/8 and |s''| <= 10/sqrt(3).
+
+
+@dataclass(frozen=True, eq=False)
+class PointToPoint:
+    """A sequence of moves between points.
+
+    Attributes:
+        points: Where the motion rests, shape (k + 1, j), in [rad] or [m].
+        begin: When each move begins, shape (k,), in [s].
+        length: How long it takes, shape (k,), in [s].
+        period: End of the motion; after it the last point is held, in [s].
+    """
+
+    points: Float[Array, "k1 j"]
+    begin: Float[Array, "k"]
+    length: Float[Array, "k"]
+    period: float
+
+    def q(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
+        """Positions at the times t [s], shape (n, j), in [rad] or [m]."""
+        i, u = self._place(t)
+        return np.asarray(self.points[i] + (u**3 * (10.0 - u * (15.0 - 6.0 * u)))[:, None] * self._steps[i])
+
+    def dq(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
+        """Velocities, shape (n, j), in [rad/s] or [m/s]."""
+        i, u = self._place(t)
+        return np.asarray((30.0 * (u * (1.0 - u)) ** 2 / self.length[i])[:, None] * self._steps[i])
+
+    def ddq(self, t: Inexact[Array, "n"]) -> Float[Array, "n j"]:
+        """Accelerations, shape (n, j), in [rad/s^2] or [m/s^2]."""
+        i, u = self._place(t)
+        slope = 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.length[i] ** 2
+        return np.asarray(slope[:, None] * self._steps[i])
+
+    @property
+    def _steps(self) -> Float[Array, "k j"]:
+        return np.diff(self.points, axis=0)
+
+    def _place(self, t: Inexact[Array, "n"]) -> tuple[Array, Float[Array, "n"]]:
+        """Index of the move at each time, and the completed part of it, 0 to 1."""
+        i = np.clip(np.searchsorted(self.begin, t, side="right") - 1, 0, len(self.begin) - 1)
+        return i, np.clip((t - self.begin[i]) / self.length[i], 0.0, 1.0)
+
+
+def moves_between(points: Float[Array, "k1 j"], limits: Limits, dwell: float = 0.0) -> PointToPoint:
+    """The fastest moves through `points` within the limits of speed and acceleration.
+
+    Args:
+        points: At least two, neighbours distinct, shape (k + 1, j), in [rad] or [m].
+        limits: Per coordinate; one of speed and acceleration must be finite.
+        dwell: Rest at every point, including the last one, in [s].
+    """
+    return _timed(points, _lengths(np.diff(points, axis=0), limits), dwell)
+
+
+def random_point_to_point(
+    mechanism: Mechanism,
+    seed: int = 0,
+    *,
+    points: int = 20,
+    dwell: float = 0.0,
+    draws: int = 1,
+    margin: float = 0.02,
+    joints: tuple[str, ...] | None = None,
+) -> PointToPoint | ClosedMotion:
+    """Moves between random points that the robot can reach, within its limits.
+
+    On a closed robot independent joints move, and every move is tested: loops closed, poses not singular,
+    limits of all joints satisfied. A target that cannot be reached is drawn again, after some attempts
+    nearer to the start pose.
+
+    Args:
+        mechanism: Tree or closed robot; speeds or accelerations must be limited.
+        seed: Of the draws; the same seed gives the same motion.
+        points: Number of points after the first one.
+        dwell: Rest at every point, in [s].
+        draws: Motions drawn; the best conditioned is taken.
+        margin: Unused share of every limit, dimensionless.
+        joints: Joints of a closed robot that move; default `independent_joints`.
+    """
+    if points < 1 or draws < 1 or dwell < 0.0:
+        raise InputError(
+            f"no motion with {points} points, {draws} draws and a dwell of {dwell:g} s",
+            remedy="give at least one point and one draw, and a dwell of 0 s or more",
+        )
+    rng = np.random.default_rng(seed)
+    if not mechanism.is_closed:
+        check_joints(mechanism)
+        limits = _narrowed(robot_limits(mechanism), margin)
+        centre = 0.5 * (limits.low + limits.high)
+        found = [_random(rng, limits, centre, points, dwell, lambda move: True) for _ in range(draws)]
+        return found[0] if draws == 1 else min(found, key=regressor_condition(mechanism))
+    check_start(mechanism)
+    joints = joints or independent_joints(mechanism)
+    assembly, picked = assembly_of(mechanism), places(mechanism, joints)
+    start = assembly.start[[mechanism.positions.index(name) for name in joints]]
+
+    def possible(move: PointToPoint) -> bool:
+        t = np.linspace(0.0, move.period, _PROBES)
+        return can_be_done(assembly, picked, move, t, margin)
+
+    limits = _narrowed(joint_bounds(mechanism, joints), margin)
+    closed = [
+        ClosedMotion(mechanism, joints, _random(rng, limits, start, points, dwell, possible))
+        for _ in range(draws)
+    ]
+    return closed[0] if draws == 1 else min(closed, key=closed_condition(mechanism))
+
+
+def _random(
+    rng: np.random.Generator,
+    limits: Limits,
+    centre: Float[Array, "j"],
+    points: int,
+    dwell: float,
+    possible: Possible,
+) -> PointToPoint:
+    """A motion from `centre` through random points; every move is feasible."""
+    visited = [centre]
+    lengths: list[float] = []
+    while len(lengths) < points:
+        target, length = _next(rng, limits, centre, visited[-1], possible)
+        visited.append(target)
+        lengths.append(length)
+    return _timed(np.array(visited), np.array(lengths), dwell)
+
+
+def _next(
+    rng: np.random.Generator,
+    limits: Limits,
+    centre: Float[Array, "j"],
+    here: Float[Array, "j"],
+    possible: Possible,
+) -> tuple[Float[Array, "j"], float]:
+    """A random point reachable from `here`, and the duration of the move."""
+    for attempt in range(_ATTEMPTS):
+        patience = attempt // _PATIENCE
+        target = centre + _NEARER**patience * (rng.uniform(limits.low, limits.high) - centre)
+        length = _SLOWER**patience * _lengths((target - here)[None], limits)
+        if possible(_timed(np.array([here, target]), length, 0.0)):
+            return target, float(length[0])
+    raise InputError(
+        f"no reachable point was found for a straight joint-space move in {_ATTEMPTS} attempts",
+        remedy="check `start:` and `limits:`: the start pose must be inside the limits and not singular",
+    )
+
+
+def _timed(points: Float[Array, "k1 j"], lengths: Float[Array, "k"], dwell: float) -> PointToPoint:
+    ends = np.cumsum(lengths + dwell)
+    return PointToPoint(points, ends - lengths - dwell, lengths, float(ends[-1]))
+
+
+def _lengths(steps: Float[Array, "k j"], limits: Limits) -> Float[Array, "k"]:
+    """Duration of each move by its slowest joint, in [s]."""
+    by_speed = np.max(_PEAK_SPEED * np.abs(steps) / limits.dq, axis=1)
+    by_acceleration = np.max(np.sqrt(_PEAK_ACCELERATION * np.abs(steps) / limits.ddq), axis=1)
+    found = np.maximum(by_speed, by_acceleration)
+    if not np.all(found > 0.0):
+        raise InputError(
+            "a move has zero duration: it has zero length, or neither speed nor acceleration is limited",
+            remedy="add `limits: {JOINT: {dq: ..., ddq: ...}}`",
+        )
+    return np.asarray(found)
+
+
+def _narrowed(limits: Limits, margin: float) -> Limits:
+    """Limits with an unused share of each."""
+    spare = 0.5 * margin * (limits.high - limits.low)
+    speeds = [(1.0 - margin) * bound for bound in (limits.dq, limits.ddq)]
+    return Limits(limits.low + spare, limits.high - spare, *speeds)

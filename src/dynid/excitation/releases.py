@@ -23,7 +23,7 @@ from dynid.common.batched import eigvalsh, pinv
 from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
-from dynid.excitation.free_limits import FreeLimits
+from dynid.excitation.free_motion import FreeLimits
 from dynid.kinematics.closure import moved
 from dynid.kinematics.locked_motion import AUTO, locked_motion_of
 from dynid.mechanism.cable import held_body

@@ -1,12 +1,23 @@
-"""Interface of a motion: positions and exact derivatives at any time."""
+"""Motions as functions of time: their interface, Fourier series, limits, conditioning, sensor readings."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Float, Inexact
 
 from dynid.common.arrays import Array
+from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.tree import times_pure
+from dynid.mechanism.mechanism import Mechanism
+
+_GRID_PER_HARMONIC = 200  # a peak between two grid points is missed by 1.3e-4 of itself at most
+_GRID_ALLOWANCE = 1.0 - 2e-4
+# Few rows are enough to compare motions, and keep the linear algebra below the size at which BLAS starts
+# threads (which on a busy machine cost more than they save).
+SAMPLES = 64
 
 
 @runtime_checkable
@@ -30,3 +41,149 @@ class Series(Trajectory, Protocol):
     @property
     def period(self) -> float:
         """Duration of one execution of the motion, in [s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMotion:
+    """q(t) = q_0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w), one series per coordinate.
+
+    Attributes:
+        frequency: Base frequency w / (2 pi), in [Hz].
+        sine, cosine: a and b, velocity amplitudes, shape (h, j), in [rad/s] or [m/s].
+        centre: q_0, shape (j,), in [rad] or [m].
+    """
+
+    frequency: float
+    sine: Float[Array, "h j"]
+    cosine: Float[Array, "h j"]
+    centre: Float[Array, "j"]
+
+    @property
+    def period(self) -> float:
+        """Time after which the motion repeats, in [s]."""
+        return 1.0 / self.frequency
+
+    def q(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
+        """Positions at the times t [s], shape (n, j), in [rad] or [m]."""
+        s, c, w = self._waves(t)
+        return self.centre + (s / w) @ self.sine - (c / w) @ self.cosine
+
+    def dq(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
+        """Velocities, shape (n, j), in [rad/s] or [m/s]."""
+        s, c, _ = self._waves(t)
+        return np.asarray(c @ self.sine + s @ self.cosine)
+
+    def ddq(self, t: Inexact[Array, "n"]) -> Inexact[Array, "n j"]:
+        """Accelerations, shape (n, j), in [rad/s^2] or [m/s^2]."""
+        s, c, w = self._waves(t)
+        return np.asarray((c * w) @ self.cosine - (s * w) @ self.sine)
+
+    def _waves(
+        self, t: Inexact[Array, "n"]
+    ) -> tuple[Inexact[Array, "n h"], Inexact[Array, "n h"], Float[Array, "h"]]:
+        w = 2.0 * np.pi * self.frequency * np.arange(1, len(self.sine) + 1)
+        angle = np.asarray(t)[:, None] * w
+        return np.sin(angle), np.cos(angle), w
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What a motion must keep within, per coordinate.
+
+    Attributes:
+        low, high: Positions, shape (j,), in [rad] or [m].
+        dq, ddq: Largest speed and acceleration, shape (j,), per s and per s^2; infinity: none.
+    """
+
+    low: Float[Array, "j"]
+    high: Float[Array, "j"]
+    dq: Float[Array, "j"]
+    ddq: Float[Array, "j"]
+
+
+def at_rest(frequency: float, sine: Float[Array, "h j"], cosine: Float[Array, "h j"]) -> FourierMotion:
+    """The motion nearest to these amplitudes whose velocity and acceleration vanish at t = 0.
+
+    dq(0) = sum a_l and ddq(0) = w sum l b_l: one linear condition on each, by projection.
+    """
+    order = np.arange(1.0, len(sine) + 1)[:, None]
+    a = sine - sine.mean(axis=0)
+    b = cosine - order * (order * cosine).sum(axis=0) / (order**2).sum()
+    return FourierMotion(frequency, a, b, np.zeros(sine.shape[1]))
+
+
+def scaled_into(motion: FourierMotion, limits: Limits, margin: float = 0.02) -> FourierMotion:
+    """The same shape as large as the limits allow, in the middle of the position range.
+
+    Args:
+        motion: Whose shape is kept.
+        limits: Per coordinate.
+        margin: Share of every limit that stays unused, dimensionless.
+    """
+    n = _GRID_PER_HARMONIC * len(motion.sine)
+    t = np.arange(n) / n * motion.period
+    q = motion.q(t)
+    swing, middle = np.ptp(q, axis=0), (q.max(axis=0) + q.min(axis=0)) / 2
+    sizes = [
+        (limits.high - limits.low) / swing,
+        limits.dq / np.abs(motion.dq(t)).max(axis=0),
+        limits.ddq / np.abs(motion.ddq(t)).max(axis=0),
+    ]
+    scale = (1.0 - margin) * _GRID_ALLOWANCE * np.min(sizes, axis=0)
+    centre = (limits.low + limits.high) / 2 + scale * (motion.centre - middle)
+    return FourierMotion(motion.frequency, scale * motion.sine, scale * motion.cosine, centre)
+
+
+def scaled_condition(W: Float[Array, "r p"]) -> float:
+    """Condition number of W with columns of length one; infinite beyond 1e7.
+
+    Computed from the eigenvalues of W^T W. This halves the number of accurate digits: not acceptable
+    for solving, but sufficient to compare motions, and much cheaper than singular values.
+    """
+    norms = np.linalg.norm(W, axis=0)
+    if not norms.all():
+        return float("inf")
+    unit = W / norms
+    squares = np.linalg.eigvalsh(unit.T @ unit)
+    return float(np.sqrt(squares[-1] / squares[0])) if squares[0] > 1e-14 * squares[-1] else float("inf")
+
+
+def symmetric_range(bound: float | tuple[float, float]) -> tuple[float, float]:
+    """[low, high]; a single bound applies to both sides."""
+    return bound if isinstance(bound, tuple) else (-bound, bound)
+
+
+def speed_bound(bound: float | tuple[float, float]) -> float:
+    """The largest symmetric bound inside an asymmetric one."""
+    return min(-bound[0], bound[1]) if isinstance(bound, tuple) else bound
+
+
+# Sensor readings of a motion: positions and their time derivatives.
+#
+# A quaternion u of a joint that turns at omega (moving frame) changes by
+#
+#     du = u omega / 2,      ddu = u dom / 2 - |omega|^2 u / 4         (omega, dom as pure quaternions)
+
+
+def measured_motion(
+    mechanism: Mechanism, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
+) -> tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]:
+    """Measured positions and their first and second time derivatives, in the order of a log.
+
+    Args:
+        q: All tree positions, shape (n, n_q), in [rad, m, -].
+        dq: All tree velocities, shape (n, n_v), per s.
+        ddq: Their rates, shape (n, n_v), per s^2.
+    """
+    sensors = sensors_of(mechanism, mechanism.measured_positions)
+    positions = sensors.read(q)
+    first, second = np.zeros_like(positions), np.zeros_like(positions)
+    first[:, sensors.column], second[:, sensors.column] = dq[:, sensors.velocity], ddq[:, sensors.velocity]
+    for p, c, j in sensors.quaternions.tolist():
+        turning = sensors.velocity[j : j + 3]
+        u, omega = q[:, p : p + 4], dq[:, turning]
+        part = slice(c, c + 4)
+        first[:, part] = 0.5 * times_pure(u, omega)
+        square = np.sum(omega**2, axis=1, keepdims=True)
+        second[:, part] = 0.5 * times_pure(u, ddq[:, turning]) - 0.25 * square * u
+    return positions, first, second

@@ -28,9 +28,9 @@ from dynid.experiment.places import places
 from dynid.experiment.sections import read_energy, read_gains, read_internal, read_refine, read_wrench
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, MODEL_NAMES
 from dynid.mechanism.robot_file.bodies import read_payloads
-from dynid.mechanism.robot_file.drives import is_none
 from dynid.mechanism.robot_file.force_sensor import read_force_sensor
 from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.robot_file.sections import is_none
 from dynid.motion.settings import DERIVATIVES, FILTERS, VELOCITIES
 from dynid.statistics.method import METHODS
 

@@ -18,13 +18,12 @@ from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
+from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
-from dynid.kinematics.factorised import Split, least_squares, split
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose
-from dynid.kinematics.sensors import Sensors, sensors_of
+from dynid.kinematics.sensors import Sensors, Split, least_squares, sensors_of, split
 from dynid.kinematics.singular_start import singular_start, straightest
 from dynid.kinematics.tracking import Tracker
-from dynid.kinematics.units import coordinate_units
 from dynid.mechanism.mechanism import Mechanism
 
 _RANK_RTOL = 1e-7

@@ -26,10 +26,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Inexact
 
 from dynid.common.arrays import Array
-from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
+from dynid.kinematics.tile import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame
-from dynid.mechanism.loop import Loop
+from dynid.mechanism.joint import Loop
 from dynid.mechanism.mechanism import BASE, Mechanism
 
 _AXES = {"x": 0, "y": 1, "z": 2, "rx": 0, "ry": 1, "rz": 2}

@@ -16,9 +16,8 @@ import numpy as np
 
 from dynid.common.compiled import inlined, inner, kernel
 from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
-from dynid.kinematics.equation_kinds import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import ALONG, CABLE, LANES, NORMAL, ROD, SWIVEL
 
 
 @inner

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
+from dynid.kinematics.tile import INVERT, SCALE, SUBTRACT
 
 # A pivot may be this much smaller than the largest number of its column: the loss of one digit is
 # acceptable for fewer operations, because Newton steps correct themselves.
 _PIVOT = 0.1
 _NOTHING = 1e-14
-INVERT, SCALE, SUBTRACT = range(3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from dynid.common.arrays import Array
 from dynid.common.batched import solve
 from dynid.common.errors import InputError
 from dynid.kinematics.closure import Closure, moved
-from dynid.kinematics.units import coordinate_units
+from dynid.kinematics.coordinates import coordinate_units
 from dynid.mechanism.mechanism import Mechanism
 
 CLOSED = 1e-12  # m or rad: residual of a closed loop, a few units of rounding
@@ -122,3 +122,10 @@ def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Fl
         if np.max(length, initial=0.0) < 1e-15:
             break
     return q
+
+
+# The unit of length of a description, inferred from its size.
+#
+# Steps and directions mix angles and lengths. In a robot described in metres a radian and a metre are of
+# similar size; in millimetres a radian moves bodies by hundreds of units. There, length coordinates are
+# counted in thousands of units, so that random steps and rounding are the same for both.

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inner
-from dynid.kinematics.elimination import INVERT, SCALE
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import INVERT, LANES, SCALE
 
 
 @inner

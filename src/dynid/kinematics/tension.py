@@ -58,7 +58,6 @@ def tension_directions(
     """Orthonormal efforts that do no work at any velocity, continuous from sample to sample.
 
     Args:
-        mechanism: The robot.
         N: Tangent directions along a continuous motion, shape (n, n_v, d), dimensionless.
         before: Directions at the sample before the first one, shape (a, z); without them the first
             ones are fixed so that they are the same on every machine, in every log that begins at

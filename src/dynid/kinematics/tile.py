@@ -1,3 +1,7 @@
-"""The width of a tile: how many samples the kernels process in parallel."""
+"""Numbers that kernels and their callers share."""
 
-LANES = 64
+from __future__ import annotations
+
+LANES = 64  # samples that a kernel processes in parallel
+ALONG, NORMAL, ROD, CABLE, SWIVEL = range(5)  # kinds of closure equations
+INVERT, SCALE, SUBTRACT = range(3)  # steps of a plan that eliminates dependent coordinates

@@ -50,8 +50,8 @@ class Tracker:
         q, done = np.empty((len(wanted), len(origin))), np.zeros(len(wanted), dtype=bool)
         count = np.full(LANES, _HOMOTOPY)
         for at in range(0, len(wanted), LANES):
-            some = wanted[np.minimum(np.arange(at, at + LANES), len(wanted) - 1)]
-            ways = [self.sensors.between(start, some, (k + 1) / _HOMOTOPY) for k in range(_HOMOTOPY)]
+            ends = wanted[np.minimum(np.arange(at, at + LANES), len(wanted) - 1)]
+            ways = [self.sensors.between(start, ends, (k + 1) / _HOMOTOPY) for k in range(_HOMOTOPY)]
             path = np.stack(ways, axis=1).reshape(LANES * _HOMOTOPY, -1)
             last, fine = np.empty((LANES, len(origin))), np.zeros(LANES, dtype=bool)
             self._march(path, _HOMOTOPY * np.arange(LANES), count, begin, last, fine, keep_last=True)

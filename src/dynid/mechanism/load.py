@@ -25,8 +25,7 @@ _REMEDIES = {
 def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     """The mechanism of a built-in name, a .yaml robot file, a URDF or an MJCF; a Mechanism passes through."""
     from dynid.mechanism.mechanism import Mechanism
-    from dynid.mechanism.robot_file.robot_file import load_robotfile
-    from dynid.mechanism.source import SUFFIXES, load_source
+    from dynid.mechanism.robot_file.robot_file import SUFFIXES, load_robotfile, load_source
 
     if isinstance(robot, Mechanism):
         return robot

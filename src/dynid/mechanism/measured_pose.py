@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.mechanism.frame import Frame, identity_frame
-from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.loop import DIRECTIONS, Loop
+from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism

@@ -12,17 +12,16 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
-from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.joint import Joint
-from dynid.mechanism.loop import Loop
-from dynid.mechanism.measured_pose import MeasuredPose
 
 if TYPE_CHECKING:
-    from dynid.mechanism.capsule import Capsule
+    from dynid.mechanism.cable import Cable, Swivel
     from dynid.mechanism.expression import Expression
     from dynid.mechanism.force_sensor import ForceSensor
+    from dynid.mechanism.joint import Joint, Loop
+    from dynid.mechanism.measured_pose import MeasuredPose
+
 
 BASE = "base"
 DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
@@ -43,6 +42,20 @@ class Body:
     parameters: tuple[str, ...] = SYMBOLS
     known: Mapping[str, float] = field(default_factory=dict)
     prior: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """All points within a radius of a segment, in the body's frame.
+
+    Attributes:
+        start, end: Of the segment, body frame, shape (3,), in [m].
+        radius: In [m].
+    """
+
+    start: Float[Array, "3"]
+    end: Float[Array, "3"]
+    radius: float
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.mechanism.cable import Cable
-from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.loop import Loop
+from dynid.mechanism.joint import Joint, JointKind, Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism
 from dynid.mechanism.robot_file.scope import Scope
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.cable import cable_coordinates, without_cables
-from dynid.mechanism.loop import Loop
+from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Mechanism
 

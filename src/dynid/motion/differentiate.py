@@ -1,22 +1,14 @@
-"""Derivatives of uniformly sampled signals: central formulas and a quintic spline.
-
-| kind     | dq, with h the step                                   | error of dq | error of ddq |
-|----------|-------------------------------------------------------|-------------|--------------|
-| central3 | (x1 - x-1) / 2h                                       | h^2         | h^2          |
-| central5 | (8 (x1 - x-1) - (x2 - x-2)) / 12h                     | h^4         | h^4          |
-| central7 | (45 (x1 - x-1) - 9 (x2 - x-2) + (x3 - x-3)) / 60h     | h^6         | h^6          |
-| spline   | slope of the quintic spline through the samples       | h^6         | h^4          |
-
-A second derivative by a central formula is the formula applied twice, so that the acceleration
-is the derivative of the same velocity that friction and energy use.
-"""
+"""Derivatives of uniformly sampled signals (central formulas, quintic spline) and of samples at any times."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import solve
 from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
 from dynid.motion.settings import DERIVATIVES
@@ -27,6 +19,9 @@ STENCILS: dict[str, tuple[float, ...]] = {
     "central7": (45 / 60, -9 / 60, 1 / 60),
 }
 _SPLINE_REACH = 48  # the slowest root of the quintic spline is 0.431: 0.431^48 < 1e-17
+POINTS = 7
+_FEWER = 5
+EDGE = POINTS // 2  # samples at either end without neighbours on both sides
 
 
 def check_derivative(kind: str) -> None:
@@ -77,3 +72,71 @@ def _spline(x: Float[Array, "n m"], dt: float, order: int) -> Float[Array, "n m"
     samples = np.arange(len(x), dtype=float)
     spline = make_interp_spline(samples, x, k=5 if len(x) > 5 else 1)
     return np.asarray(spline(samples, nu=order)) / dt**order
+
+
+# Derivatives of samples at any times: a polynomial through the nearest ones.
+#
+# For tables of instants, which need not be equidistant. A polynomial of degree 6 through the seven nearest
+# samples; its difference from the one of degree 4 through the five nearest estimates the error.
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """First and second derivatives, and their estimated errors.
+
+    Attributes:
+        first, second: Shape (n, c), per s and per s^2.
+        first_error, second_error: Difference from a shorter formula: RMS over all, per s and per s^2.
+        inner: Samples with neighbours on both sides, shape (n,).
+    """
+
+    first: Float[Array, "n c"]
+    second: Float[Array, "n c"]
+    first_error: float
+    second_error: float
+    inner: Bool[Array, "n"]
+
+    def roughness(self, order: int) -> tuple[float, float]:
+        """Error and size (rms) of the first or second derivative."""
+        value, error = (self.first, self.first_error) if order == 1 else (self.second, self.second_error)
+        return error, _rms(value[self.inner])
+
+
+def derivatives(t: Float[Array, "n"], x: Float[Array, "n c"]) -> Derivatives | None:
+    """Derivatives of columns at increasing times; None where there are too few samples.
+
+    Args:
+        t: Times, increasing, shape (n,), in [s].
+        x: Samples, shape (n, c), any unit.
+    """
+    if len(t) < POINTS:
+        return None
+    first, second = _fitted(t, x, POINTS)
+    rough_first, rough_second = _fitted(t, x, _FEWER)
+    inner = np.zeros(len(t), dtype=bool)
+    inner[EDGE:-EDGE] = True
+    return Derivatives(
+        first,
+        second,
+        _rms((first - rough_first)[inner]),
+        _rms((second - rough_second)[inner]),
+        inner,
+    )
+
+
+def _fitted(
+    t: Float[Array, "n"], x: Float[Array, "n c"], points: int
+) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:
+    """Derivatives of the polynomial through the `points` nearest samples, at every sample."""
+    n = len(t)
+    start = np.clip(np.arange(n) - points // 2, 0, n - points)
+    near = start[:, None] + np.arange(points)
+    away = t[near] - t[:, None]
+    scale = np.abs(away).max(axis=1)
+    powers = (away / scale[:, None])[:, :, None] ** np.arange(points)
+    coefficients = solve(powers, x[near])
+    return coefficients[:, 1] / scale[:, None], 2.0 * coefficients[:, 2] / scale[:, None] ** 2
+
+
+def _rms(x: Float[Array, "n c"]) -> float:
+    return float(np.sqrt(np.mean(x**2))) if x.size else 0.0

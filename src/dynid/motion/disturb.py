@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.mechanism.attitude import rotation_of
+from dynid.mechanism.frame import rotation_of
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.spectrum import spectrum

@@ -22,14 +22,12 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_order
 from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import match, quaternion_starts, slots
-from dynid.motion.csv_file import read_csv
+from dynid.motion.csv_file import decode, read_csv, sniff, split
 from dynid.motion.gather import Gathered, gather
 from dynid.motion.log import Log
-from dynid.motion.memory import DataFrame, table_from_columns
-from dynid.motion.parquet_file import read_parquet
-from dynid.motion.record import Record
+from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, LogEntry
-from dynid.motion.table import Table
+from dynid.motion.table import DataFrame, Record, Table, table_from_columns
 
 READERS: dict[str, Callable[[Path, bool], Table]] = {
     ".csv": read_csv,
@@ -300,3 +298,15 @@ def _log(
         choices={**(choices or {}), **gathered.choices, **cleaned.choices},
         q_ref=record.q_ref,
     )
+
+
+def text_column(path: Path, name: str) -> list[str]:
+    """Cells of one column of a file, as text, blanks at their ends removed."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return parquet_texts(path, name)
+    text, _ = decode(path.read_bytes(), path)
+    lines = text.split("\n")
+    dialect = sniff(lines, path)
+    place = dialect.names.index(name)
+    body = (line for line in lines[dialect.header_line + 1 :] if line.strip())
+    return [split(line, dialect.delimiter)[place] for line in body]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.motion.differentiate import differentiate, reach
 from dynid.motion.filters import LowPass, low_pass
 from dynid.motion.log import Log
-from dynid.motion.masks import at_rest, near_reversal
 from dynid.motion.plan import MotionPlan
 
 _States = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
@@ -120,3 +119,40 @@ class Motion:
         if log.ddq is None:
             return q, dq, differentiate(dq, dt, kind)
         return q, dq, self.low_pass(np.asarray(log.ddq[first:last], dtype=float))
+
+
+def near_reversal(dq: Float[Array, "n m"], speed: Float[Array, "m"], around: int) -> Bool[Array, "n m"]:
+    """Per coordinate: slower than `speed`, at a change of sign, or within `around` samples of it.
+
+    With `speed` zero and `around` zero nothing is masked.
+    """
+    slow = np.abs(dq) < speed
+    if around <= 0:
+        return np.asarray(slow)
+    turns = np.signbit(dq[1:]) != np.signbit(dq[:-1])
+    slow[1:] |= turns
+    slow[:-1] |= turns
+    return widened(slow, around)
+
+
+def at_rest(dq: Float[Array, "n m"], speed: Float[Array, "m"], window: int) -> Bool[Array, "n"]:
+    """Samples inside an interval of `window` or more samples in which every coordinate is slow."""
+    slow = np.all(np.abs(dq) < speed, axis=1)[:, None]
+    if window <= 1 or not slow.any():
+        return np.asarray(slow[:, 0])
+    total = np.concatenate([[0], np.cumsum(slow[:, 0])])
+    full = np.zeros(len(slow), dtype=bool)
+    if len(slow) >= window:
+        full[: len(slow) - window + 1] = total[window:] - total[:-window] == window
+    marked = np.concatenate([[0], np.cumsum(full)])
+    low = np.maximum(np.arange(len(slow)) - window + 1, 0)
+    return np.asarray(marked[1:] - marked[low] > 0)
+
+
+def widened(mask: Bool[Array, "n m"], around: int) -> Bool[Array, "n m"]:
+    """`mask` extended by `around` samples on both sides."""
+    total = np.concatenate([np.zeros((1, mask.shape[1]), dtype=int), np.cumsum(mask, axis=0)])
+    index = np.arange(len(mask))
+    low = np.maximum(index - around, 0)
+    high = np.minimum(index + around + 1, len(mask))
+    return np.asarray(total[high] - total[low] > 0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice, notice
 from dynid.motion.log import Log
 
 # Relative to the usual change of the signal's increments from sample to sample (99 % quantile): the
@@ -14,6 +15,22 @@ from dynid.motion.log import Log
 _UNUSUAL = 30.0
 _LEAST = 0.01  # of the range of the signal
 _FEWEST = 32  # samples
+# No motor makes such a step between two samples: times the usual change, and of the range of the signal.
+_IMPOSSIBLE, _LARGE = 100.0, 0.05
+_REMEDY = (
+    "check for lost encoder counts or a zero set during the log; split the log there with a `segment` column"
+)
+
+
+def refuse_steps(log: Log) -> None:
+    """Refuse a log with a step far beyond its noise: all positions after it, or before it, are wrong."""
+    found = [one for i in range(log.q.shape[1]) for one in _steps(log, i, _IMPOSSIBLE, _LARGE)]
+    if found:
+        raise InputError(
+            f"positions jump between two samples and keep the offset: {_shown(found)}. No motion does that",
+            file=log.file,
+            remedy=_REMEDY,
+        )
 
 
 def position_steps(log: Log) -> tuple[Notice, ...]:
@@ -21,14 +38,17 @@ def position_steps(log: Log) -> tuple[Notice, ...]:
     found = [one for i in range(log.q.shape[1]) for one in _steps(log, i)]
     if not found:
         return ()
+    return (notice("position-step", log=log.name, shown=_shown(found)),)
+
+
+def _shown(found: Sequence[tuple[str, float, float]]) -> str:
     shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in found[:4])
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    text = f"positions of log '{log.name}' jump between two samples and keep the offset: {shown}{more}"
-    remedy = "check for lost encoder counts or a zero set during the log; split the log there"
-    return (Notice("position-step", text, remedy),)
+    return shown + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
 
-def _steps(log: Log, column: int) -> Iterable[tuple[str, float, float]]:
+def _steps(
+    log: Log, column: int, unusual: float = _UNUSUAL, large: float = _LEAST
+) -> Iterable[tuple[str, float, float]]:
     """Name, size [rad] or [m] and time [s] of each step of one coordinate.
 
     An increment of a smooth motion is close to the mean of its two neighbours.
@@ -39,9 +59,9 @@ def _steps(log: Log, column: int) -> Iterable[tuple[str, float, float]]:
         q = np.asarray(log.q[a:b, column], dtype=float)
         moved = np.diff(q)
         excess = moved[1:-1] - 0.5 * (moved[2:] + moved[:-2])
-        usual = _UNUSUAL * float(np.quantile(np.abs(excess), 0.99))
+        usual = unusual * float(np.quantile(np.abs(excess), 0.99))
         # The neighbours of a step show half of it, with the other sign.
-        least = max(usual, _LEAST * float(np.ptp(q)), 1e-9)
+        least = max(usual, large * float(np.ptp(q)), 1e-9)
         for i in np.flatnonzero(np.abs(excess) > least).tolist():
             if np.abs(excess[i]) >= np.abs(excess[max(0, i - 1) : i + 2]).max():
                 yield log.position_names[column], float(excess[i]), float(log.t[a + i + 2])

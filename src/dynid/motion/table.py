@@ -1,11 +1,13 @@
-"""Table: the columns of a file, as every reader returns them."""
+"""Columns of a file or in memory as a table, and the recording made of them before it is cleaned."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Shaped
+import numpy as np
+from jaxtyping import Bool, Float, Int, Shaped
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
@@ -43,3 +45,98 @@ def check_names(names: Sequence[str], file: object) -> None:
             place="header",
             remedy="give every column a unique name",
         )
+
+
+@runtime_checkable
+class DataFrame(Protocol):
+    """What pandas, polars and others have in common: column names, and a column by its name."""
+
+    @property
+    def columns(self) -> Any:
+        """Names in order."""
+
+    def __getitem__(self, name: Any, /) -> Any:
+        """The column of that name."""
+
+
+def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Table:
+    """Columns by name as a table; a two-dimensional array `q` becomes q_1, q_2, ...
+
+    Args:
+        source: Name -> array of shape (n,), or (n, k) for k columns at once.
+        name: Of the log, for messages.
+    """
+    names = list(source if isinstance(source, Mapping) else source.columns)
+    check_names([str(one) for one in names], name)
+    arrays: dict[str, Any] = {}
+    for one in names:
+        values = np.asarray(source[one])
+        if values.ndim == 2:
+            arrays |= {f"{one}_{k + 1}": values[:, k] for k in range(values.shape[1])}
+        else:
+            arrays[str(one)] = values
+    _check_shapes(arrays, name)
+    numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufM"}
+    skipped = tuple(key for key in arrays if key not in numeric)
+    return Table(numeric, skipped, {"format": "arrays in memory"})
+
+
+def _check_shapes(arrays: Mapping[str, Any], name: str) -> None:
+    lengths = {key: np.shape(values) for key, values in arrays.items()}
+    first = next(iter(lengths.items()), ("t", (0,)))
+    for key, shape in lengths.items():
+        if len(shape) != 1 or shape != first[1]:
+            raise InputError(
+                f"'{key}' has shape {shape}, but '{first[0]}' has {first[1]}",
+                place=name,
+                remedy="give arrays of n samples, or of n rows and one column per joint",
+            )
+
+
+def _numbers(values: Any) -> Any:
+    """Integers stay integers, dates become seconds since the first one."""
+    if values.dtype.kind == "M":
+        return (values - values[:1]).astype("timedelta64[ns]").astype(np.int64) * 1e-9
+    return values if values.dtype.kind in "iu" else values.astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Raw samples in file order.
+
+    Attributes:
+        t: Time in its own unit until the clock is understood, shape (n,).
+        q, dq, ddq, tau: As in Log.
+        breaks: Where a new run begins, shape (n,); the first sample is always one.
+        file: For messages.
+        q_ref: As in Log.
+    """
+
+    t: Float[Array, "n"]
+    q: Float[Array, "n m"]
+    dq: Float[Array, "n m"] | None
+    ddq: Float[Array, "n m"] | None
+    tau: Float[Array, "n a"]
+    breaks: Bool[Array, "n"]
+    file: str | None = None
+    q_ref: Float[Array, "n m"] | None = None
+
+    def rows(self, index: Int[Array, "k"]) -> Record:
+        """The samples `index`; a run that loses its first sample begins at the next one kept."""
+        runs = np.cumsum(self.breaks)[index]
+        breaks = np.ones(len(index), dtype=bool)
+        breaks[1:] = runs[1:] != runs[:-1]
+        return replace(
+            self,
+            t=self.t[index],
+            q=self.q[index],
+            dq=None if self.dq is None else self.dq[index],
+            ddq=None if self.ddq is None else self.ddq[index],
+            tau=self.tau[index],
+            breaks=breaks,
+            q_ref=None if self.q_ref is None else self.q_ref[index],
+        )
+
+    def signals(self) -> list[Float[Array, "n c"]]:
+        """Every two-dimensional array the record has."""
+        return [x for x in (self.q, self.dq, self.ddq, self.q_ref, self.tau) if x is not None]

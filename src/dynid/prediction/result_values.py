@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from dynid.base.structural import structural_base, tie_groups
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.estimator.gain_settings import GAIN
+from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, recorded_loads
 from dynid.experiment.recorded import experiment_of
@@ -27,6 +27,7 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, known_columns
+from dynid.motion.log import Log
 from dynid.problem import as_asked
 from dynid.projection.contract import Model
 from dynid.projection.projection import Directions
@@ -212,3 +213,32 @@ def _tied(
         for group in tie_groups(robot, parameters, after):
             groups.append(tuple(i for i in group if i in base.indices))
     return [group for group in groups if len(group) > 1]
+
+
+def applied(log: Log, factors: Float[Array, "a"]) -> Log:
+    """The log with its effort columns multiplied by drive gains."""
+    return replace(log, tau=log.tau * factors)
+
+
+def nominal_factors(motors: tuple[str, ...], settings: GainSettings) -> Float[Array, "a"]:
+    """What logged efforts are multiplied by before anything is found."""
+    return np.array(settings.nominal_of(motors))
+
+
+def with_result_gains(logs: Sequence[Log], estimate: Estimate, experiment: Experiment) -> list[Log]:
+    """Logs of a result whose gains were found: its gains applied to the efforts as logged."""
+    settings = experiment.gains
+    if settings is None:
+        return list(logs)
+    found = {one.name: one.value for one in estimate.parameters if one.name.startswith(f"{GAIN}_")}
+    scaled = []
+    for log in logs:
+        factors = nominal_factors(log.effort_names, settings)
+        for k, motor in enumerate(log.effort_names):
+            own = found.get(f"{GAIN}_{motor}")
+            if own is not None:
+                factors[k] = own
+            elif settings.common and motor in settings.open_motors(log.effort_names):
+                factors[k] *= found[f"{GAIN}_common"]
+        scaled.append(applied(log, factors))
+    return scaled

@@ -19,14 +19,19 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, UnloadedModel
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
-from dynid.prediction.result_gains import with_result_gains
-from dynid.prediction.result_values import StandardValues, fitted_places, saved, standard_values
+from dynid.prediction.result_values import (
+    StandardValues,
+    fitted_places,
+    saved,
+    standard_values,
+    with_result_gains,
+)
 from dynid.projection.model import model_for
 from dynid.projection.projection import System, choose_rows
 from dynid.statistics.effort_prediction import covariance_root
@@ -189,7 +194,5 @@ def _unknown(estimate: Estimate) -> tuple[Notice, ...]:
     names = [one.name for one in estimate.not_identifiable]
     if not names:
         return ()
-    text = f"the result without load does not determine {', '.join(names[:6])}"
-    text += f" and {len(names) - 6} more" if len(names) > 6 else ""
-    text += ": set to zero, which biases the payload if they act in the loaded log"
-    return (Notice("unloaded-incomplete", text, "use the same motion as in the logs without load"),)
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return (notice("unloaded-incomplete", names=", ".join(names[:6]) + more),)

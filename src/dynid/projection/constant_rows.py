@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.friction import jumping_coordinates
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import jumping_coordinates
 from dynid.projection.contract import LogRows
 from dynid.projection.load import load_along
 from dynid.regressor.layout import tree_regressor

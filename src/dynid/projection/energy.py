@@ -16,10 +16,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.mechanism.friction import source_index, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, source_index, speed_map
 from dynid.projection.contract import LogRows
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.load import load_along

@@ -108,6 +108,7 @@ class ClosedKinematics:
         found = survey(self, motion)
         self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
         self.choices = {"closure": found.words()}
+        self._dead = tuple(found.dead)
         self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
         self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 2 + len(self._labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
@@ -136,7 +137,10 @@ class ClosedKinematics:
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
-        return self.judged(pose, done, measured)
+        states = self.judged(pose, done, measured)
+        for a, b in self._dead:
+            states.fine[max(0, a - start) : max(0, b - start)] = False
+        return states
 
     def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
         """Rates at tracked poses, and which poses are usable; failed poses are tried once more."""

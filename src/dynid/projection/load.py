@@ -19,9 +19,8 @@ from jaxtyping import Bool, Float
 from dynid.common.arrays import Array
 from dynid.common.batched import pinv
 from dynid.kinematics.tension import motor_jacobian, redundancy
-from dynid.mechanism.friction import owners_of, source_loads
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, owners_of, source_loads
 from dynid.regressor.layout import tree_regressor
 
 if TYPE_CHECKING:

@@ -1,31 +1,34 @@
-"""More sensors than degrees of freedom: how much they contradict the loops, and which zero explains it.
+"""More sensors than degrees of freedom: how much they contradict the loops, and what explains it.
 
 At each sample the closed pose is nearest to all sensors in least squares. The weighted residual is
 
     r = P (y - y_closed),      P = I - Q Q^T,      Q an orthonormal basis of W N_measured
 
-An error c of the zero of sensor j gives r = P e_j w_j c. As P is a projector, the c of least squares
-over many samples, and the fraction of |r|^2 that it explains, are
+An error of sensor j that is c times x gives r = P e_j w_j c x: x = 1 for its zero, x = y_j for its scale (a
+wrong gear ratio). As P is a projector, the c of least squares over many samples, and the fraction of |r|^2
+that it explains, are
 
-    c_j = sum r_j / (w_j sum P_jj),        share_j = (sum r_j)^2 / (sum P_jj sum |r|^2)
+    c_j = sum r_j x / (w_j sum P_jj x^2),        share_j = (sum r_j x)^2 / (sum P_jj x^2 sum |r|^2)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.batched import qr
-from dynid.common.notices import Notice
+from dynid.common.catalogue import Severity
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.sensors import Sensors
 
 _NOISE = 5.0  # standard deviations of the noise; from noise alone the RMS misfit of a log stays below one
 # rad or m: error of dimensions with four digits. Smaller errors hardly change a parameter.
 _ROUNDED = 1e-4
+_FAR = 10.0  # times the limit: 1e-3 rad or m, and 50 standard deviations of the noise, are no rounding
 # Fraction of the squared misfit that identifies a zero; smaller differences of this fraction are a tie.
 _EXPLAINS, _ALIKE = 0.8, 0.05
 
@@ -48,17 +51,23 @@ class Misfit:
     count: int = 0
     squares: Float[Array, "m"] = field(init=False)
     worst: tuple[float, int, float] = (0.0, 0, 0.0)
-    _sums: Float[Array, "m"] = field(init=False)
-    _gains: Float[Array, "m"] = field(init=False)
+    _sums: Float[Array, "2 m"] = field(init=False)
+    _gains: Float[Array, "2 m"] = field(init=False)
     _total: float = 0.0
 
     def __post_init__(self) -> None:
-        self.squares, self._sums, self._gains = (np.zeros(self.sensors.count) for _ in range(3))
+        self.squares = np.zeros(self.sensors.count)
+        self._sums, self._gains = (np.zeros((2, self.sensors.count)) for _ in range(2))
 
     def add(
-        self, t: Float[Array, "n"], miss: Float[Array, "n m"], N: Float[Array, "n v d"], every: int = 1
+        self,
+        t: Float[Array, "n"],
+        wanted: Float[Array, "n w"],
+        miss: Float[Array, "n m"],
+        N: Float[Array, "n v d"],
+        every: int = 1,
     ) -> None:
-        """Add samples: times, sensor differences, and tangent directions at the closed poses."""
+        """Add samples: times, positions, sensor differences, and tangent directions at the closed poses."""
         self.count += len(t)
         self.squares += np.sum(miss**2, axis=0)
         size = np.abs(miss)
@@ -69,9 +78,18 @@ class Misfit:
         usable = np.isfinite(M).all(axis=(1, 2))
         Q = qr(M[usable])[0]
         r = miss[::every][usable] * self.sensors.weight
-        self._sums += r.sum(axis=0)
-        self._gains += np.sum(1.0 - np.sum(Q**2, axis=2), axis=0)
+        own = 1.0 - np.sum(Q**2, axis=2)
+        for k, x in enumerate((np.ones_like(r), self._values(wanted[::every][usable]))):
+            self._sums[k] += np.sum(r * x, axis=0)
+            self._gains[k] += np.sum(own * x**2, axis=0)
         self._total += float(np.sum(r**2))
+
+    def _values(self, wanted: Float[Array, "n w"]) -> Float[Array, "n m"]:
+        """What each sensor reads; zero for rotations, which have no scale."""
+        values = np.asarray(wanted[:, self.sensors.column], dtype=float)
+        for _, _, j in self.sensors.quaternions.tolist():
+            values[:, j : j + 3] = 0.0
+        return values
 
     @property
     def rms(self) -> Float[Array, "m"]:
@@ -95,25 +113,38 @@ class Misfit:
         if excess[i] <= 1.0:
             return ()
         unit, (worst, sensor, when) = self.units[self.names[i]], self.worst
-        beside = f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else ""
-        text = (
-            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' differs from the"
-            f" closed pose by {rms[i]:.2g} {unit} RMS{beside}; the largest error is {worst:.2g}"
-            f" ('{self.names[sensor]}', t = {when:.4g} s). {self.cause()}"
+        found = notice(
+            "loop-misfit",
+            log=log,
+            joint=self.names[i],
+            rms=rms[i],
+            unit=unit,
+            noise=f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else "",
+            worst=worst,
+            where=self.names[sensor],
+            when=when,
+            cause=self.cause(),
         )
-        return (Notice("loop-misfit", text, "check this zero, gear ratios and the dimensions of the loops"),)
+        return (found if excess[i] > _FAR else replace(found, severity=Severity.CARE),)
+
+    def _in_words(self, kind: int, sensor: int, size: float) -> str:
+        name = self.names[sensor]
+        if kind == 0:
+            return f"the zero of '{name}' (off by {size:+.3g} {self.units[name]})"
+        return f"the gear ratio of '{name}' (positions {1.0 / (1.0 - size):.4g} times as large)"
 
     def cause(self) -> str:
-        """The joint zero that explains the misfit, where one does."""
+        """The joint zero or gear ratio that explains the misfit, where one does."""
         gains = np.where(self._gains > 1e-9 * max(self.count, 1), self._gains, np.inf)
         share = self._sums**2 / (gains * max(self._total, np.finfo(float).tiny))
-        offset = self._sums / (gains * self.sensors.weight)
+        size = self._sums / (gains * self.sensors.weight)
         best = float(share.max(initial=0.0))
         if not _EXPLAINS < best < 1.0 / _EXPLAINS:  # above one: too large for the linear model
-            return "No single joint zero explains it: check gear ratios, dimensions and all joint zeros"
-        alike = [int(i) for i in np.argsort(-share) if share[i] > best - _ALIKE]
-        zeros = [f"'{self.names[i]}' (off by {offset[i]:+.3g} {self.units[self.names[i]]})" for i in alike]
-        return f"Likely cause: the zero of {' or '.join(zeros)}, which explains {100 * best:.0f} % of it"
+            return "No single joint zero or gear ratio explains it: check dimensions and all joint zeros"
+        alike = [divmod(int(i), share.shape[1]) for i in np.argsort(-share, axis=None)]
+        alike = [(kind, i) for kind, i in alike if share[kind, i] > best - _ALIKE]
+        causes = [self._in_words(kind, i, float(size[kind, i])) for kind, i in alike]
+        return f"Likely cause: {' or '.join(causes)}, which explains {100 * best:.0f} % of it"
 
 
 def beyond(miss: Float[Array, "n m"], most: Float[Array, "m"]) -> Bool[Array, "n"]:

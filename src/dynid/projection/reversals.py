@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.batched import pinv
-from dynid.mechanism.friction import jumping_coordinates
-from dynid.motion.masks import near_reversal
+from dynid.mechanism.parameters import jumping_coordinates
+from dynid.motion.motion import Motion, near_reversal
 from dynid.motion.plan import reversal_speeds
 from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dynid.common.arrays import Array
     from dynid.kinematics.sensors import Sensors
     from dynid.mechanism.mechanism import Mechanism
-    from dynid.motion.motion import Motion
     from dynid.projection.projection import Directions
 
 

@@ -11,9 +11,8 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
-from dynid.mechanism.friction import owners_of, source_loads
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import Parameter, owners_of, source_loads
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
 from dynid.regressor.few_states import few_states_matrix

@@ -10,16 +10,17 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.steps import position_steps
+from dynid.projection.dead_points import Span, pass_dead_points
 from dynid.projection.misfit import Misfit, beyond
 
 if TYPE_CHECKING:
-    from dynid.projection.kinematics import ClosedKinematics, States
+    from dynid.projection.kinematics import ClosedKinematics, Measured, States
 
 _BLOCK = 16384
 _ANCHOR = 256
@@ -30,6 +31,7 @@ _SHOWN = 3000
 # rad or m between neighbouring samples, beyond what their velocities explain.
 _JUMP = 0.05
 _APART = 0.02  # s: singular samples closer in time belong to one dead point
+_STRIDES = 1.5  # samples: a dead point nearer than this may be stepped over
 _UNUSUAL = 10.0  # of the usual condition number: distinguishes a dead point from a poor choice of sensors
 _REMEDY = "check joint zeros, units and signs, the loops' frames, and `start:`"
 
@@ -47,6 +49,7 @@ class Survey:
         largest: Of the closure residuals of poses that close, in [m] or [rad].
         missed_at: Times of poses that close, but contradict redundant sensors, in [s].
         misfit: Errors of redundant sensors; None where there are none. `lost`: the same at excluded poses.
+        dead: Samples (first, end) of stretches at dead points, which are excluded.
         dead_at: Times of dead points: singular poses of the measured joints, and passages through one.
         loose: Worst condition number, and the coordinate that moves there while the measured ones are fixed.
         shown: Times, closure residuals and sensor errors of some samples, one row each, for display.
@@ -64,6 +67,7 @@ class Survey:
     missed_at: list[float] = field(default_factory=list)
     misfit: Misfit | None = None
     lost: Misfit | None = None
+    dead: list[Span] = field(default_factory=list)
     dead_at: list[float] = field(default_factory=list)
     loose: tuple[float, str] = (0.0, "")
     shown: list[Float[Array, "k m2"]] = field(default_factory=list)
@@ -75,12 +79,9 @@ class Survey:
         found = [] if self.misfit is None else list(self.misfit.notices(log))
         left_out = [*self.open_at, *self.missed_at]
         if left_out:
-            text = f"{self._counted(left_out)} of log '{log}' do not close the loops and are excluded"
-            found.append(Notice("not-assembled", text, "check the largest motions of the log"))
+            found.append(notice("not-assembled", counted=self._counted(left_out), log=log))
         if self.singular_at:
-            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and are excluded"
-            remedy = "avoid poses in which the measured joints do not move the robot"
-            found.append(Notice("singular-poses", text, remedy))
+            found.append(notice("singular-poses", counted=self._counted(self.singular_at), log=log))
         if self.dead_at:
             found.append(self._dead_points(log))
         if self.jumped_at:
@@ -88,22 +89,14 @@ class Survey:
         return tuple(found)
 
     def _dead_points(self, log: str) -> Notice:
-        text = (
-            f"log '{log}' passes {len(self.dead_at)} dead points of the measured joints, the first at t ="
-            f" {self.dead_at[0]:.4g} s: there '{self.loose[1]}' can move while they are fixed. After each"
-            " dead point two branches fit the log equally well, and the computed branch may be wrong"
-        )
-        remedy = f"measure '{self.loose[1]}' too, or use only parts of the log between dead points"
-        return Notice("dead-points", text, remedy)
+        count, first = len(self.dead_at), self.dead_at[0]
+        return notice("dead-points", log=log, count=count, first=first, joint=self.loose[1])
 
     def _jumped(self, log: str) -> Notice:
-        text = f"log '{log}' changes its assembly mode {len(self.jumped_at)} times, first at t = "
-        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses are on different branches"
-        remedy = "check `start:`, split the log there, or measure one more joint"
+        count, first = len(self.jumped_at), self.jumped_at[0]
         if self.dead_at:
-            text += ", because noise selects the branch at dead points of the measured joints"
-            remedy = f"measure '{self.loose[1]}' too"
-        return Notice("assembly-jump", text, remedy)
+            return notice("assembly-jump", "dead", log=log, count=count, first=first, joint=self.loose[1])
+        return notice("assembly-jump", log=log, count=count, first=first)
 
     def _counted(self, times: list[float]) -> str:
         share = 100.0 * len(times) / max(self.samples, 1)
@@ -129,11 +122,33 @@ def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
             measured = motion.states(first, min(start + _BLOCK, high))
             pose, done = kinematics.tracker.track(origin, measured[0])
             states = kinematics.judged(pose, done, measured)
+            states, dead = _smooth(kinematics, motion.log.dt, measured, states)
+            found.dead += [(first + a, first + b) for a, b in dead]
             origin = _judge(found, kinematics, motion, first, measured[0], states, origin)
     if not found.anchors:
         found.anchors, found.poses = [0], [kinematics.assembly.start]
     _refuse_missed(found, motion)
     return found
+
+
+def _smooth(
+    kinematics: ClosedKinematics, dt: float, measured: Measured, states: States
+) -> tuple[States, list[Span]]:
+    """The motion through the dead points of a block without a change of branch, and these stretches."""
+    if kinematics.redundant or states.condition is None:
+        return states, []
+    # At a distance x from a dead point the condition number is 1 / x: one sample may step over it.
+    stride = _STRIDES * dt * np.abs(states.dq).max(axis=1, initial=0.0)
+    certain = states.condition * np.maximum(stride, 1.0 / kinematics.ambiguous) < 1.0
+    if np.all(certain):
+        return states, []
+    pose, dead = pass_dead_points(kinematics, dt, measured[0], states.q.copy(), ~certain)
+    if not dead:
+        return states, []
+    smooth = kinematics.judged(pose, np.ones(len(pose), dtype=bool), measured)
+    for a, b in dead:
+        smooth.fine[a:b] = False
+    return smooth, dead
 
 
 def _judge(
@@ -154,17 +169,23 @@ def _judge(
     found.samples += len(t)
     found.open_at += t[~closed].tolist()
     _judge_sensors(found, kinematics, t, closed, wanted, states)
-    _judge_dead_points(found, kinematics, t, closed, states)
+    _judge_dead_points(found, kinematics, motion.log.t, t, closed, states)
     found.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
     found.largest = max(found.largest, float(gaps[closed].max(initial=0.0)))
     every = max(1, len(motion.log.t) // _SHOWN)
     part = slice((-first) % every, None, every)
     gone = kinematics.sensors.miss(states.q[part], wanted[part])
     found.shown.append(np.column_stack([t[part], gaps[part], gone]))
-    at = np.flatnonzero(closed)
+    inside = np.zeros(len(t), dtype=bool)
+    begins = [b - first for _, b in found.dead if 0 <= b - first < len(t)]
+    for a, b in found.dead:
+        inside[max(0, a - first) : max(0, b - first)] = True
+    at = np.flatnonzero(closed & ~inside)
     if not len(at):
         return origin
-    kept = np.unique(at[np.searchsorted(at, np.arange(0, at[-1] + 1, _ANCHOR))])
+    # Tracking starts again after each dead point.
+    wished = np.unique([*range(0, at[-1] + 1, _ANCHOR), *(b for b in begins if b <= at[-1])])
+    kept = np.unique(at[np.searchsorted(at, wished)])
     found.anchors += (first + kept).tolist()
     found.poses += list(states.q[kept])
     found.tangents.append(states.N[kept])
@@ -186,14 +207,15 @@ def _judge_sensors(
     miss = kinematics.sensors.miss(states.q, wanted)
     lost = closed & beyond(miss, kinematics.most_missed)
     kept = closed & ~lost
-    found.misfit.add(t[kept], miss[kept], states.N[kept], _THINNED)
-    found.lost.add(t[lost], miss[lost], states.N[lost])
+    found.misfit.add(t[kept], wanted[kept], miss[kept], states.N[kept], _THINNED)
+    found.lost.add(t[lost], wanted[lost], miss[lost], states.N[lost])
     found.missed_at += t[lost].tolist()
 
 
 def _judge_dead_points(
     found: Survey,
     kinematics: ClosedKinematics,
+    times: Float[Array, "l"],
     t: Float[Array, "n"],
     closed: Bool[Array, "n"],
     states: States,
@@ -201,12 +223,16 @@ def _judge_dead_points(
     """Singular poses, and passages through one between two samples; those close together are one."""
     condition = np.zeros(len(t)) if states.condition is None else states.condition
     singular = closed & ~(condition < kinematics.singular)
+    for a, b in found.dead:
+        singular |= (t >= times[a]) & (t <= times[b - 1])
     found.singular_at += t[singular].tolist()
     M = states.N[:, kinematics.sensors.velocity]
     passed = np.append(_passages(M, states.N) & closed[1:] & closed[:-1], False)
+    last = found.dead_at[-1] if found.dead_at else -np.inf
     for i in np.flatnonzero(singular | passed).tolist():
-        if not found.dead_at or t[i] - found.dead_at[-1] > _APART:
+        if t[i] - last > _APART:
             found.dead_at.append(float(t[i]))
+        last = float(t[i])
         if condition[i] > found.loose[0]:
             found.loose = (float(condition[i]), _loosest(kinematics, M[i], states.N[i]))
 
@@ -278,7 +304,7 @@ def _cause(kinematics: ClosedKinematics, motion: Motion, at: Int[Array, "p"]) ->
     )
     N = kinematics.assembly.tangent(kinematics.assembly.closure.values(pose).A)
     misfit = kinematics.misfit()
-    misfit.add(log.t[at], kinematics.sensors.miss(pose, log.q[at]), N)
+    misfit.add(log.t[at], log.q[at], kinematics.sensors.miss(pose, log.q[at]), N)
     return f". {_stepped(log) or misfit.cause()}"
 
 

@@ -17,10 +17,9 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE, SPHERICAL, Tree, tree_of
-from dynid.mechanism.friction import STRIBECK_SPEED, source_index, speed_map
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter, source_index, speed_map
 from dynid.regressor.wrench import body_kernel, skew
 
 # Effort of a drive term of value one: of speed v, acceleration a, load and Stribeck speed s.

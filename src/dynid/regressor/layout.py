@@ -15,10 +15,9 @@ from jaxtyping import Float, Inexact, Int
 
 from dynid.common.arrays import Array
 from dynid.kinematics.tree import Tree, tree_of
-from dynid.mechanism.friction import STRIBECK_SPEED
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1
 

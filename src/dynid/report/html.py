@@ -1,18 +1,46 @@
-"""`report.html`: one self-contained page without external resources."""
+"""`report.html`: one self-contained page without external resources, a list of sections.
+
+To add a section: a function `Estimate -> Section | None` in `sections/`, a template of the same name, and one
+line in SECTIONS.
+"""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
+from dynid.report.page import Section, render, scripted_page, source
 from dynid.report.quality import verdict
-from dynid.report.sections import SECTIONS
-from dynid.report.template import render, source
+from dynid.report.sections import provenance, warnings
+from dynid.report.sections import verdict as verdict_section
+from dynid.report.sections.efforts import (
+    efforts_section,
+    residuals_section,
+    tension_section,
+    tests_section,
+    validation_section,
+)
+from dynid.report.sections.parameters import (
+    history_section,
+    parameters_section,
+    standard_section,
+    unknown_section,
+)
 from dynid.statistics.estimate import Estimate
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
+SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
+    verdict_section.section,
+    warnings.section,
+    parameters_section,
+    unknown_section,
+    standard_section,
+    efforts_section,
+    tension_section,
+    residuals_section,
+    tests_section,
+    history_section,
+    validation_section,
+    provenance.section,
+)
 
 
 def report_html(estimate: Estimate) -> str:
@@ -24,42 +52,3 @@ def report_html(estimate: Estimate) -> str:
 def notebook_html(estimate: Estimate) -> str:
     """Notebook view of a result: verdict, warnings and parameters, all text escaped."""
     return str(render("notebook.html", estimate=estimate, verdict=verdict(estimate)))
-
-
-def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:
-    """A page with plotly.js and our own scripts inlined; nothing else runs, and nothing is downloaded."""
-    from plotly.offline import get_plotlyjs
-
-    everything = (get_plotlyjs(), *scripts)
-    page = render(
-        template,
-        **context,
-        style=page_style(),
-        scripts=[_verbatim(script) for script in everything],
-        policy=_policy(everything),
-    )
-    return str(page)
-
-
-def page_style() -> Markup:
-    """The style sheet of every page."""
-    return _verbatim(source("style.css"))
-
-
-def static_policy() -> str:
-    """Content security policy of a page without scripts."""
-    return "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-def _policy(scripts: tuple[str, ...]) -> str:
-    """Content security policy: only our own scripts run, and nothing is fetched."""
-    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
-    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
-    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
-
-
-def _verbatim(text: str) -> Markup:
-    """Our own style sheet and scripts; never used for text of a result."""
-    from markupsafe import Markup
-
-    return Markup(text)  # noqa: S704

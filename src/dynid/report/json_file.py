@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,9 +17,8 @@ from jaxtyping import Float
 from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, severity_of
 from dynid.common.strict_json import read_json
-from dynid.report.places import absolute_places
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import (
     Estimate,
@@ -149,7 +149,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         fit=_shaped(_restored(document["fit"]), Fit),
         covariance=_covariance(document),
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
-        warnings=_shaped(document["warnings"], tuple[Notice, ...]),
+        warnings=_shaped(_rated(document["warnings"]), tuple[Notice, ...]),
         choices=_shaped(document.get("choices", {}), dict[str, str]),
         provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
@@ -160,6 +160,13 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         shared=_shared(document),
     )
+
+
+def _rated(warnings: Any) -> Any:
+    """Warnings with their severity, that of the catalogue in results that do not contain it."""
+    if not isinstance(warnings, list) or not all(isinstance(one, dict) for one in warnings):
+        return warnings
+    return [{"severity": severity_of(str(one.get("code"))), **one} for one in warnings]
 
 
 def _standard(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -217,3 +224,57 @@ def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
     n = len(stored["names"])
     matrix = np.array(_shaped(stored["unloaded"], list[list[float]]), dtype=float)
     return matrix.reshape(n, matrix.size // n if n else 0)
+
+
+# Paths in a result are relative to its folder in files, absolute in memory: a result folder may be sent to
+# others. It contains no home directory, and can be moved with its inputs.
+
+
+def relative_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A provenance for `folder/result.json`; paths that share only the root stay absolute."""
+
+    def relative(file: str) -> str:
+        path = os.path.abspath(file)
+        if not _share(path, str(folder)):
+            return path
+        return PurePath(os.path.relpath(path, folder)).as_posix()
+
+    return _changed(provenance, relative, lambda name: relative(name) if os.path.isabs(name) else name)
+
+
+def absolute_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The provenance in a file of `folder`, with absolute paths."""
+    home = folder.resolve()
+
+    def absolute(file: str) -> str:
+        return os.path.normpath(home / file)
+
+    # The name of a built-in robot, or of one without a file, is not a path.
+    return _changed(provenance, absolute, lambda name: absolute(name) if (home / name).is_file() else name)
+
+
+def _share(one: str, other: str) -> bool:
+    try:
+        common = os.path.commonpath([one, other])
+    except ValueError:  # two drives
+        return False
+    return common != PurePath(common).anchor
+
+
+def _changed(
+    provenance: Mapping[str, Any], path: Callable[[str], str], robot: Callable[[str], str]
+) -> dict[str, Any]:
+    """The provenance with every file path changed."""
+    made = dict(provenance)
+    if "inputs" in made:
+        made["inputs"] = [
+            {**one, "file": path(one["file"])} if one.get("sha256") and one.get("file") else one
+            for one in made["inputs"]
+        ]
+    options = dict(made.get("options") or {})
+    if isinstance(options.get("robot"), str):
+        options["robot"] = robot(options["robot"])
+    unloaded = options.get("unloaded")
+    if isinstance(unloaded, Mapping) and isinstance(unloaded.get("result"), str):
+        options["unloaded"] = {**unloaded, "result": path(unloaded["result"])}
+    return made | ({"options": options} if options else {})

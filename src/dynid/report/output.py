@@ -6,14 +6,12 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynid.common.errors import InputError
-from dynid.report import in_place
 from dynid.report.lock import locked
-from dynid.report.places import relative_places
 from dynid.statistics.estimate import Estimate
 
 OWN_FILES = (
@@ -29,6 +27,8 @@ OWN_FILES = (
 )
 _NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB; the old one is kept until the new one is complete
 _REMEDY = "choose another folder with --out"
+PREFIX = ".dynid-"
+_NEW, _OUT, _IN = f"{PREFIX}new-", f"{PREFIX}out-", f"{PREFIX}in-"
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, st
     """Name -> text of every file of a result; paths in them are relative to `folder`."""
     from dynid.report.csv_file import history_csv, parameters_csv, signals_csv
     from dynid.report.html import report_html
-    from dynid.report.json_file import json_text, result_document
+    from dynid.report.json_file import json_text, relative_places, result_document
 
     if folder is not None:
         estimate = replace(estimate, provenance=relative_places(estimate.provenance, folder))
@@ -142,9 +142,9 @@ def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, st
 def write_files(path: Path, files: Mapping[str, str]) -> None:
     """Make the folder `path` contain exactly `files`; on failure it is not changed."""
     path = real_path(path)
-    stays = in_place.must_stay(path)
+    stays = must_stay(path)
     old = sorted(path.iterdir()) if stays else []
-    staging = in_place.staging(path) if stays else str(path.parent / f".{path.name}.new-")
+    staging = staging_prefix(path) if stays else str(path.parent / f".{path.name}.new-")
     new = Path(tempfile.mkdtemp(prefix=Path(staging).name, dir=Path(staging).parent))
     try:
         new.chmod(0o777 & ~_umask())
@@ -152,7 +152,7 @@ def write_files(path: Path, files: Mapping[str, str]) -> None:
             _write_through(new / name, text)
         _sync_folder(new)
         if stays:
-            in_place.exchange_files(path, new, old)
+            exchange_files(path, new, old)
             _sync_folder(path)
         else:
             _exchange(path, new)
@@ -190,7 +190,7 @@ def _exchange(path: Path, new: Path) -> None:
 
 def _recover(path: Path) -> None:
     """Clean up after a killed run; a result that was moved aside is restored if its place is empty."""
-    in_place.recover(path)
+    recover(path)
     for old in _leftovers(path, "old"):
         if path.exists():
             shutil.rmtree(old)
@@ -264,3 +264,63 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# Files of a folder that cannot be replaced as a whole: the current folder, or the root of a mounted disk.
+# The folder itself is kept, its files are replaced in two steps. Names inside it show the progress, so that
+# the next run can repair a killed one: `.dynid-out-ID` while old files are moved out (then undone),
+# `.dynid-in-ID` while new files are moved in (then completed). Old and new files are never there together.
+
+
+def must_stay(path: Path) -> bool:
+    """Whether a folder must not be renamed: it is the current folder, or a disk is mounted there."""
+    return path.is_dir() and (os.path.ismount(path) or path.samefile(os.curdir))
+
+
+def staging_prefix(path: Path) -> str:
+    """Prefix of a folder inside `path` for the new files, on the same disk."""
+    return str(path / _NEW)
+
+
+def exchange_files(path: Path, new: Path, old: Iterable[Path]) -> None:
+    """Replace the entries `old` of `path` by the files in `new`; on failure they are not changed."""
+    mark = new.name.removeprefix(_NEW)
+    aside = path / f"{_OUT}{mark}"
+    names = {one.name for one in new.iterdir()}
+    aside.mkdir()
+    try:
+        _move(old, aside)
+        aside = aside.rename(path / f"{_IN}{mark}")
+        _move(sorted(new.iterdir()), path)
+    except OSError:
+        for name in names - {one.name for one in new.iterdir()}:  # those that have arrived
+            (path / name).unlink()
+        _move(sorted(aside.iterdir()), path)
+        aside.rmdir()
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def recover(path: Path) -> None:
+    """Repair the state left by a killed run inside `path`."""
+    if not path.is_dir():
+        return
+    for aside in _entries(path, _OUT):
+        _move(sorted(aside.iterdir()), path)
+        aside.rmdir()
+    for aside in _entries(path, _IN):
+        new = path / aside.name.replace(_IN, _NEW, 1)
+        if new.is_dir():
+            _move(sorted(new.iterdir()), path)
+        shutil.rmtree(aside)
+    for new in _entries(path, _NEW):
+        shutil.rmtree(new)
+
+
+def _entries(path: Path, prefix: str) -> list[Path]:
+    return sorted(one for one in path.iterdir() if one.name.startswith(prefix))
+
+
+def _move(files: Iterable[Path], target: Path) -> None:
+    for file in files:
+        file.rename(target / file.name)

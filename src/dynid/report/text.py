@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dynid.report.console import standard_console
 from dynid.report.numbers import (
     interval_text,
     number,
@@ -27,10 +26,11 @@ from dynid.report.quality import (
     quality,
     verdict,
 )
-from dynid.report.tables import plain_table as _table
-from dynid.report.tables import print_titled as _titled
-from dynid.report.tables import print_warnings as _print_warnings
-from dynid.report.tables import verbatim as _text
+from dynid.report.terminal import plain_table as _table
+from dynid.report.terminal import print_titled as _titled
+from dynid.report.terminal import print_warnings as _print_warnings
+from dynid.report.terminal import standard_console
+from dynid.report.terminal import verbatim as _text
 from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dynid.common.entry import root_entry
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_json import read_json
 from dynid.common.strict_yaml import read_yaml
 from dynid.mechanism.inertia import SYMBOLS
@@ -20,8 +20,7 @@ from dynid.mechanism.parameters import parameter_table, prior_values
 from dynid.mechanism.robot_file.scope import Scope
 
 if TYPE_CHECKING:
-    from dynid.robots.demo_file import Demo
-    from dynid.robots.free_demo_file import FreeDemo
+    from dynid.robots.demo_file import Demo, FreeDemo
 
 SCHEMA = "dynid.truth/1"
 
@@ -67,9 +66,8 @@ def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], t
     values = {name: float(found.get(name, 0.0)) for name in names}
     if not missing:
         return values, ()
-    text = f"no value for {', '.join(missing[:6])}{' ...' if len(missing) > 6 else ''}: taken as zero"
-    remedy = "give values under `parameters:` of the simulation file"
-    return values, (Notice("no-drive-values", text, remedy),)
+    shown = ", ".join(missing[:6]) + (" ..." if len(missing) > 6 else "")
+    return values, (notice("no-drive-values", names=shown),)
 
 
 def believed_values(
@@ -79,8 +77,7 @@ def believed_values(
     priors = {**prior_values(mechanism), **_known(mechanism)} if beliefs == "prior" else {}
     if not any(name.startswith("M_") for name in priors):
         if beliefs == "prior":
-            text = "the description has no priors, so the controller uses the true parameters"
-            return dict(values), (Notice("no-priors", text, "give `prior:` for the bodies"),)
+            return dict(values), (notice("no-priors"),)
         return dict(values), ()
     return {name: priors.get(name, 0.0) for name in values}, ()
 
@@ -133,8 +130,7 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
 
 def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
     """The experiment of a built-in robot that swings on locked cables; None for any other."""
-    from dynid.robots.demo_file import demo_file
-    from dynid.robots.free_demo_file import read_free_demo
+    from dynid.robots.demo_file import demo_file, read_free_demo
 
     name = mechanism.name
     return read_free_demo(demo_file(name), load_robot(name)) if has_demo(mechanism) else None

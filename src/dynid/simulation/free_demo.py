@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.errors import NoResultError
-from dynid.excitation.free_limits import free_limits
-from dynid.excitation.free_motion import simulate_free_motions
+from dynid.excitation.free_motion import free_limits, simulate_free_motions
 from dynid.excitation.releases import Releases, Releasing
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.robots.free_demo_file import FreeDemo
+from dynid.robots.demo_file import FreeDemo
 
 _ROUNDS = 6  # attempts with smaller swings if the limits are violated
 

@@ -13,9 +13,9 @@ from jaxtyping import Float
 from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.runs import run_lengths, start_state
 from dynid.common.arrays import Array
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.common.threads import single_threaded_blas
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
 from dynid.excitation.free_motion import measured_log
@@ -24,7 +24,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import as_log, prepare
 from dynid.report.json_file import plain
-from dynid.robots.free_demo_file import FreeDemo
+from dynid.robots.demo_file import FreeDemo
 from dynid.robots.truth import SCHEMA, built_in_free, true_values
 from dynid.simulation.files import write_both
 from dynid.simulation.free_demo import random_releases

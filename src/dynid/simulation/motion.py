@@ -12,13 +12,9 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.closed import ClosedMotion, closed_states
 from dynid.excitation.export import SampledTrajectory, read_trajectory
-from dynid.excitation.fourier import FourierMotion
-from dynid.excitation.measured import measured_motion
 from dynid.excitation.platform_series import guided, led_body
-from dynid.excitation.point_to_point import PointToPoint, random_point_to_point
-from dynid.excitation.random_motion import random_motion
-from dynid.excitation.ranking import speed_bound, symmetric_range
-from dynid.excitation.series import Trajectory
+from dynid.excitation.random_motion import PointToPoint, random_motion, random_point_to_point
+from dynid.excitation.series import FourierMotion, Trajectory, measured_motion, speed_bound, symmetric_range
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.differentiate import differentiate

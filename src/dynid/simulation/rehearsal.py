@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
-from dynid.common.threads import single_threaded_blas
 from dynid.estimator.gain_settings import GAIN
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry
@@ -208,8 +208,7 @@ def rehearse(
         journal: File of finished runs; an interrupted rehearsal continues from there.
         progress: Called with the stage and the fraction completed.
     """
-    from dynid.excitation.optimal.journal import Journal
-    from dynid.excitation.optimal.multistart import run_starts
+    from dynid.excitation.optimal.multistart import Journal, run_starts
 
     if runs < 2:
         raise InputError(f"{runs} runs are too few", remedy="give 2 or more, better 50")

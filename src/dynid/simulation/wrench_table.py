@@ -20,7 +20,7 @@ from dynid.common.errors import InputError
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import BodyMotion, body_motion, tree_of
-from dynid.mechanism.attitude import quaternion_of
+from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, BodyTable, TableLog, table_log

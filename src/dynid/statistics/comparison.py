@@ -113,7 +113,7 @@ class Comparison:
 
     def summary(self) -> None:
         """Print the table, warnings first."""
-        from dynid.report.comparison_text import print_comparison
+        from dynid.report.comparison import print_comparison
 
         print_comparison(self)
 

@@ -19,9 +19,8 @@ from dynid.common.arrays import Array
 from dynid.common.batched import pinv
 from dynid.common.errors import InputError
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
-from dynid.mechanism.friction import DRY, load_map, source_index, speed_map
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter
+from dynid.mechanism.parameters import DRY, Parameter, load_map, source_index, speed_map
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import States
 from dynid.projection.load import loading

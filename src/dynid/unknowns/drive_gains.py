@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynid.case import task_case
 from dynid.common.arrays import Array
 from dynid.linear import base_of
-from dynid.prediction.result_gains import applied, nominal_factors
+from dynid.prediction.result_values import applied, nominal_factors
 from dynid.problem import prepare
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import ParameterEstimate
@@ -46,7 +46,8 @@ DRIVE_GAINS = DriveGainsUnknown()
 
 def _scaled(task: Task, factors: Float[Array, "a"]) -> Task:
     """The task with factors on the efforts of all its logs."""
-    logs, held_out = (tuple(applied(log, factors) for log in some) for some in (task.logs, task.held_out))
+    logs = tuple(applied(log, factors) for log in task.logs)
+    held_out = tuple(applied(log, factors) for log in task.held_out)
     return replace(task, logs=logs, held_out=held_out)
 
 

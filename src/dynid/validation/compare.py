@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from dynid.case import task_case
+from dynid.common.batched import single_threaded_blas
+from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
-from dynid.common.notices import Notice
-from dynid.common.threads import single_threaded_blas
+from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.physical import NO_SET_REMEDY
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.fit import Fit, fit_task
@@ -33,7 +33,7 @@ from dynid.statistics.fit import fit_of
 from dynid.unknown import Task
 from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
-from dynid.validation.folds import FOLDS, Fold, folds, last_part
+from dynid.validation.held_out import FOLDS, Fold, folds, last_part
 
 # Friction models that real drives need; rotor inertia and offset are added if the robot has them.
 FRICTION_SETS = (
@@ -73,7 +73,7 @@ def compare_friction(
         log: One log or several: files, or `Log` objects.
         sets: Drive terms of every joint or motor that has any; default `FRICTION_SETS`, with Ia and Off
             where the robot has them. The first set is what the others are measured by.
-        folds: Of the cross-validation; see `dynid.validation.folds` for how logs are cut.
+        folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
         progress: Called with a stage and the fraction of it done.
         options: Fields of `Experiment`, as for `identify`.
@@ -134,12 +134,11 @@ def compare_logs(
     """Every combination of drive terms, estimators and models, fitted to the same logs.
 
     Args:
-        mechanism: The robot.
         logs: To fit and to predict.
         experiment: Everything that is not compared.
         drives: Sets of drive terms; default: those that the robot or the experiment has.
         estimators, models: Names; default: those of the experiment.
-        folds: Of the cross-validation; see `dynid.validation.folds` for how logs are cut.
+        folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
         progress: Called with a stage and the fraction of it done.
     """
@@ -158,7 +157,7 @@ def compare_logs(
         lines.append(line)
         solved.append(fit)
         if line.failed:
-            notices.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
+            notices.append(notice("not-compared", label=line.label, reason=line.failed, remedy=remedy))
     with single_threaded_blas():
         lines = _judged(lines, solved)
     label, words = recommend(lines)
@@ -269,7 +268,7 @@ def _line(
 def _remedy(experiment: Experiment) -> str:
     """If a fit has no result: what its estimator needs, or where to find details."""
     if experiment.estimator == "consistent":
-        return NO_SET_REMEDY
+        return CATALOGUE["not-consistent"].template.remedy
     return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 
 
@@ -347,6 +346,4 @@ def _uneven(lines: Sequence[Line], solved: Sequence[Fit | None]) -> list[Notice]
     ]
     if not names:
         return []
-    text = f"{', '.join(names)}: fitted to other samples than the first line, because samples near reversals"
-    text += " are masked only for dry friction; no F-test and no BIC"
-    return [Notice("rows-differ", text, "compare sets that all contain Fs, Fs+ or Fl")]
+    return [notice("rows-differ", names=", ".join(names))]

@@ -22,9 +22,9 @@ from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.memory import DataFrame
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import entry_of
+from dynid.motion.table import DataFrame
 from dynid.motion.wrench_settings import wrench_settings
 from dynid.problem import Problem
 from dynid.projection.contract import Model, RowSource

@@ -16,13 +16,11 @@ from dynid.common.strict_number import is_count
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
 from dynid.motion.columns import Slot, match
-from dynid.motion.digits import last_figures
 from dynid.motion.gather import si_values
-from dynid.motion.logs import read_table
+from dynid.motion.logs import read_table, text_column
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import Table
-from dynid.motion.text_column import text_column
-from dynid.motion.units import factor
+from dynid.motion.units import factor, last_figures
 from dynid.motion.wrench_settings import WrenchSettings
 
 _NEEDED = ("force", "moment")

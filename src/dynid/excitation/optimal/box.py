@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.optimal.families import ORDERS, Family
-from dynid.excitation.ranking import speed_bound, symmetric_range
+from dynid.excitation.series import speed_bound, symmetric_range
 from dynid.mechanism.mechanism import Mechanism
 
 RATES = ("q", "dq", "ddq", "jerk")

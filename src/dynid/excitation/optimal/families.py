@@ -17,10 +17,8 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.excitation.fourier import FourierMotion
-from dynid.excitation.optimal.spline import SplineMotion, spline_matrix
-from dynid.excitation.point_to_point import PointToPoint
-from dynid.excitation.series import Series
+from dynid.excitation.random_motion import PointToPoint
+from dynid.excitation.series import FourierMotion, Series
 
 ORDERS = 4  # position, velocity, acceleration, jerk
 # Grid points of limits in each piece of a spline. The worst splines, found by linear programs for position
@@ -30,6 +28,7 @@ _PER_PIECE, _SPLINE_SHARE = 16, 0.99
 _EXTREMES = (0.0, (3.0 - 3.0**0.5) / 6.0, 0.5, (3.0 + 3.0**0.5) / 6.0)
 _POINTS_SHARE = 0.9999  # rounding of the quadratic programs
 _ROUNDED = 1e-9  # of a move: a time this close to its start belongs to it
+DEGREE = 5
 
 
 @runtime_checkable
@@ -248,3 +247,41 @@ def family_of(name: str, terms: int, period: float) -> Family:
 def _complement(direction: Float[Array, "h"]) -> Float[Array, "h m"]:
     """An orthonormal basis of the complement of a vector."""
     return np.asarray(np.linalg.svd(direction[None])[2][1:].T)
+
+
+@dataclass(frozen=True, eq=False)
+class SplineMotion:
+    """A spline per coordinate; constant before its start and after its end.
+
+    Attributes:
+        points: Control points, shape (c, j), in [rad] or [m].
+        period: Length of the motion, in [s].
+    """
+
+    points: Float[Array, "c j"]
+    period: float
+
+    def q(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
+        """Positions at the times t [s], shape (n, j), in [rad] or [m]."""
+        return self._value(t, 0)
+
+    def dq(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
+        """Velocities, shape (n, j), per s."""
+        return self._value(t, 1)
+
+    def ddq(self, t: Float[Array, "n"]) -> Float[Array, "n j"]:
+        """Accelerations, shape (n, j), per s^2."""
+        return self._value(t, 2)
+
+    def _value(self, t: Float[Array, "n"], order: int) -> Float[Array, "n j"]:
+        return spline_matrix(t, self.period, len(self.points) - DEGREE, order) @ self.points
+
+
+def spline_matrix(t: Float[Array, "n"], period: float, pieces: int, order: int) -> Float[Array, "n c"]:
+    """Values (or derivatives) of all basis splines, one per column, shape (n, pieces + 5)."""
+    from scipy.interpolate import BSpline
+
+    ends = [0.0] * DEGREE, [period] * DEGREE
+    knots = np.concatenate([ends[0], np.linspace(0.0, period, pieces + 1), ends[1]])
+    basis = BSpline(knots, np.eye(pieces + DEGREE), DEGREE)
+    return np.asarray(basis(np.clip(t, 0.0, period), nu=order))

@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import cable_coordinates, held_body
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
-from dynid.report.figures.figure import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
+from dynid.report.page import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -152,13 +152,13 @@ def animation_of(
         runs: Number of consecutive motions of equal length: their paths are not connected.
     """
     rows = np.linspace(0, len(q) - 1, min(frames_shown, len(q))).astype(int)
-    tree, some = tree_of(mechanism), q[rows]
-    still = np.zeros((len(some), tree.n_v))
-    motion = body_motion(tree, some, still, still)
+    tree, poses = tree_of(mechanism), q[rows]
+    still = np.zeros((len(poses), tree.n_v))
+    motion = body_motion(tree, poses, still, still)
     index = {name: i + 1 for i, name in enumerate(tree.body_names)} | {BASE: 0}
     massless = {joint.child for joint in mechanism.joints if joint.name in cable_coordinates(mechanism)}
     points = [
-        np.zeros((len(some), 3)),
+        np.zeros((len(poses), 3)),
         *(motion.p[:, i] * (name not in massless) for i, name in enumerate(tree.body_names)),
     ]
     edges: list[list[int]] = []
@@ -167,7 +167,7 @@ def animation_of(
     def point(body: str, place: Float[Array, "3"]) -> int:
         """A point of a body, connected to its frame."""
         i = index[body] - 1
-        points.append(np.tile(place, (len(some), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place)
+        points.append(np.tile(place, (len(poses), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place)
         (ground if i < 0 else edges).append([index[body], len(points) - 1])
         return len(points) - 1
 
@@ -191,7 +191,7 @@ def animation_of(
         "frames": frames.tolist(),
         "edges": edges,
         "ground": ground,
-        "run": -(-len(some) // runs),
+        "run": -(-len(poses) // runs),
         "tip": index[tip_of(mechanism)],
     }
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Complex, Float
 
 from dynid.common.arrays import Array
+from dynid.common.batched import inv, pinv
+from dynid.excitation.closed import independent_joints, places
 from dynid.excitation.random_motion import check_joints
+from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.tree import times_pure
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.inverse import inverse_directions
 from dynid.regressor.adjoint import Slopes
 
 Moved = tuple[Float[Array, "n d"], Float[Array, "n d"], Float[Array, "n d"]]
+_STEP = 1e-30
+_CLOSED = 1e-9  # m or rad
+_MOST_JUMP = 0.1  # rad or m between the pose predicted from the rates and the next pose
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,3 +137,182 @@ class TreePath:
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
         """A tree never jumps."""
         return True
+
+
+# A closed robot: independent coordinates move, the loops determine all others; and gradients (adjoint).
+#
+# With A(q) N = 0, N = dq/dy, dq = N dy and A ddq + gamma(q, dq) = 0, a small change of y along N_i gives
+#
+#     A dN_i = -dA_i N        A d(dq)_i = -dA_i dq        A d(ddq)_i = -dA_i ddq - dgamma_i
+#
+# with the coordinates y themselves unchanged. dA_i and dgamma_i come from complex steps of the closure:
+# a first-order step along the tangent is sufficient, because the step is far below rounding.
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedFollowed(Followed):
+    """The same with intermediate results.
+
+    Attributes:
+        A_y: Change of the closure Jacobian by y, (d, n, c, v).
+        inverse: Of the dependent columns of A, shape (n, v - d, c).
+    """
+
+    A_y: Float[Array, "d n c v"]
+    inverse: Float[Array, "n x c"]
+
+
+class ClosedPath:
+    """Independent joints move; each row of the information is the effort of one motor.
+
+    With redundant motors the efforts are those of minimum norm, weighted with the noise.
+
+    Args:
+        names: Scalar coordinates to move; default independent joints.
+        sigma: Noise of every motor, shape (a,).
+    """
+
+    pick: tuple[int, ...] | None = None
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        sigma: Float[Array, "a"] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.mechanism = mechanism
+        self.assembly = assembly_of(mechanism)
+        self.names = tuple(independent_joints(mechanism) if names is None else names)
+        self.rows = tuple(actuator.name for actuator in mechanism.actuators)
+        self.effort_map = np.eye(len(self.rows))
+        self.sigma = np.ones(len(self.rows)) if sigma is None else sigma
+        self._at = places(mechanism, self.names)
+        self.rest = np.setdiff1d(np.arange(len(mechanism.coordinates)), self._at)
+        self._known: WeakKeyDictionary[RobotStates, ClosedFollowed] = WeakKeyDictionary()
+
+    def states(self, moved: Moved) -> RobotStates | None:
+        """The whole robot along the motion; None if the loops cannot follow."""
+        sensors = self.assembly.sensors(self._at)
+        tracker = self.assembly.tracker(sensors)
+        if tracker is None:
+            q = self.assembly.track(moved[0], sensors)
+        else:
+            # If the compiled steps fail, the pose is out of reach or singular: no second attempt here.
+            q, done = tracker.track(self.assembly.start, moved[0])
+            if not done.all():
+                return None
+        if not np.all(self.assembly.gaps(q) < _CLOSED):
+            return None
+        found = self.assembly.rates(q, moved[1], moved[2], self._at)
+        if not np.all(np.isfinite(found.ddq)):
+            return None
+        N = self._tangent(found.N)
+        return RobotStates(q, found.dq, found.ddq, self._directions(N), N, moved)
+
+    def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
+        """Whether positions are consistent with the rates: a jump means another assembly mode of the loops.
+
+        Predicted from velocities and accelerations at both ends, with an error of fifth order in the step.
+        """
+        robot = self.mechanism
+        scalar = [name for name in robot.coordinates if name in robot.positions]
+        at_v, at_q = places(robot, scalar), [robot.positions.index(name) for name in scalar]
+        h = np.diff(t)[:, None]
+        predicted = 0.5 * h * (states.dq[1:] + states.dq[:-1]) - h**2 / 12.0 * np.diff(states.ddq, axis=0)
+        return bool(np.abs(np.diff(states.q[:, at_q], axis=0) - predicted[:, at_v]).max() < _MOST_JUMP)
+
+    def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
+        """Gradients with respect to y, dy and ddy."""
+        found = self.followed(states)
+        y = np.einsum("nv,nvd->nd", slopes.q, found.N)
+        y += np.einsum("nv,nvd->nd", slopes.dq, found.dq_y) + np.einsum("nv,nvd->nd", slopes.ddq, found.ddq_y)
+        dy = np.einsum("nv,nvd->nd", slopes.dq, found.N) + np.einsum("nv,nvd->nd", slopes.ddq, found.ddq_dy)
+        ddy = np.einsum("nv,nvd->nd", slopes.ddq, found.N)
+        if N_bar is not None:
+            turned = self._directions_back(found.N, N_bar)
+            push = np.einsum("nxc,nxd->ncd", found.inverse, turned[:, self.rest])
+            y -= np.einsum("incv,ncv->ni", found.A_y, np.einsum("ncd,nvd->ncv", push, found.N))
+        return y, dy, ddy
+
+    def followed(self, states: RobotStates) -> ClosedFollowed:
+        """Sensitivities of all coordinates; computed once for the states of a motion."""
+        if states not in self._known:
+            self._known[states] = self._follow(states)
+        return self._known[states]
+
+    def _follow(self, states: RobotStates) -> ClosedFollowed:
+        q, dq, ddq = states.q, states.dq, states.ddq
+        closure, kept = self.assembly.closure, self.assembly.kept
+        d, (n, v) = len(self._at), dq.shape
+        inverse = _left_inverse(closure.values(q).A[:, kept][:, :, self.rest])
+        N = states.tangent
+        dq_y, ddq_y, ddq_dy = np.zeros((3, n, v, d))
+        A_y = np.empty((d, n, len(kept), v))
+        for i in range(d):
+            stepped = along(self.mechanism, q, N[:, :, i])
+            A_y[i] = closure.values(stepped).A[:, kept].imag / _STEP
+            dq_y[:, self.rest, i] = -_solved(inverse, np.einsum("ncv,nv->nc", A_y[i], dq))
+            gamma = closure.bias(stepped, dq + 1j * _STEP * dq_y[:, :, i])[:, kept].imag / _STEP
+            change = np.einsum("ncv,nv->nc", A_y[i], ddq) + gamma
+            ddq_y[:, self.rest, i] = -_solved(inverse, change)
+            # The bias is quadratic in the velocities: this difference is exact.
+            ahead, behind = (closure.bias(q, dq + sign * N[:, :, i])[:, kept] for sign in (1.0, -1.0))
+            ddq_dy[:, self.rest, i] = -_solved(inverse, 0.5 * (ahead - behind))
+        return ClosedFollowed(N, dq_y, ddq_y, ddq_dy, A_y, inverse)
+
+    def _tangent(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
+        """The basis in which the moved coordinates are the degrees of freedom."""
+        return np.asarray(N @ inv(N[:, self._at]))
+
+    def _directions(self, N: Float[Array, "n v d"]) -> Float[Array, "n v a"]:
+        """Rows of the motors: D = N (J'J)^-1 J' Sigma^1/2, J = Sigma^1/2 C N; D'W chi are the efforts.
+
+        Of all efforts that produce this motion, those of minimum norm when each is divided by its noise.
+        """
+        J = (self.mechanism.actuator_map * self.sigma[:, None]) @ N
+        K = inv(np.swapaxes(J, 1, 2) @ J)
+        return np.asarray(N @ K @ np.swapaxes(J, 1, 2) * self.sigma)
+
+    def _directions_back(
+        self, N: Float[Array, "n v d"], D_bar: Float[Array, "n v a"]
+    ) -> Float[Array, "n v d"]:
+        """Gradients with respect to N from those with respect to D."""
+        C = self.mechanism.actuator_map * self.sigma[:, None]
+        D_bar = D_bar * self.sigma
+        J = C @ N
+        Jt, Nt = np.swapaxes(J, 1, 2), np.swapaxes(N, 1, 2)
+        K = inv(Jt @ J)
+        J_bar = np.swapaxes(D_bar, 1, 2) @ N @ K
+        M_bar = -K @ (Nt @ D_bar @ J) @ K
+        J_bar = J_bar + J @ (M_bar + np.swapaxes(M_bar, 1, 2))
+        return np.asarray(D_bar @ J @ K + C.T @ J_bar)
+
+
+def along(mechanism: Mechanism, q: Float[Array, "n q"], rate: Float[Array, "n v"]) -> Complex[Array, "n q"]:
+    """Positions with a complex step along a velocity direction, quaternions included."""
+    found = q.astype(complex)
+    at_q = at_v = 0
+    for joint in mechanism.joints:
+        n_q, n_v = len(joint.positions), len(joint.coordinates)
+        plain = n_v - 3 if joint.has_quaternion else n_v
+        found[:, at_q : at_q + plain] += 1j * _STEP * rate[:, at_v : at_v + plain]
+        if joint.has_quaternion:
+            u, omega = q[:, at_q + plain : at_q + n_q], rate[:, at_v + plain : at_v + n_v]
+            found[:, at_q + plain : at_q + n_q] += 0.5j * _STEP * times_pure(u, omega)
+        at_q, at_v = at_q + n_q, at_v + n_v
+    return found
+
+
+def _left_inverse(A: Float[Array, "n c x"]) -> Float[Array, "n x c"]:
+    """Inverse of the dependent columns; the pseudo-inverse if equations are redundant."""
+    if A.shape[1] != A.shape[2]:
+        return pinv(A)
+    found = inv(A)
+    singular = ~np.isfinite(found).all(axis=(1, 2))
+    if singular.any():
+        found[singular] = pinv(A[singular])
+    return found
+
+
+def _solved(inverse: Float[Array, "n x c"], side: Float[Array, "n c"]) -> Float[Array, "n x"]:
+    return np.asarray(np.einsum("nxc,nc->nx", inverse, side))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from dynid.base.base import BaseSet
 from dynid.common.arrays import Array
 from dynid.excitation.optimal.box import Blocks
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.optimal.information import Information, Tape
-from dynid.excitation.optimal.paths import RobotStates, states_along
+from dynid.excitation.optimal.paths import Moved, Path, RobotStates, states_along
 from dynid.excitation.optimal.soft import SoftLimits
+from dynid.mechanism.parameters import Parameter
+from dynid.regressor.adjoint import AdjointRegressor
+from dynid.regressor.layout import ABSENT
+from dynid.regressor.moving import MovingRegressor
+
+# Of a scaled column's square: a direction that a motion does not excite has a large but finite cost.
+_RIDGE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,3 +115,181 @@ class Problem:
                 scaled = block * self.blocks.spread * self.blocks.size[:, None]
                 rows += scaled.reshape(len(limit), -1)
         return rows, -point.excess[limit, sample]
+
+
+# Information of a motion about the base parameters, and its gradient along the motion.
+#
+# G = G_0 + weight sum_samples W_base^T Sigma^-1 W_base,     W_base = N^T W_tree T
+#
+# Sums of squares are sufficient here: motions are compared by G, nothing is solved with it. The reported
+# values come from the singular values of W itself.
+
+
+@dataclass(frozen=True, eq=False)
+class Tape:
+    """Intermediate results for the gradient: entries, and those of every row."""
+
+    entries: Entries
+    blocks: tuple[Float[Array, "_ n"], ...]
+
+    @property
+    def states(self) -> RobotStates:
+        """Of the robot."""
+        return self.entries.states
+
+
+class Information:
+    """G of a motion, for one robot and set of base parameters.
+
+    Args:
+        path: How the robot follows the moved coordinates.
+        base: Structural base set; T are its columns, divided by `scale`.
+        sigma: Deviation of the noise of every actuator's effort, shape (a,), in [N m] or [N].
+        scale: Size of each base parameter's column, shape (b,); default ones.
+        weight: Recorded samples per sample of the design.
+        known: G_0 of data already recorded, in unscaled base parameters, shape (b, b).
+        softness: Speed over which the friction discontinuity is smoothed, per coordinate and actuator.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        base: BaseSet,
+        sigma: Float[Array, "a"],
+        *,
+        scale: Float[Array, "b"] | None = None,
+        weight: float = 1.0,
+        known: Float[Array, "b b"] | None = None,
+        mounted: tuple[str, ...] = (),
+        softness: Float[Array, "s"] | None = None,
+    ) -> None:
+        self.path, self.base = path, base
+        self.scale = np.ones(len(base.indices)) if scale is None else scale
+        self.weight = weight
+        used = np.flatnonzero(np.any(base.S != 0.0, axis=1))
+        self.T = base.S[used] / self.scale
+        size = np.outer(self.scale, self.scale)
+        self.known = _RIDGE * np.eye(len(size)) + (0.0 if known is None else known / size)
+        self.rows = Rows(path, [base.standard[i] for i in used], mounted, softness)
+        self.sigma_rows = row_sigmas(path.effort_map, sigma)
+        self._entries = [_run(own) for own in self.rows.entries]
+        self._places = [np.ix_(columns, columns) for columns in self.rows.columns]
+
+    def gram(self, moved: Moved) -> tuple[Float[Array, "b b"], Tape] | None:
+        """G in scaled base parameters, and data for the gradient; None if the robot cannot follow."""
+        states = self.path.states(moved)
+        return None if states is None else self.gram_of(states)
+
+    def gram_of(self, states: RobotStates) -> tuple[Float[Array, "b b"], Tape]:
+        """G of known states."""
+        entries = self.rows.at(states)
+        blocks = tuple(entries.model[own] for own in self._entries)
+        G = np.zeros((len(self.T),) * 2)
+        for place, block, sigma in zip(self._places, blocks, self.sigma_rows, strict=True):
+            G[place] += block @ block.T / sigma**2
+        return self.weight * (self.T.T @ G @ self.T) + self.known, Tape(entries, blocks)
+
+    def back(self, tape: Tape, slope: Float[Array, "b b"]) -> Moved:
+        """Gradient of f(G) along the motion, from its gradient with respect to G."""
+        outer = 2.0 * self.weight * (self.T @ slope @ self.T.T)
+        weights = np.zeros_like(tape.entries.model)
+        parts = zip(self._entries, self._places, tape.blocks, self.sigma_rows, strict=True)
+        for own, place, block, sigma in parts:
+            weights[own] = (outer[place] / sigma**2) @ block
+        return self.rows.back(tape.entries, weights)
+
+    def rows_of(self, states: RobotStates) -> Float[Array, "r b"]:
+        """W of unscaled base parameters, every row divided by its noise; for reports."""
+        _, tape = self.gram_of(states)
+        found = zip(self.rows.columns, tape.blocks, self.sigma_rows, strict=True)
+        parts = [block.T @ (self.T[columns] * self.scale / sigma) for columns, block, sigma in found]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.scale)))
+
+
+def row_sigmas(effort_map: Float[Array, "k a"], sigma: Float[Array, "a"]) -> Float[Array, "k"]:
+    """Noise of each row; a row without a motor gets the smallest noise of those with a motor."""
+    found = np.sqrt((effort_map**2) @ sigma**2)
+    driven = found[found > 0.0]
+    return np.where(found > 0.0, found, driven.min(initial=np.inf) if len(driven) else 1.0)
+
+
+def _run(places: Int[Array, "e"]) -> slice | Int[Array, "e"]:
+    """Consecutive indices as a slice, which copies nothing."""
+    whole = len(places) > 0 and places[-1] - places[0] + 1 == len(places) and np.all(np.diff(places) == 1)
+    return slice(int(places[0]), int(places[-1]) + 1) if whole else places
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Entries of the model's rows, and intermediate results for the gradient.
+
+    Attributes:
+        states: Of the robot.
+        tree: Entries of the tree's rows, shape (e, n).
+        model: Entries of the model's rows: those of the tree if N only selects rows, shape (m, n).
+        directions: N as the kernels read it, shape (k, v, n); None if it only selects rows.
+    """
+
+    states: RobotStates
+    tree: Float[Array, "e n"]
+    model: Float[Array, "m n"]
+    directions: Float[Array, "k v n"] | None
+
+
+class Rows:
+    """Computes entries of all rows of a path, for some parameters.
+
+    Attributes:
+        entries, columns: Of every row: numbers of its entries, and the parameter of each.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        parameters: Sequence[Parameter],
+        mounted: Sequence[str] = (),
+        softness: Float[Array, "s"] | None = None,
+    ) -> None:
+        self.path = path
+        self.regressor = AdjointRegressor(path.mechanism, parameters, mounted, softness)
+        self._moving = None
+        if path.pick is None:
+            self._moving = MovingRegressor(path.mechanism, parameters, len(path.rows), mounted)
+        self.entries, self.columns = self._numbers()
+
+    def at(self, states: RobotStates) -> Entries:
+        """Entries at some states."""
+        tree = self.regressor.packed(states.q, states.dq, states.ddq)
+        if self._moving is None:
+            return Entries(states, tree, tree, None)
+        from dynid.regressor.kernels import combine_moving
+
+        directions = np.ascontiguousarray(np.asarray(states.N).transpose(2, 1, 0))
+        model = np.empty((self._moving.layout.n_entries, tree.shape[1]))
+        combine_moving(tree, self._moving.combination, directions, model)
+        return Entries(states, tree, model, directions)
+
+    def back(self, entries: Entries, weights: Float[Array, "m n"]) -> Moved:
+        """Gradients along the motion of sum weights * model entries."""
+        N_bar = None
+        if self._moving is not None:
+            from dynid.regressor.drive_adjoint_kernels import combine_back
+
+            tree, turned = np.zeros_like(entries.tree), np.zeros_like(np.asarray(entries.directions))
+            combination = self._moving.combination
+            combine_back(entries.tree, combination, entries.directions, weights, tree, turned)
+            weights, N_bar = tree, turned.transpose(2, 1, 0)
+        states = entries.states
+        slopes = self.regressor.slopes(states.q, states.dq, states.ddq, weights)
+        return self.path.back(states, slopes, N_bar)
+
+    def _numbers(self) -> tuple[list[Array], list[Array]]:
+        layout = self.regressor.layout if self._moving is None else self._moving.layout
+        picked = self.path.pick if self.path.pick is not None else range(len(self.path.rows))
+        entries, columns = [], []
+        for row in picked:
+            own = np.arange(layout.start[row], layout.start[row + 1])
+            own = own[layout.columns[own] != ABSENT]
+            entries.append(own)
+            columns.append(layout.columns[own])
+        return entries, columns

@@ -1,4 +1,4 @@
-"""Basin hopping: there are many local minima, so a good motion is perturbed and optimised repeatedly."""
+"""Search for the best motion: basin hopping around sequential quadratic programming."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.excitation.optimal.problem import Point, Problem
-from dynid.excitation.optimal.sequential import descend
 
 _SHAKES = (0.15, 0.3, 0.5)  # shares of a random motion that are mixed in, in turn
+_FIRST = 0.01  # of the largest gradient: initial curvature, small, so that the first steps are large
+_DAMPING = 0.2  # Powell: curvature along a step is at least this share of the assumed one
+_ARMIJO = 1e-4
+_SHORTEST = 1e-4
+_NEAR = 0.3  # soft limits closer than this (in shares) enter the quadratic program
+# Share of every limit's width that one step may use with nonlinear limits (trust region).
+_REACH, _LEAST_REACH = 0.15, 1e-3
+_ITERATIONS = 60
+_WIDEST = 1e6  # of a row's own size: means no bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +65,19 @@ def hop(
     """
     done = False
 
-    def told(point: Point) -> bool:
+    def watched(point: Point) -> bool:
         nonlocal done
         done = done or (watch is not None and watch(point))
         return done
 
-    first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=told)
+    first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=watched)
     best, steps, count = first.point if keep is None else keep(first.point), first.iterations, 0
     for count in range(1, hops + 1):
         if done:
             break
         share = _SHAKES[count % len(_SHAKES)]
         shaken = (1.0 - share) * best.z + share * problem.blocks.random(rng, 0.95)
-        found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=told)
+        found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=watched)
         steps += found.iterations
         # A motion that is already worse need not be repaired.
         if better(found.point, best):
@@ -85,3 +93,174 @@ def better(one: Point, other: Point, kept: float = 1e-6) -> bool:
     if one.violation > kept:
         return one.violation < other.violation
     return one.value < other.value
+
+
+# Sequential quadratic programming with damped BFGS: a few milliseconds per step.
+#
+# Linear limits hold at every iterate, because every step stays inside them. Soft limits are linearised
+# and may be violated with a penalty, which the merit function includes too.
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Result of a descent.
+
+    Attributes:
+        point: The last motion.
+        iterations: Steps taken.
+        converged: Whether no step predicted a gain above the tolerance.
+    """
+
+    point: Point
+    iterations: int
+    converged: bool
+
+
+def descend(
+    problem: Problem,
+    z: Float[Array, "v"],
+    *,
+    iterations: int = 200,
+    tolerance: float = 1e-3,
+    price: float = 100.0,
+    watch: Callable[[Point], bool] | None = None,
+) -> Descent:
+    """Optimise a motion within its limits.
+
+    Args:
+        problem: Minimised problem.
+        z: Initial variables, inside the linear limits.
+        iterations: Maximum number.
+        tolerance: Ends when a step predicts a smaller gain than this (values are logarithms).
+        price: Penalty of soft limits, per share and sample exceeded.
+        watch: Called with every motion; True ends the descent.
+    """
+    here = problem.evaluate(problem.blocks.inside(z))
+    if here.tape is None or not np.isfinite(here.value):
+        return Descent(here, 0, False)
+    slope = problem.gradient(here)
+    B, fresh = _FIRST * np.abs(slope).max() * np.eye(len(z)), True
+    blocks = problem.blocks
+    width = np.where(np.isfinite(blocks.upper), blocks.upper - blocks.lower, np.inf)
+    reach = np.inf if problem.linear else _REACH
+    for iteration in range(iterations):
+        if watch is not None and watch(here):
+            return Descent(here, iteration, False)
+        value = here.z.reshape(len(blocks.size), -1) @ blocks.C.T
+        A, b = problem.soft_rows(here, _NEAR)
+        lower = np.maximum(blocks.lower - value, -reach * width)
+        upper = np.minimum(blocks.upper - value, reach * width)
+        found = solve_quadratic(B, slope, blocks.C, lower, upper, A, b, price, rtol=1e-4)
+        p = found.p
+        promised = -(slope @ p + 0.5 * p @ B @ p)
+        left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
+        promised += price * here.violation - left
+        if not promised >= tolerance:
+            return Descent(here, iteration, bool(promised < tolerance))
+        tried, step = _search(problem, here, p, promised, price)
+        reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
+        if tried is None:
+            if reach > _LEAST_REACH and not problem.linear:
+                continue
+            if fresh:
+                return Descent(here, iteration, False)
+            B, fresh = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z)), True
+            continue
+        fresh = False
+        new_slope = problem.gradient(tried)
+        B = _updated(B, tried.z - here.z, new_slope - slope)
+        here, slope = tried, new_slope
+    return Descent(here, iterations, False)
+
+
+def _search(
+    problem: Problem, here: Point, p: Float[Array, "v"], promised: float, price: float
+) -> tuple[Point | None, float]:
+    """Halve the step until it achieves a share of its predicted gain; the motion and the step taken."""
+    merit = here.value + price * here.violation
+    step = 1.0
+    shortest = _SHORTEST if problem.linear else 0.2
+    while step > shortest:
+        tried = problem.evaluate(here.z + step * p)
+        if tried.value + price * tried.violation < merit - _ARMIJO * step * promised:
+            return tried, step
+        step *= 0.5
+    return None, step
+
+
+def _updated(B: Float[Array, "v v"], s: Float[Array, "v"], y: Float[Array, "v"]) -> Float[Array, "v v"]:
+    """BFGS with Powell's damping: B always stays positive definite."""
+    Bs = B @ s
+    sBs, sy = float(s @ Bs), float(s @ y)
+    if not sBs > 1e-300:
+        return B
+    if sy < _DAMPING * sBs:
+        share = (1.0 - _DAMPING) * sBs / (sBs - sy)
+        y = share * y + (1.0 - share) * Bs
+        sy = float(s @ y)
+    return B - np.outer(Bs, Bs) / sBs + np.outer(y, y) / sy
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticSolution:
+    """The solution of a quadratic program.
+
+    Attributes:
+        p: The minimiser, shape (n,).
+        multipliers: Of the blocks' rows, positive at the upper bound, shape (blocks, r).
+        soft_multipliers: Of the rows of A, between 0 and rho, shape (s,).
+        gap: Sum of slack times multiplier.
+        iterations: Newton steps taken.
+    """
+
+    p: Float[Array, "n"]
+    multipliers: Float[Array, "blocks r"]
+    soft_multipliers: Float[Array, "s"]
+    gap: float
+    iterations: int
+
+
+def solve_quadratic(
+    B: Float[Array, "n n"],
+    g: Float[Array, "n"],
+    C: Float[Array, "r m"],
+    lower: Float[Array, "blocks r"],
+    upper: Float[Array, "blocks r"],
+    A: Float[Array, "s n"] | None = None,
+    b: Float[Array, "s"] | None = None,
+    rho: float = 1.0,
+    rtol: float = 1e-8,
+) -> QuadraticSolution:
+    """Minimise p'Bp/2 + g'p + rho sum(max(A p - b, 0)) with lower_j <= C p_j <= upper_j.
+
+    Args:
+        B: Symmetric, positive definite, n = blocks times m.
+        C: Rows shared by all blocks.
+        lower, upper: Infinite if there is no bound.
+        A, b: Rows that may be violated with the penalty rho each.
+        rtol: Of the gradient, and of the gap relative to gradient times width.
+    """
+    from dynid.excitation.optimal.quadratic_kernels import solve_blocks
+
+    n = len(g)
+    sizes = np.linalg.norm(C, axis=1)
+    wide = _WIDEST * np.where(sizes > 0.0, sizes, 1.0)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    mean = float((upper - lower)[bounded].mean()) if bounded.any() else 1.0
+    lower, upper = np.maximum(lower, -wide), np.minimum(upper, wide)
+    A = np.zeros((0, n)) if A is None else np.ascontiguousarray(A)
+    b = np.zeros(0) if b is None else np.ascontiguousarray(b)
+    found = solve_blocks(
+        np.ascontiguousarray(B),
+        np.ascontiguousarray(g),
+        np.ascontiguousarray(C.T),
+        np.ascontiguousarray(lower),
+        np.ascontiguousarray(upper),
+        A,
+        b,
+        float(rho),
+        _ITERATIONS,
+        float(rtol),
+        mean,
+    )
+    return QuadraticSolution(found[0], found[1], found[2], float(found[3]), int(found[4]))

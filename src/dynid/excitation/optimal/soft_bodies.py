@@ -8,10 +8,9 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
-from dynid.excitation.ranking import symmetric_range
+from dynid.excitation.series import symmetric_range
 from dynid.kinematics.tree import BodyMotion, body_motion, tree_of
-from dynid.mechanism.capsule import Capsule
-from dynid.mechanism.mechanism import BASE
+from dynid.mechanism.mechanism import BASE, Capsule
 
 AXES = ("x", "y", "z")
 

@@ -9,12 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.excitation.optimal.between import fine_motion, worst_between
-from dynid.excitation.optimal.information import Information
-from dynid.excitation.optimal.problem import Point, Problem
-from dynid.excitation.optimal.search import hop
-from dynid.excitation.optimal.sequential import descend
-from dynid.excitation.optimal.soft import SoftLimits
+from dynid.excitation.optimal.problem import Information, Point, Problem
+from dynid.excitation.optimal.search import descend, hop
+from dynid.excitation.optimal.soft import SoftLimits, fine_motion, worst_between
 
 _DRAWS = 12
 _SMALLER = 0.75

@@ -1,16 +1,85 @@
-"""An MJCF file with its includes: one root element, and the settings of its compiler."""
+"""An MJCF file with its includes: settings of the compiler, default classes, known and ignored elements."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.common import limits
 from dynid.common.errors import nearest
+from dynid.common.notices import Notice
+from dynid.mechanism.urdf_tree import check_path, unknown_parts, words
 from dynid.mechanism.xml_elements import Element, read_elements
 
 _TRUTH = {"true": True, "false": False}
+MAIN = "main"
+_Attributes = dict[str, dict[str, str]]
+ACTUATORS = words(
+    "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion",
+    "dcmotor plugin",
+)
+ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+# Elements that generate bodies: the generated bodies must be written explicitly.
+GENERATORS = ("composite", "flexcomp", "replicate", "attach")
+_PLACE = ("name", "pos", *ORIENTATIONS)
+_IN_BODY = words("body inertial joint freejoint geom site camera light frame plugin", *GENERATORS)
+_CHILDREN = {
+    "mujoco": words(
+        "compiler option size statistic visual default extension asset worldbody deformable contact",
+        "tendon equality actuator sensor custom keyframe",
+    ),
+    "worldbody": _IN_BODY,
+    "body": _IN_BODY,
+    "frame": _IN_BODY,
+    "default": words(
+        "default mesh texture material joint geom site camera light pair equality tendon", *ACTUATORS
+    ),
+    "equality": words("connect weld joint tendon flex flexstrain flexvert distance"),
+    "actuator": ACTUATORS,
+    "keyframe": ("key",),
+    "compiler": ("lengthrange",),
+    "option": ("flag",),
+}
+_JOINT = words(
+    "name class type group pos axis springdamper limited actuatorfrclimited solreflimit solimplimit",
+    "solreffriction solimpfriction stiffness range actuatorfrcrange actuatorgravcomp margin ref springref",
+    "armature damping frictionloss user springyield",
+)
+_EQUALITY = words("name class active solref solimp")
+_ACTUATOR = words(
+    "name class group joint jointinparent tendon site refsite body cranksite slidersite cranklength gear",
+    "ctrllimited ctrlrange forcelimited forcerange actlimited actrange lengthrange user delay nsample",
+    "interp armature damping actdim actearly dyntype dynprm gaintype gainprm biastype biasprm kp kv ki",
+    "dampratio timeconst inheritrange area bias diameter scale range force lmin lmax vmax fpmax fvmax",
+    "tausmooth plugin instance gain input ffrange velrange posrange imax slewmax",
+)
+_ATTRIBUTES = {
+    "compiler": words(
+        "autolimits boundmass boundinertia settotalmass balanceinertia strippath coordinate angle",
+        "fitaabb eulerseq meshdir texturedir assetdir discardvisual usethread fusestatic inertiafromgeom",
+        "inertiagrouprange alignfree saveinertial conflict passthrough savecanonical savecompiled",
+    ),
+    "default": ("class",),
+    "body": words(*_PLACE, "childclass mocap gravcomp user sleep"),
+    "frame": (*_PLACE, "childclass"),
+    "freejoint": ("name", "group", "align"),
+    "inertial": words("pos mass diaginertia fullinertia", *ORIENTATIONS),
+    "site": words(*_PLACE, "class type group material size fromto rgba user mesh"),
+    "body/joint": _JOINT,
+    "frame/joint": _JOINT,
+    "default/joint": _JOINT,
+    "equality/connect": words(*_EQUALITY, "body1 body2 anchor site1 site2"),
+    "equality/weld": words(*_EQUALITY, "body1 body2 relpose anchor site1 site2 torquescale"),
+    "equality/joint": words(*_EQUALITY, "joint1 joint2 polycoef"),
+    "key": words("name time qpos qvel act mpos mquat ctrl plastic"),
+    # Control attributes of a motor are not checked: an unknown one is not reported as a typing error.
+    "actuator/motor": _ACTUATOR,
+    "actuator/position": _ACTUATOR,
+    "actuator/velocity": _ACTUATOR,
+    "actuator/general": _ACTUATOR,
+}
 
 
 @dataclass(frozen=True)
@@ -144,3 +213,97 @@ def _count(root: Element, link_limit: int) -> None:
         count += element.tag == "body"
         if limits.exceeded(count, link_limit):
             raise element.error(f"more than {link_limit} <body> elements", limits.REMEDY)
+
+
+class Defaults:
+    """Attributes by class and kind of element; a class begins with those of the class around it."""
+
+    def __init__(self, root: Element) -> None:
+        self._classes: dict[str, _Attributes] = {MAIN: {}}
+        self._main = MAIN
+        for section in sections(root, "default"):
+            name = section.attributes.get("class", MAIN)
+            if name not in (MAIN, self._main):
+                self._classes[name] = self._classes.pop(self._main)
+                self._main = name
+            self._read(section, self._main)
+
+    def _read(self, section: Element, name: str) -> None:
+        waiting = [(section, name)]
+        while waiting:
+            element, owner = waiting.pop()
+            own = self._classes[owner]
+            for child in element.children:
+                if child.tag != "default":
+                    kind = _kind(child.tag)
+                    own[kind] = {**own.get(kind, {}), **child.attributes}
+            # Nested classes inherit all of this one, in any file order.
+            for child in element.children:
+                if child.tag == "default":
+                    inner = child.text("class")
+                    if inner in self._classes:
+                        raise child.error(f"default class '{inner}' occurs twice", "rename one of them")
+                    self._classes[inner] = {kind: dict(values) for kind, values in own.items()}
+                    waiting.append((child, inner))
+
+    def applied(self, element: Element, childclass: str | None = None, kind: str | None = None) -> Element:
+        """The element with the attributes of its class, of `childclass`, or of the main class.
+
+        Args:
+            childclass: Of the nearest body or frame around it that names one.
+            kind: Which element of a class is used, where it is not the element's own tag.
+        """
+        name = element.attributes.get("class", childclass or self._main)
+        values = dict(self._values(element, name, kind or _kind(element.tag)))
+        if any(key in element.attributes for key in ORIENTATIONS):  # an orientation has five notations
+            values = {key: value for key, value in values.items() if key not in ORIENTATIONS}
+        return Element(
+            element.file,
+            element.tag,
+            {**values, **element.attributes},
+            element.line,
+            element.children,
+            element.included,
+        )
+
+    def check(self, element: Element, name: str) -> str:
+        """The name of a class, refused when there is none."""
+        self._values(element, name, "")
+        return name
+
+    def _values(self, element: Element, name: str, kind: str) -> Mapping[str, str]:
+        if name == MAIN:
+            name = self._main
+        if name not in self._classes:
+            raise element.error(
+                f"unknown default class '{name}'" + nearest(name, self._classes), "define it in <default>"
+            )
+        return self._classes[name].get(kind, {})
+
+
+def _kind(tag: str) -> str:
+    """All kinds of actuators share one set of defaults."""
+    return "actuator" if tag in ACTUATORS else tag
+
+
+def unknown_mjcf_parts(root: Element) -> tuple[Notice, ...]:
+    """Notices about elements and attributes that MJCF does not define."""
+    return unknown_parts(root, _CHILDREN, _ATTRIBUTES)
+
+
+def check_assets(root: Element) -> None:
+    """Refuse paths of meshes, textures and the like that leave the model's folder; none is opened."""
+    folders: dict[str, str] = {}
+    for compiler in root.children:
+        if compiler.tag == "compiler":
+            folders |= {key: value for key, value in compiler.attributes.items() if key.endswith("dir")}
+            stripped = compiler.attributes.get("strippath") == "true"
+            folders |= {"strip": "yes"} if stripped else {}
+    both = folders.get("assetdir", "")
+    for section in root.children:
+        for element in section.walk() if section.tag == "asset" else ():
+            folder = folders.get("texturedir" if element.tag == "texture" else "meshdir", both)
+            for key, name in element.attributes.items():
+                if key.startswith("file") and name:
+                    bare = name.replace("\\", "/").rsplit("/", 1)[-1] if "strip" in folders else name
+                    check_path(element, f"{folder.rstrip('/')}/{bare}" if folder else bare, root.file)

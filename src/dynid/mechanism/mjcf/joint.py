@@ -19,19 +19,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.mechanism.attitude import quaternion_of
-from dynid.mechanism.frame import Frame, identity_frame, unit_vector
+from dynid.mechanism.frame import Frame, identity_frame, quaternion_of, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.mjcf.file import choice
-from dynid.mechanism.mjcf.pose import (
-    axis_rotation,
-    read_point,
-    read_pose,
-    tidy_frame,
-)
+from dynid.mechanism.mjcf.pose import axis_rotation, read_point, read_pose, tidy_frame
 from dynid.mechanism.mjcf.tree import MjcfBody, MjcfJoint, MjcfModel, Placed, unique
-from dynid.mechanism.robot_file.joints import normalised_notice
+from dynid.mechanism.robot_file.bodies import normalised_notice
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
 

@@ -8,22 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
+from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.mechanism.mjcf.actuator import read_actuators
 from dynid.mechanism.mjcf.equality import read_equalities
 from dynid.mechanism.mjcf.file import entries, sections
-from dynid.mechanism.mjcf.inertial import read_bodies
 from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree
-from dynid.mechanism.mjcf.tree import WORLD, MjcfModel, read_mjcf
+from dynid.mechanism.mjcf.pose import read_pose
+from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, read_mjcf
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.urdf.tree import LINK_LIMIT
+from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault
+from dynid.mechanism.urdf_tree import LINK_LIMIT
 from dynid.mechanism.xml_elements import Element
 
 _PRIORS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
+_DIAGONAL, _FULL = range(3, 4), range(6, 7)
 
 
 def load_mjcf(
@@ -114,8 +121,7 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
     name = keys[0].attributes.get("name", "0")
     owner, count = f"key '{name}'", len(tree.reference)
     numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
-    text = f"{keys[0].place}: the loops are first assembled near {owner}"
-    scope.notices.append(Notice("start-from-key", text, "to use another pose, set 'start:' in a robot file"))
+    scope.notices.append(notice("start-from-key", place=keys[0].place, key=owner))
     return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
 
 
@@ -132,16 +138,12 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        remedy = "add a spring under 'terms:'; inertia and damping of the motor are in Ia and Fv of its joint"
-        notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
+        notices.append(notice("unused-values", shown=shown))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
     ]
     if carried:
-        text = "gravity compensation is ignored at bodies " + ", ".join(carried)
-        notices.append(
-            Notice("unused-gravcomp", text, "the logged efforts must include the gravity compensation")
-        )
+        notices.append(notice("unused-gravcomp", names=", ".join(carried)))
     return notices + _unused_tendons(model)
 
 
@@ -152,11 +154,98 @@ def _unused_tendons(model: MjcfModel) -> list[Notice]:
     idle = [name for name in names if name not in pulled]
     if not idle:
         return []
-    text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
-    return [Notice("ignored-tendon", text, "add their effect on the efforts as an entry of 'terms:'")]
+    return [notice("ignored-tendon", names=", ".join(idle[:8]) + (", ..." if idle[8:] else ""))]
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:
     """Whether an attribute is present and not zero."""
     numbers = element.numbers(key, owner, range(1, 10))
     return any(value != 0.0 for value, _ in numbers or ())
+
+
+# Inertials of an MJCF as priors, treated as those of a URDF: what is missing stays unknown.
+#
+# MuJoCo computes the inertia of a body without <inertial> from its shapes and a density. That is a
+# guess, not information about the robot, and is not done here.
+
+
+def read_bodies(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, Body]:
+    """Every body of the tree in joint order, with its prior; links between joints have no parameters."""
+    written = {body.name: body for body in model.bodies}
+    frames: list[str] = []
+    missing: list[str] = []
+    shaped: list[str] = []
+    bodies: dict[str, Body] = {}
+    for joint in tree.joints:
+        name = joint.child
+        if name in tree.links:
+            bodies[name] = Body(name, parameters=())
+            continue
+        body = written[name]
+        chi, fault = _ten_parameters(body, model, scope)
+        if fault:
+            scope.notices.append(excluded_notice(body.inertials[0], f"body '{name}'", fault))
+        if not body.joints and not fault and _weighs_nothing(body, chi, model):
+            bodies[name] = Body(name, parameters=())
+            frames.append(name)
+            continue
+        prior = {} if fault or chi is None else dict(zip(SYMBOLS, map(float, chi), strict=True))
+        bodies[name] = Body(name, prior=prior)
+        if chi is None:
+            (shaped if body.geoms and model.settings.inertiafromgeom != "false" else missing).append(name)
+    scope.notices += [*absent_notices(frames, missing, "body"), *_shape_notices(shaped)]
+    if model.settings.total_mass > 0.0:
+        scope.notices.append(notice("unscaled-prior", mass=model.settings.total_mass))
+    return bodies
+
+
+def _ten_parameters(body: MjcfBody, model: MjcfModel, scope: Scope) -> tuple[Float[Array, "10"] | None, str]:
+    """Ten parameters about the body's origin (None when not given), and why they are impossible."""
+    if len(body.inertials) > 1:
+        raise body.inertials[1].error(f"a second <inertial> in body '{body.name}'", "keep one")
+    if not body.inertials or model.settings.inertiafromgeom == "true":
+        return None, ""
+    element, owner = body.inertials[0], f"body '{body.name}'"
+    mass = element.number("mass", owner=owner)
+    place = read_pose(element, owner, model.settings, scope)
+    inertia = _tensor(element, owner)
+    if inertia is None:
+        return None, ""
+    return in_parent_frame(pack(mass, np.zeros(3), inertia), place.R, place.p), inertial_fault(mass, inertia)
+
+
+def _tensor(element: Element, owner: str) -> Float[Array, "3 3"] | None:
+    """Inertia about the centre of mass in the inertial's axes, in [kg m^2]; None when not given."""
+    full = element.numbers("fullinertia", owner, _FULL)
+    diagonal = element.numbers("diaginertia", owner, _DIAGONAL)
+    if full and diagonal:
+        raise element.error(f"{owner} has both diaginertia and fullinertia", "keep one")
+    if diagonal:
+        return np.diag([value for value, _ in diagonal])
+    if not full:
+        return None
+    xx, yy, zz, xy, xz, yz = (value for value, _ in full)
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _weighs_nothing(body: MjcfBody, chi: Float[Array, "10"] | None, model: MjcfModel) -> bool:
+    """Whether a body without joint is a frame only: no mass given, and no shape that would have one."""
+    if chi is not None:
+        return not np.any(chi)
+    if body.inertials:
+        return False
+    return model.settings.inertiafromgeom == "false" or not any(_has_mass(geom) for geom in body.geoms)
+
+
+def _has_mass(geom: Element) -> bool:
+    owner = "geom"
+    if geom.attributes.get("type") == "plane":
+        return False
+    density = geom.number("density", 1000.0, owner)
+    return geom.number("mass", density, owner) != 0.0
+
+
+def _shape_notices(shaped: list[str]) -> list[Notice]:
+    if not shaped:
+        return []
+    return [notice("inertia-from-geom", names=", ".join(shaped))]

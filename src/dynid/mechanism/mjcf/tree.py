@@ -9,17 +9,19 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.joint import JointKind
-from dynid.mechanism.mjcf.defaults import Defaults
 from dynid.mechanism.mjcf.file import (
+    GENERATORS,
+    Defaults,
     Settings,
+    check_assets,
     choice,
     expand_includes,
     flag,
     read_settings,
     sections,
+    unknown_mjcf_parts,
 )
-from dynid.mechanism.mjcf.vocabulary import GENERATORS, check_assets, unknown_mjcf_parts
-from dynid.mechanism.urdf.tree import LINK_LIMIT, rename_base
+from dynid.mechanism.urdf_tree import LINK_LIMIT, rename_base
 from dynid.mechanism.xml_elements import Element, read_elements
 
 WORLD = "world"

@@ -13,8 +13,7 @@ from dynid.mechanism.force_sensor import BIASES, GRAVITIES, MOUNTINGS, SIGNS, Fo
 from dynid.mechanism.frame import Frame, identity_frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import BASE
-from dynid.mechanism.robot_file.bodies import read_known, read_prior
-from dynid.mechanism.robot_file.joints import FRAME_KEYS, read_frame
+from dynid.mechanism.robot_file.bodies import FRAME_KEYS, read_frame, read_known, read_prior
 from dynid.mechanism.robot_file.scope import Scope
 
 _CHOICES = {"bias": BIASES, "mounting": MOUNTINGS, "gravity": GRAVITIES, "sign": SIGNS}

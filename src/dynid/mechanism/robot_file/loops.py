@@ -1,22 +1,34 @@
-"""Loops of the robot file."""
+"""Loops and cables of the robot file; loops whose coordinate the file uses, which become joints."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.common.arrays import Array
 from dynid.common.entry import Entry
-from dynid.common.errors import nearest
-from dynid.mechanism.frame import Frame, align_z
-from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop
-from dynid.mechanism.mechanism import BASE
-from dynid.mechanism.robot_file.joints import FRAME_KEYS, read_axis, read_frame
+from dynid.common.errors import InputError, nearest
+from dynid.mechanism.cable import Cable, CableShape, cable_joint, shape_of
+from dynid.mechanism.expression import parse
+from dynid.mechanism.frame import ROUNDING, Frame, align_z, identity_frame
+from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Joint, JointKind, Loop
+from dynid.mechanism.mechanism import BASE, Actuator, Body, Mechanism
+from dynid.mechanism.parts import Parts
+from dynid.mechanism.robot_file.bodies import FRAME_KEYS, read_axis, read_frame
+from dynid.mechanism.robot_file.measured import body_frame, measured_joints
 from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.robot_file.sections import is_none
 
 _ROD = "rod"
-_KINDS = (*FIXED_BY, _ROD)
+_LOOP_KINDS = (*FIXED_BY, _ROD)
 _WITH_AXIS = ("revolute", "prismatic", "planar")
+_JOINT_KINDS = {FIXED_BY[kind]: kind for kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)}
+_PARALLEL = 1e-6
+_ON_AXIS = 1e-9  # of the cable's length
 
 
 def read_loops(
@@ -43,7 +55,7 @@ def _loop(
 ) -> Loop:
     name = fields["name"].text()
     fix = _fixed(entry, fields)
-    length = _length(entry, fields, scope, name)
+    length = _rod_length(entry, fields, scope, name)
     turn = _turn(fields, scope)
     ends = []
     for end in ("a", "b"):
@@ -60,9 +72,9 @@ def _loop(
 def _fixed(entry: Entry, fields: Mapping[str, Entry]) -> tuple[str, ...]:
     """Directions in which the frames coincide, in the order of DIRECTIONS; none for a rod."""
     if ("kind" in fields) == ("fix" in fields):
-        raise entry.error("a loop has either 'kind' or 'fix'", "kind: one of " + ", ".join(_KINDS))
+        raise entry.error("a loop has either 'kind' or 'fix'", "kind: one of " + ", ".join(_LOOP_KINDS))
     if "kind" in fields:
-        return FIXED_BY.get(fields["kind"].choice(_KINDS), ())
+        return FIXED_BY.get(fields["kind"].choice(_LOOP_KINDS), ())
     for direction in fields["fix"].items():
         direction.choice(DIRECTIONS)
     listed = fields["fix"].texts()
@@ -71,7 +83,7 @@ def _fixed(entry: Entry, fields: Mapping[str, Entry]) -> tuple[str, ...]:
     return tuple(direction for direction in DIRECTIONS if direction in listed)
 
 
-def _length(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) -> float | None:
+def _rod_length(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) -> float | None:
     """Length of a rod [m]."""
     is_rod = "kind" in fields and fields["kind"].text() == _ROD
     if ("length" in fields) != is_rod:
@@ -113,3 +125,205 @@ def _body(entry: Entry, bodies: Collection[str]) -> str:
     if name not in bodies:
         raise entry.error(f"unknown body '{name}'" + nearest(name, sorted(bodies)), "name a body")
     return name
+
+
+# Loops that are also joints: those whose coordinate the robot file uses.
+#
+# A cut has no coordinate, so a revolute or prismatic loop that is driven, measured or has friction
+# becomes a joint of the tree, which carries a massless link, and a weld of that link to the body
+# at the loop's other end.
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Loops of a description, with the joints (of massless links) that some of them have become."""
+
+    loops: tuple[Loop, ...]
+    joints: tuple[Joint, ...]
+
+
+def can_be_joint(loop: Loop) -> bool:
+    """Whether a loop leaves one motion about or along z: that of a revolute or prismatic joint."""
+    return loop.fix in _JOINT_KINDS
+
+
+def cut_loops(loops: tuple[Loop, ...], fields: Mapping[str, Entry], bodies: Collection[str]) -> Cut:
+    """Give a coordinate to every loop that other keys of the robot file name.
+
+    Args:
+        fields: Keys of the robot file.
+        bodies: Names that are not available for the new links.
+    """
+    used = _used(loops, fields)
+    kept, joints = [], []
+    taken = set(bodies)
+    for loop in loops:
+        if loop.name not in used:
+            kept.append(loop)
+            continue
+        link = f"{loop.name}_link"
+        while link in taken:
+            link += "_"
+        taken.add(link)
+        z = np.array([0.0, 0.0, 1.0])
+        joints.append(Joint(loop.name, _JOINT_KINDS[loop.fix], loop.body_a, link, loop.a, (z,)))
+        kept.append(replace(loop, fix=DIRECTIONS, body_a=link, a=identity_frame()))
+    return Cut(tuple(kept), tuple(joints))
+
+
+def _used(loops: tuple[Loop, ...], fields: Mapping[str, Entry]) -> set[str]:
+    """Names of loops that need a coordinate; refused where a loop cannot have one."""
+    by_name = {loop.name: loop for loop in loops}
+    named = {name: entry for name, entry in _references(fields) if name in by_name}
+    for name, entry in named.items():
+        if not can_be_joint(by_name[name]):
+            raise entry.error(
+                f"loop '{name}' has no joint coordinate",
+                "only a revolute or prismatic loop defines a joint",
+            )
+    driven = {name for name, loop in by_name.items() if can_be_joint(loop) and _has_terms(fields, name)}
+    return driven | set(named)
+
+
+def _references(fields: Mapping[str, Entry]) -> Iterator[tuple[str, Entry]]:
+    """Every joint that a key names in full, with its place."""
+    if "measured" in fields:
+        yield from measured_joints(fields["measured"])
+    if "actuators" in fields:
+        for item in fields["actuators"].items():
+            on = item.mapping().get("on") if item.is_mapping else None
+            yield from on.mapping().items() if on else [] if item.is_mapping else [(item.text(), item)]
+    for key in ("couplings", "terms"):
+        for item in fields[key].items() if key in fields else ():
+            yield from _of_equation(item.mapping())
+    for key in ("start", "limits"):
+        if key in fields:
+            yield from fields[key].mapping().items()
+    if "drive" in fields and not is_none(fields["drive"]):
+        yield from ((name, item) for name, item in fields["drive"].mapping().items() if _is_filled(item))
+
+
+def _of_equation(fields: Mapping[str, Entry]) -> Iterator[tuple[str, Entry]]:
+    """Joints in one coupling or one extra column."""
+    if "joint" in fields:
+        yield fields["joint"].text(), fields["joint"]
+    if "of" in fields:
+        yield from fields["of"].mapping().items()
+    if "expression" in fields:
+        where = fields["expression"]
+        expression = parse(where.node.text, file=where.document.file, place=where.place)
+        yield from ((name, where) for _, name in sorted(expression.signals))
+
+
+def _has_terms(fields: Mapping[str, Entry], name: str) -> bool:
+    """Whether `drive:` gives a term to `name`: in full, else by the last glob that matches."""
+    if "drive" not in fields or is_none(fields["drive"]):
+        return False
+    drive = fields["drive"].mapping()
+    matched = [item for pattern, item in drive.items() if fnmatchcase(name, pattern)]
+    chosen = drive.get(name, matched[-1] if matched else None)
+    return chosen is not None and _is_filled(chosen)
+
+
+def _is_filled(entry: Entry) -> bool:
+    return not is_none(entry) and any(True for _ in entry.items())
+
+
+def add_cables(entry: Entry, scope: Scope, parts: Parts) -> None:
+    """Read the list `cables:`; those without a length get a joint, a massless link and a motor."""
+    taken = {name for joint in parts.joints for name in (joint.name, *joint.positions, *joint.coordinates)}
+    taken |= {loop.name for loop in parts.loops}
+    bodies = {BASE, parts.root, *parts.bodies}
+    for item in entry.items():
+        cable = _cable(item, scope, bodies, taken, parts.root)
+        taken.add(cable.name)
+        parts.cables += (cable,)
+        if cable.length is None:
+            joint = cable_joint(cable.name, set(parts.bodies))
+            parts.joints.append(joint)
+            parts.bodies[joint.child] = Body(joint.child, parameters=())
+
+
+def winches(parts: Parts) -> tuple[Actuator, ...]:
+    """One motor on every cable with a coordinate: its effort is the tension, which shortens the cable."""
+    return tuple(Actuator(one.name, {one.name: -1.0}) for one in parts.cables if one.length is None)
+
+
+def start_lengths(robot: Mechanism, start: Mapping[str, float]) -> dict[str, float]:
+    """Lengths and swivel angles at the start pose, by coordinate."""
+    found: dict[str, float] = {}
+    swivels = {swivel.cable: swivel.name for swivel in robot.swivels}
+    for cable in robot.cables:
+        x = seen_from_entry(robot, cable, start)
+        shape = shape_of(cable.radius, x[None])
+        _refuse_singular(robot, cable, shape)
+        if cable.length is None:
+            found[cable.name] = float(shape.length[0])
+        if cable.name in swivels:
+            found[swivels[cable.name]] = float(np.arctan2(x[1], x[0]))
+    return found
+
+
+def _refuse_singular(robot: Mechanism, cable: Cable, shape: CableShape) -> None:
+    """Refuse an attachment on the swivel axis, inside the pulley or at the eyelet, at the start pose."""
+    what = ""
+    if not np.isfinite(shape.straight[0]):
+        what = f"ends inside its pulley of {cable.radius:g} m"
+    elif shape.length[0] < ROUNDING:
+        what = "has no length"
+    elif cable.radius > 0.0 and shape.off_axis[0] < _ON_AXIS * shape.length[0]:
+        what = "ends on its swivel axis, where the swivel angle is undefined"
+    if what:
+        raise InputError(
+            f"cable '{cable.name}' {what} at the start pose",
+            file=robot.file,
+            place=f"cables: '{cable.name}'",
+            remedy="check its points and axis, or give another pose under `start:`",
+        )
+
+
+def seen_from_entry(robot: Mechanism, cable: Cable, start: Mapping[str, float]) -> Float[Array, "3"]:
+    """Attachment of a cable in its entry frame at given positions, in [m]."""
+    entry = body_frame(robot, cable.body_from, start) @ cable.entry
+    return (entry.inverse() @ body_frame(robot, cable.body_to, start) @ cable.attachment).p
+
+
+def _cable(item: Entry, scope: Scope, bodies: Collection[str], taken: Collection[str], root: str) -> Cable:
+    fields = item.fields(("name", "from", "pulley", "to", "length"), required=("name", "from", "to"))
+    name = fields["name"].text()
+    if name in taken:
+        raise fields["name"].error(f"'{name}' occurs twice", "give a unique name, different from all joints")
+    ends = []
+    for end in ("from", "to"):
+        point = fields[end].fields(("body", "xyz"), required=("body", "xyz"))
+        body = point["body"].text()
+        if body not in bodies:
+            raise point["body"].error(f"unknown body '{body}'" + nearest(body, sorted(bodies)), "name a body")
+        ends.append((BASE if body == root else body, read_frame(fields[end], point, scope, name, end)))
+    (body_from, D), (body_to, A) = ends
+    if body_from == body_to:
+        raise item.error(f"cable '{name}' joins '{body_from}' to itself", "a cable joins two bodies")
+    cable = Cable(name, body_from, D.p, None, 0.0, body_to, A.p, _cable_length(fields, scope, name))
+    return _over_pulley(cable, fields["pulley"], scope) if "pulley" in fields else cable
+
+
+def _over_pulley(cable: Cable, entry: Entry, scope: Scope) -> Cable:
+    name = cable.name
+    fields = entry.fields(("radius", "axis", "x"), required=("radius", "axis"))
+    radius = scope.length(fields["radius"], f"radius_{name}")
+    if radius < 0.0:
+        raise fields["radius"].error(f"the pulley of '{name}' has radius {radius:g} m", "give it in m, > 0")
+    axis = read_axis(fields["axis"], scope)
+    x = read_axis(fields["x"], scope) if "x" in fields else None
+    if x is not None and np.linalg.norm(np.cross(axis, x)) < _PARALLEL:
+        raise fields["x"].error("'x' lies along the swivel axis", "give the direction of swivel angle zero")
+    return replace(cable, radius=radius, axis=axis, x=x)
+
+
+def _cable_length(fields: Mapping[str, Entry], scope: Scope, name: str) -> float | None:
+    if "length" not in fields:
+        return None
+    length = scope.length(fields["length"], f"length_{name}")
+    if length <= 0.0:
+        raise fields["length"].error(f"cable '{name}' has length {length:g} m", "give a positive length")
+    return length

@@ -1,4 +1,4 @@
-"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF or MJCF."""
+"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF or MJCF; and of these alone."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ import numpy as np
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
-from dynid.mechanism.capsule import Capsule, read_capsules
-from dynid.mechanism.loop_joint import can_be_joint, cut_loops
-from dynid.mechanism.measured_start import chain_starts
-from dynid.mechanism.mechanism import MODEL_NAMES, Actuator, Body, Mechanism
+from dynid.mechanism.mechanism import MODEL_NAMES, Actuator, Body, Capsule, Mechanism
+from dynid.mechanism.mjcf.mjcf import build_mjcf, mjcf_parts
+from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
 from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
-from dynid.mechanism.robot_file.bodies import read_bodies, read_payloads
-from dynid.mechanism.robot_file.cables import add_cables, start_lengths, winches
-from dynid.mechanism.robot_file.drives import (
-    read_actuators,
-    read_couplings,
-    read_drive,
-    read_stribeck,
+from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
+from dynid.mechanism.robot_file.loops import (
+    add_cables,
+    can_be_joint,
+    cut_loops,
+    read_loops,
+    start_lengths,
+    winches,
 )
-from dynid.mechanism.robot_file.joints import read_joints
-from dynid.mechanism.robot_file.loops import read_loops
-from dynid.mechanism.robot_file.measured import Measured, read_measured
+from dynid.mechanism.robot_file.measured import Measured, chain_starts, read_measured
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.robot_file.sections import (
     check_term_names,
+    read_actuators,
+    read_couplings,
+    read_drive,
     read_known,
     read_limits,
     read_order,
     read_start,
+    read_stribeck,
     read_terms,
     read_ties,
 )
-from dynid.mechanism.source import SUFFIXES, Source, read_source, source_files, source_parts
+from dynid.mechanism.urdf_file import build_urdf, urdf_parts
+from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
+from dynid.mechanism.xml_elements import read_elements
 
 SCHEMA = "dynid.robot/1"
 _KEYS = (
@@ -69,6 +73,8 @@ _KEYS = (
     "capsules",
     "model",
 )
+Source = UrdfModel | MjcfModel
+SUFFIXES = (".urdf", ".xml", ".mjcf")
 
 
 def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
@@ -236,3 +242,29 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
                 raise item.error(f"unknown coordinate '{item.text()}'" + nearest(item.text(), sorted(valid)))
         later["free"] = fields["free"].texts()
     return later
+
+
+def read_source(file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT) -> Source:
+    """Read and check the tree of a URDF or MJCF."""
+    root = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
+    if root.tag == "mujoco":
+        return mjcf_model(root, link_limit=link_limit, byte_limit=byte_limit)
+    return urdf_model(root)
+
+
+def source_parts(source: Source, scope: Scope) -> Parts:
+    """Content of the source, with its dimensions in `scope`."""
+    return mjcf_parts(source, scope) if isinstance(source, MjcfModel) else urdf_parts(source, scope)
+
+
+def source_files(source: Source) -> tuple[str, ...]:
+    """The file of a URDF or MJCF, and those that it includes."""
+    inside = (one.file for one in source.root.walk()) if isinstance(source, MjcfModel) else ()
+    return tuple(dict.fromkeys([source.file, *inside]))
+
+
+def load_source(file: PathLike) -> Mechanism:
+    """The mechanism of a URDF or MJCF alone."""
+    source = read_source(file)
+    robot = build_mjcf(source, {}) if isinstance(source, MjcfModel) else build_urdf(source, {})
+    return replace(robot, sources=source_files(source))

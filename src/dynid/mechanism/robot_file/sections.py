@@ -1,23 +1,156 @@
-"""Smaller parts of the robot file: terms, ties, known values, order, limits, start pose."""
+"""Motors of the robot file (actuators, drive terms, couplings), and its smaller parts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from dynid.common.entry import Entry
-from dynid.common.errors import nearest
+from dynid.common.errors import InputError, nearest
 from dynid.mechanism.expression import parse
-from dynid.mechanism.joint import Joint
-from dynid.mechanism.mechanism import Mechanism, Term, Tie
+from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Actuator, Coupling, Mechanism, Term, Tie
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.parts import Parts
-from dynid.mechanism.robot_file.drives import check_coordinate, coordinate_joints
+from dynid.mechanism.parts import Parts, resolve_couplings
 from dynid.mechanism.robot_file.scope import Scope
 
 _LIMIT_KEYS = ("q", "dq", "ddq", "jerk", "tau")
 _BODY_KEYS = ("x", "y", "z")
+
+
+def coordinate_joints(joints: Sequence[Joint]) -> dict[str, Joint]:
+    """The joint of every velocity coordinate."""
+    return {name: joint for joint in joints for name in joint.coordinates}
+
+
+def check_coordinate(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
+    """`name` if it is a movable coordinate, else an error with the valid names."""
+    owners = coordinate_joints(joints)
+    if name in owners:
+        return name
+    joint = next((joint for joint in joints if joint.name == name), None)
+    if joint is None:
+        raise entry.error(f"unknown joint '{name}'" + nearest(name, owners), "name a movable joint")
+    if not joint.coordinates:
+        raise entry.error(f"joint '{name}' is fixed", "name a movable joint")
+    several = ", ".join(joint.coordinates)
+    raise entry.error(f"joint '{name}' has several coordinates", f"name one of {several}")
+
+
+def read_actuators(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple[Actuator, ...]:
+    """`actuators:`, each a coordinate's name or `{name, on: {coordinate: ratio}}`."""
+    actuators: dict[str, Actuator] = {}
+    for item in entry.items():
+        actuator = _geared(item, scope, joints) if item.is_mapping else None
+        if actuator is None:
+            name = check_coordinate(item, item.text(), joints)
+            actuator = Actuator(name, {name: 1.0})
+        if actuator.name in actuators:
+            raise item.error(f"actuator '{actuator.name}' occurs twice", "list it once")
+        actuators[actuator.name] = actuator
+    return tuple(actuators.values())
+
+
+def _geared(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> Actuator:
+    fields = entry.fields(("name", "on", "kind"), required=("name", "on"))
+    name, on = fields["name"].text(), fields["on"].mapping()
+    if not on:
+        raise fields["on"].error(f"actuator '{name}' drives nothing", "e.g. on: {joint_1: 100}")
+    ratios = {check_coordinate(item, c, joints): scope.number(item) for c, item in on.items()}
+    if any(ratio == 0.0 for ratio in ratios.values()):
+        raise fields["on"].error(f"actuator '{name}' has a ratio of zero", "remove that joint")
+    # Drive terms belong to a coordinate or to a motor: one name for two velocities has no meaning.
+    if name in coordinate_joints(joints) and ratios != {name: 1.0}:
+        raise fields["name"].error(
+            f"motor '{name}' has the name of a joint but a different velocity", f"call it motor_{name}"
+        )
+    if "kind" not in fields:
+        return Actuator(name, ratios)
+    turns = fields["kind"].choice((JointKind.REVOLUTE, JointKind.PRISMATIC)) == JointKind.REVOLUTE
+    if name in coordinate_joints(joints) and turns != coordinate_joints(joints)[name].is_angle(name):
+        raise fields["kind"].error(f"'{name}' is the joint itself", "give the motor its own name and a ratio")
+    return Actuator(name, ratios, turns)
+
+
+def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """`drive:`, names or globs to lists of terms; a name overrides a glob, a later glob an earlier one."""
+    if is_none(entry):
+        return {}
+    drive: dict[str, tuple[str, ...]] = {}
+    exact: dict[str, tuple[str, ...]] = {}
+    for pattern, item in entry.mapping().items():
+        terms = _terms(item)
+        if pattern in owners:
+            exact[pattern] = terms
+            continue
+        matched = [owner for owner in owners if fnmatchcase(owner, pattern)]
+        if not matched:
+            raise item.error(
+                f"'{pattern}' matches no joint and no actuator" + nearest(pattern, owners),
+                "name a movable joint",
+            )
+        drive |= dict.fromkeys(matched, terms)
+    drive |= exact
+    return {owner: drive[owner] for owner in owners if drive.get(owner)}
+
+
+def read_stribeck(entry: Entry, scope: Scope, drive: Mapping[str, tuple[str, ...]]) -> dict[str, float]:
+    """`stribeck:`, names or globs to the speeds of their terms Fk, in [rad/s] or [m/s]."""
+    owners = [owner for owner, symbols in drive.items() if "Fk" in symbols]
+    speeds: dict[str, float] = {}
+    for pattern, item in entry.mapping().items():
+        matched = [owner for owner in owners if fnmatchcase(owner, pattern)]
+        if not matched:
+            text = f"'{pattern}' matches no joint and no actuator with a drive term Fk"
+            raise item.error(text + (nearest(pattern, owners) if owners else ""), "add Fk under `drive:`")
+        speed = scope.number(item)
+        if speed <= 0.0:
+            raise item.error(f"the Stribeck speed {speed:g} is not positive", "give rad/s or m/s, e.g. 0.05")
+        speeds |= dict.fromkeys(matched, speed)
+    return speeds
+
+
+def _terms(entry: Entry) -> tuple[str, ...]:
+    if is_none(entry):
+        return ()
+    listed = [item.choice(DRIVE_SYMBOLS) for item in entry.items()]
+    return tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in listed)
+
+
+def is_none(entry: Entry) -> bool:
+    """Whether drive terms are switched off here: `none` or nothing."""
+    return entry.node.value is None or entry.node.value == "none"
+
+
+def read_couplings(
+    entry: Entry, scope: Scope, joints: Sequence[Joint], source: Sequence[Coupling]
+) -> tuple[Coupling, ...]:
+    """`couplings:` of the file and those of its source, chains resolved."""
+    couplings = {coupling.joint: coupling for coupling in source}
+    places: dict[str, Entry] = {}
+    for item in entry.items():
+        fields = item.fields(("joint", "of", "offset"), required=("joint", "of"))
+        name = _simple(fields["joint"], fields["joint"].text(), joints)
+        if name in couplings:
+            raise fields["joint"].error(f"'{name}' is defined by two couplings", "keep one")
+        of = {_simple(e, c, joints): scope.number(e) for c, e in fields["of"].mapping().items()}
+        offset = scope.number(fields["offset"]) if "offset" in fields else 0.0
+        couplings[name], places[name] = Coupling(name, of, offset), item
+
+    def refuse(name: str, text: str) -> InputError:
+        return places.get(name, entry).error(text, "remove the cycle of couplings")
+
+    return resolve_couplings(couplings, refuse)
+
+
+def _simple(entry: Entry, name: str, joints: Sequence[Joint]) -> str:
+    """A coordinate that is a single number, not part of a quaternion or a free pose."""
+    check_coordinate(entry, name, joints)
+    kind = coordinate_joints(joints)[name].kind
+    if kind in (JointKind.SPHERICAL, JointKind.FREE):
+        raise entry.error(f"'{name}' belongs to a {kind} joint and cannot be coupled", "couple single axes")
+    return name
 
 
 def read_terms(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple[Term, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dynid.report.page import Section, render
 from dynid.report.quality import coverage, loads, verdict
-from dynid.report.sections.section import Section
-from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 

@@ -22,8 +22,8 @@ from dynid.common.errors import InputError
 from dynid.dynamics.freedoms import Freedoms
 from dynid.kinematics.sensors import sensors_of
 from dynid.kinematics.tension import driven_freedoms
-from dynid.mechanism.friction import JUMPING
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import JUMPING
 from dynid.simulation.plant.controller_sensors import Sight, driven_coordinates
 from dynid.simulation.plant.drives import Drives
 from dynid.simulation.plant.reference import Reference, position_map

@@ -19,8 +19,8 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
-from dynid.mechanism.friction import STRIBECK_SPEED, load_map, source_index, speed_map
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import STRIBECK_SPEED, load_map, source_index, speed_map
 
 _RATE = 0.5  # per step: largest decay rate from the slope of dry friction; RK4 is stable up to 2.7
 

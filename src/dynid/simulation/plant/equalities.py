@@ -24,7 +24,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.mechanism.frame import Frame
-from dynid.mechanism.loop import DIRECTIONS, FIXED_BY, Loop
+from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Loop
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.settings import Softness
 

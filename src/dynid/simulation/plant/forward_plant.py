@@ -17,8 +17,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.dynamics.compiled_forward import SINGULAR
-from dynid.dynamics.forward import ForwardDynamics
+from dynid.dynamics.forward import SINGULAR, ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, freedoms_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism

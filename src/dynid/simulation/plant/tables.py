@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array
-from dynid.dynamics.compiled_forward import masses_of
+from dynid.dynamics.forward import masses_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.drives import Drives
 

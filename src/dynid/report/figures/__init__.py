@@ -1,1 +1,0 @@
-"""Figures of the report as plotly.js specifications: plain data, drawn by the reader's browser."""

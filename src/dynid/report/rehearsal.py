@@ -1,0 +1,184 @@
+"""A rehearsal as a terminal table, and as `rehearsal.json` (`dynid.rehearsal/1`), `.csv` and `.html`."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynid.report.csv_file import RowWriter, harmless
+from dynid.report.json_file import json_text, plain
+from dynid.report.numbers import number, percent, unit_text, value_text
+from dynid.report.output import claimed_folder, replace_folder
+from dynid.report.page import BLUE, GREY, RED, axis, figure, plot_text, scripted_page, source
+from dynid.report.terminal import plain_table, print_titled, print_warnings, standard_console, verbatim
+from dynid.statistics.rehearsal import Rehearsal, RehearsedParameter
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from rich.console import Console
+
+TITLES = ("parameter", "unit", "truth", "sigma", "%", "rms", "ratio", "bias", "in 95 %")
+_MOST = 60
+_ASSUMED = ("rate", "length", "effort noise", "encoder steps", "pose noise")
+SCHEMA = "dynid.rehearsal/1"
+FILES = ("rehearsal.json", "rehearsal.csv", "rehearsal.html")
+_NEAR = 1.2
+_WIDEST = 1000.0  # percent: larger values of sigma give no more information
+
+
+def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | None = None) -> None:
+    """Print the table of a rehearsal; if there are many parameters, only the most uncertain ones."""
+    out = console or standard_console()
+    print_warnings(out, found.warnings)
+    out.print(verbatim(f"{found.robot}, {found.model}, {found.estimator}: {found.words}", "bold"))
+    plan = ", ".join(f"{name} {found.plan[name]}" for name in _ASSUMED if name in found.plan)
+    out.print(verbatim(f"assumed: {plan}"))
+    for reason in dict.fromkeys(found.failed):
+        out.print(verbatim(f"{found.failed.count(reason)} runs failed: {reason}", "yellow"))
+    table = plain_table(*TITLES, left=TITLES[:2])
+    shown = found.parameters if full else found.parameters[:_MOST]
+    for one in shown:
+        table.add_row(*(verbatim(text) for text in cells(one)))
+    more = len(found.parameters) - len(shown)
+    print_titled(out, "Expected accuracy" + (f" (first {_MOST}; --full shows all)" if more else ""), table)
+    out.print(
+        verbatim(
+            "sigma: standard deviation that an identification will report, also in % of the true value;"
+            " rms: error of the runs; ratio: rms / sigma, ideally 1; bias: in units of sigma;"
+            " in 95 %: share of intervals that contain the true value",
+            "dim",
+        )
+    )
+
+
+def cells(one: RehearsedParameter) -> tuple[str, ...]:
+    """One parameter as text, in the order of `TITLES`."""
+    return (
+        one.name,
+        unit_text(one.unit),
+        value_text(one.truth, one.sigma),
+        number(one.sigma, 2),
+        percent(one.sigma_rel_percent),
+        number(one.rms, 2),
+        f"{one.ratio:.2f}",
+        f"{one.bias / one.sigma:+.2f}" if one.sigma > 0.0 else "-",
+        f"{100.0 * one.coverage:.0f} %",
+    )
+
+
+def rehearsal_document(found: Rehearsal) -> dict[str, Any]:
+    """The content of `rehearsal.json`; undefined values are null."""
+    document: dict[str, Any] = plain({"schema": SCHEMA, **asdict(found)})
+    return document
+
+
+def rehearsal_csv(found: Rehearsal) -> str:
+    """One row per parameter, full precision, SI."""
+    names = [one.name for one in fields(RehearsedParameter)]
+    text = io.StringIO()
+    writer = RowWriter(text)
+    writer.writerow(names)
+    for one in found.parameters:
+        values = [plain(getattr(one, name)) for name in names]
+        writer.writerow([harmless(value) if isinstance(value, str) else value for value in values])
+    return text.getvalue()
+
+
+def rehearsal_html(found: Rehearsal) -> str:
+    """One self-contained page with a figure of the actual errors against the reported sigma."""
+    return scripted_page(
+        "rehearsal.html",
+        (source("figures.js"),),
+        found=found,
+        titles=TITLES,
+        rows=[cells(one) for one in found.parameters],
+        picture=promise_figure(found),
+    )
+
+
+def rehearsal_files(found: Rehearsal) -> dict[str, str]:
+    """Name -> text."""
+    texts = (json_text(rehearsal_document(found)), rehearsal_csv(found), rehearsal_html(found))
+    return dict(zip(FILES, texts, strict=True))
+
+
+def write_rehearsal(found: Rehearsal, folder: Path) -> None:
+    """Write the three files into `folder` atomically; only an older rehearsal is replaced."""
+    with claimed_folder(folder, FILES) as path:
+        replace_folder(path, rehearsal_files(found))
+
+
+def promise_figure(found: Rehearsal) -> Markup | None:
+    """Ratio of rms error to reported sigma, against the relative sigma of the parameter."""
+    shown = [one for one in found.parameters if one.sigma > 0.0 and one.rms > 0.0]
+    if not shown:
+        return None
+    inside = [one for one in shown if 1.0 / _NEAR <= one.ratio <= _NEAR]
+    outside = [one for one in shown if one not in inside]
+    low = math.log10(min(_percent(one) for one in shown)) - 0.2
+    ends = [10.0**low, _WIDEST * 1.5]
+    reach = max(0.4, *(abs(math.log10(one.ratio)) + 0.05 for one in shown))
+    traces = [
+        _line(ends, 1.0, "rms error = sigma", "solid"),
+        _line(ends, _NEAR, f"factor {_NEAR:g}", "dot"),
+        {**_line(ends, 1.0 / _NEAR, "", "dot"), "showlegend": False},
+        _marks(inside, f"within {100 * (_NEAR - 1):.0f} %", BLUE, "circle"),
+        _marks(outside, "further away", RED, "diamond"),
+    ]
+    layout = {
+        "height": 420,
+        "xaxis": axis("expected sigma [% of the value]", type="log", range=[low, math.log10(ends[1])]),
+        "yaxis": axis(
+            "rms error / reported sigma",
+            type="log",
+            range=[-reach, reach],
+            tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10],
+            ticktext=["0.1", "0.2", "0.5", "1", "2", "5", "10"],
+        ),
+        "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
+    }
+    return figure(
+        "promise",
+        [trace for trace in traces if trace.get("x")],
+        layout,
+        "ratio of the rms error to the reported sigma, for every parameter by its relative sigma",
+        f"Each mark is one parameter: the rms error of {found.runs} runs divided by the reported sigma. With "
+        f"this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * found.runs):.0f} %. "
+        f"Parameters with sigma above {_WIDEST:g} % of the value, or with a value of zero, are at the edge.",
+    )
+
+
+def _percent(one: RehearsedParameter) -> float:
+    return _WIDEST if one.sigma_rel_percent is None else min(_WIDEST, one.sigma_rel_percent)
+
+
+def _line(ends: list[float], ratio: float, name: str, dash: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": ends,
+        "y": [ratio, ratio],
+        "line": {"color": GREY, "width": 1, "dash": dash},
+        "hoverinfo": "skip",
+    }
+
+
+def _marks(shown: list[RehearsedParameter], name: str, colour: str, symbol: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [_percent(one) for one in shown],
+        "y": [one.ratio for one in shown],
+        "marker": {"color": colour, "symbol": symbol, "size": 8, "line": {"color": "white", "width": 1}},
+        "hovertext": [
+            f"<b>{plot_text(one.name)}</b><br>sigma {number(one.sigma, 2)}, rms {number(one.rms, 2)}"
+            f" {plot_text(unit_text(one.unit))}<br>ratio {one.ratio:.2f}"
+            for one in shown
+        ],
+        "hoverinfo": "text",
+    }

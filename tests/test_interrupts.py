@@ -1,0 +1,75 @@
+"""Ctrl-C ends a run also where something on the way discards the exception."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+import pytest
+
+from dynid.common.errors import InputError
+from dynid.common.interrupts import check, interruptible
+from dynid.report.terminal import ProgressBar
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
+
+
+def lost() -> None:
+    """An interrupt that is discarded, as destructors and Numba's dispatcher do."""
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+
+def test_a_lost_interrupt_ends_the_run_at_its_next_stage() -> None:
+    reached = []
+
+    def run() -> None:
+        with interruptible(), ProgressBar() as progress:
+            progress("one", 0.1)
+            lost()
+            reached.append("lost")
+            progress("two", 0.2)
+            reached.append("never")
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert reached == ["lost"]
+    check()  # it is not raised twice
+
+
+def test_a_lost_interrupt_after_the_last_stage_prevents_that_files_are_written() -> None:
+    def run() -> None:
+        with interruptible():
+            with ProgressBar():
+                lost()
+            pytest.fail("the run went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+
+
+def test_an_error_that_a_lost_interrupt_causes_is_no_defect() -> None:
+    def run(error: Exception, interrupted: bool) -> None:
+        with interruptible():
+            if interrupted:
+                lost()
+            raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        run(TypeError("no matching definition for argument types"), True)
+    with pytest.raises(InputError):
+        run(InputError("without an interrupt errors stay"), False)
+
+
+def test_the_handler_of_a_program_around_dynid_stays() -> None:
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        with interruptible():
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.SIGINT]
