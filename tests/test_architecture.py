@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -93,6 +94,31 @@ def room(file: Path) -> str:
 
 
 FILES = [file for file in sorted(ROOT.rglob("*.py")) if file != ROOT / "__init__.py"]
+
+
+LONGEST_CHAIN = 21  # of modules that import each other when loaded; lower it with every shorter chain
+
+
+def loaded_with(file: Path) -> set[str]:
+    """Modules that a module imports when it is loaded, types aside."""
+    found = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid"):
+            found |= {str(node.module), *(f"{node.module}.{one.name}" for one in node.names)}
+    return found
+
+
+def test_chains_of_imports_stay_short() -> None:
+    """Who reads a module must read at most so many below it."""
+    files = {".".join(("dynid", *file.relative_to(ROOT).with_suffix("").parts)): file for file in FILES}
+    below = {name: loaded_with(file) & set(files) for name, file in files.items()}
+
+    @cache
+    def chain(name: str) -> tuple[str, ...]:
+        return (name, *max((chain(one) for one in below[name]), key=len, default=()))
+
+    longest = max((chain(name) for name in files), key=len)
+    assert len(longest) <= LONGEST_CHAIN, " > ".join(longest)
 
 
 def test_every_folder_has_its_place() -> None:

@@ -21,15 +21,14 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.experiment.estimator_choice import with_noisy_columns
-from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.experiment.experiment import Experiment, with_noisy_columns
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
-from dynid.motion.settings import FilterSettings, entry_of
+from dynid.motion.settings import FilterSettings, LogEntry, entry_of
 from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent

@@ -24,7 +24,7 @@ from dynid.conditioning.rewritten import (
     predictor,
 )
 from dynid.conditioning.stream import series
-from dynid.estimator.row_access import Change, Reduce
+from dynid.estimator.rework import Change, Reduce
 from dynid.motion.choose import longest
 from dynid.motion.disturb import disturbed
 from dynid.motion.log import Log

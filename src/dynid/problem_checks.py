@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.experiment.experiment import Experiment
-from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.log import Log
-from dynid.projection.projection import Directions
+
+if TYPE_CHECKING:
+    from dynid.experiment.experiment import Experiment
+    from dynid.mechanism.mechanism import Mechanism
+    from dynid.motion.log import Log
+    from dynid.projection.projection import Directions
 
 
 def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:

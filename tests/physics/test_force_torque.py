@@ -21,8 +21,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.projection.sensor import sensor_directions
-from dynid.projection.sensor_columns import SensorColumns
-from dynid.projection.sensor_motion import ImuFrames, SensorMotion, frame_motion
+from dynid.projection.sensor_columns import ImuFrames, SensorColumns, SensorMotion, frame_motion
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.simulate_sensor import simulate_sensor_log
 from dynid.statistics.estimate import Estimate

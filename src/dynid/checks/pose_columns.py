@@ -39,8 +39,7 @@ from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
 from dynid.projection.sensor import SensorRows
-from dynid.projection.sensor_columns import SensorColumns
-from dynid.projection.sensor_motion import SensorMotion
+from dynid.projection.sensor_columns import SensorColumns, SensorMotion
 
 # [rad] or [m]: forward difference over a joint zero. Its error, half a step times the curvature, is about
 # 1e-5 of the column; that of closed loops, 1e-12 of closure over the step, is smaller.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -43,6 +44,12 @@ from dynid.statistics.clusters import duration
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
+
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array
+    from dynid.common.notices import Notice
+    from dynid.experiment.experiment import Experiment
+    from dynid.linear import LinearFit
 
 # Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2

@@ -15,10 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.estimator.convergence import RTOL_OF_PASSES, status_after, step_in_sigma
-from dynid.estimator.rework import Reworked
-from dynid.estimator.row_access import SecondPass, needed
-from dynid.estimator.solution import CONVERGED
+from dynid.estimator.rework import Reworked, SecondPass, needed
+from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, status_after, step_in_sigma
 from dynid.estimator.wls import Solver, Weighting, Weights, fitted, smallest_sigmas, unit_weights
 from dynid.projection.projection import System
 

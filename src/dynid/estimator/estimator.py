@@ -26,9 +26,8 @@ from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.iv import Instruments
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
 from dynid.estimator.physical import constrain
-from dynid.estimator.rework import Rework, check_option, check_positive
+from dynid.estimator.rework import Rework, SecondPass, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
-from dynid.estimator.row_access import SecondPass
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.tls import PlainTotal
 from dynid.estimator.wls import (

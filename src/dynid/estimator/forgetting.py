@@ -13,8 +13,7 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.history import ChangeFound
 from dynid.estimator.recorder import Recorder
 from dynid.estimator.recursive import RecursiveEstimator
-from dynid.estimator.rework import Reworked
-from dynid.estimator.row_access import SecondPass
+from dynid.estimator.rework import Reworked, SecondPass
 from dynid.estimator.wls import Solver, Weighting, fitted
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System

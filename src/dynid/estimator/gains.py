@@ -26,10 +26,9 @@ from jaxtyping import Float, Int
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
-from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import LeastSquares, least_squares
-from dynid.estimator.solution import Solution, check_system
+from dynid.estimator.solution import RTOL, Solution, check_system, status_after, step_in_sigma
 from dynid.estimator.wls import Weights, group_factors, smallest_sigmas, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System

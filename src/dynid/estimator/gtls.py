@@ -23,10 +23,8 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
-from dynid.estimator.rework import Reworked
-from dynid.estimator.row_access import SecondPass, needed
-from dynid.estimator.solution import CONVERGED
+from dynid.estimator.rework import Reworked, SecondPass, needed
+from dynid.estimator.solution import CONVERGED, RTOL, status_after, step_in_sigma
 from dynid.estimator.total import TotalLeastSquares, corrected, total_least_squares
 from dynid.estimator.wls import (
     Fitted,

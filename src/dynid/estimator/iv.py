@@ -17,10 +17,9 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
-from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.ols import column_scale, least_squares
-from dynid.estimator.rework import Reworked, mapped_columns
-from dynid.estimator.row_access import SecondPass, needed
+from dynid.estimator.rework import Reworked, SecondPass, mapped_columns, needed
+from dynid.estimator.solution import RTOL, status_after, step_in_sigma
 from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, group_factors, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System

@@ -95,3 +95,29 @@ def check_factor(factor: Factor, p: int, place: str) -> None:
             place=place,
             remedy="mask or repair these samples before filtering",
         )
+
+
+# Steps in sigma: at which a cheap iteration ends, one that reads the log again in each round, and any.
+RTOL, RTOL_OF_PASSES, ENOUGH = 1e-6, 1e-4, 1e-3
+_ROUNDING = 1e-13  # of a parameter: smaller changes do not count, even if its sigma is smaller
+
+
+def step_in_sigma(
+    new: Float[Array, "p"], before: Float[Array, "p"] | None, sigma: Float[Array, "p"]
+) -> float:
+    """Largest change of a parameter in its sigma; infinite in the first round.
+
+    Args:
+        new: Parameters, shape (p,), SI.
+        before: Those of the round before, shape (p,), SI; None: there was none.
+        sigma: Deviations of the parameters, shape (p,), SI.
+    """
+    if before is None:
+        return float("inf")
+    change = np.maximum(np.abs(new - before) - _ROUNDING * np.abs(new), 0.0)
+    return float(np.max(np.divide(change, sigma, out=np.where(change > 0, np.inf, 0.0), where=sigma > 0)))
+
+
+def status_after(step: float) -> str:
+    """Whether an iteration whose last step was so large has converged."""
+    return CONVERGED if step <= ENOUGH else NOT_CONVERGED

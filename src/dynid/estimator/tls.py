@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.estimator.rework import Reworked, mapped_columns
-from dynid.estimator.row_access import SecondPass
+from dynid.estimator.rework import Reworked, SecondPass, mapped_columns
 from dynid.estimator.total import corrected, total_least_squares
 from dynid.estimator.wls import Solver, Weighting, fitted, weighted
 from dynid.projection.factor import Factor

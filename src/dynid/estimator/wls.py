@@ -23,9 +23,8 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.ols import LeastSquares
-from dynid.estimator.solution import CONVERGED
+from dynid.estimator.solution import CONVERGED, RTOL, status_after, step_in_sigma
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
 

@@ -10,19 +10,22 @@ and is tested by the same rule as a measured one (see `plan_motions`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
-from dynid.common.arrays import Array
 from dynid.common.batched import pinv
-from dynid.kinematics.sensors import Sensors
-from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import jumping_coordinates
 from dynid.motion.motion import Motion, near_reversal
 from dynid.motion.plan import reversal_speeds
 from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
-from dynid.projection.projection import Directions
+
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array
+    from dynid.kinematics.sensors import Sensors
+    from dynid.mechanism.mechanism import Mechanism
+    from dynid.projection.projection import Directions
 
 
 class Reversals:

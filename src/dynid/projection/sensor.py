@@ -15,8 +15,7 @@ from dynid.motion.motion import Motion
 from dynid.projection.contract import LogRows
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
-from dynid.projection.sensor_columns import SensorColumns
-from dynid.projection.sensor_motion import SensorMotion, random_motion, sensor_frames
+from dynid.projection.sensor_columns import SensorColumns, SensorMotion, random_motion, sensor_frames
 
 _SEED = 20021118
 _STATES = 120

@@ -17,8 +17,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
-from dynid.projection.sensor_columns import SensorColumns
-from dynid.projection.sensor_motion import frame_motion
+from dynid.projection.sensor_columns import SensorColumns, frame_motion
 
 
 def simulate_sensor_log(

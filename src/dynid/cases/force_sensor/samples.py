@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from dynid.common.arrays import Array
 from dynid.problem import Problem
 from dynid.projection.sensor import SensorRows
-from dynid.projection.sensor_motion import SensorMotion
+from dynid.projection.sensor_columns import SensorMotion
 
 _MOST = 4000
 _BLOCK = 16384
