@@ -413,7 +413,11 @@ def test_killed_and_resumed_gives_the_identical_result(tmp_path: Path) -> None:
         run.kill()
     done = len(journal.read_text().splitlines()) - 1
     assert 4 <= done < 50
-    with subprocess.Popen(alone, stderr=subprocess.PIPE, text=True, **common) as run:
+    # As a background job of a shell these tests ignore SIGINT, and their processes would inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupted = subprocess.Popen(alone, stderr=subprocess.PIPE, text=True, **common)
+    signal.signal(signal.SIGINT, before)
+    with interrupted as run:
         _wait_for(journal, done + 6, run)
         run.send_signal(signal.SIGSTOP)  # it cannot end before the interrupt, however slow this machine is
         assert len(journal.read_text().splitlines()) - 1 < 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +14,14 @@ from dynid.common.interrupts import check, interruptible
 from dynid.report.terminal import ProgressBar
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
+
+
+@pytest.fixture(autouse=True)
+def listening() -> Iterator[None]:
+    """A shell starts background jobs with SIGINT ignored, and processes inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def lost() -> None:

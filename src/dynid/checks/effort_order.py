@@ -202,7 +202,8 @@ class _Placed:
     def residual(self, sign: Sequence[int]) -> float:
         """Norm of what is left over, in parts of the efforts; zero with fewer rows than parameters."""
         y = self.rows[:, self.v :] @ np.append(sign, 1)
-        return float(np.linalg.norm(self.left @ np.append(sign, 1)) / max(float(np.linalg.norm(y)), 1e-300))
+        size = max(float(np.linalg.norm(y)), 1e-300)
+        return float(np.linalg.norm(self.left @ np.append(sign, 1))) / size
 
 
 def _trials(factors: _Factors, order: _Order, v: int) -> Iterator[tuple[float, _Order]]:

@@ -312,7 +312,7 @@ def _compared(verdicts: list[Verdict], bases: Sequence[Array]) -> list[Verdict]:
     for i, one in enumerate(verdicts):
         alike = [
             verdicts[k].suspect
-            for k in map(int, np.flatnonzero(bound[:, i] > _ALIKE))
+            for k in np.flatnonzero(bound[:, i] > _ALIKE).tolist()
             if k != i
             and len(verdicts[k].places) >= len(one.places)
             and float(np.linalg.svd(bases[k].T @ bases[i], compute_uv=False)[-1]) > _ALIKE

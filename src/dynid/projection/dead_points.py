@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 _FEWEST, _MOST = 8, 64  # samples of a line
 _LENGTHS = 2.0  # of the stretch: the line is as long as this, so that noise of x is averaged
+_NEAR = (
+    0.5  # rad or m: branches that meet at a dead point are this near beside it, other assembly modes are not
+)
 _APART = 0.02  # s: singular samples closer in time belong to one stretch
 
 
@@ -47,27 +50,30 @@ def pass_dead_points(
     found: list[Span] = []
     spans = _stretches(singular, max(1, round(_APART / dt)))
     ends = [*(b for _, b in spans[1:]), len(wanted)]
-    changed = False
     for (a, b), end in zip(spans, ends, strict=True):
-        if a < _FEWEST or len(wanted) - b < _FEWEST:
-            continue
-        start, crossed = _continued(kinematics, dt, wanted, pose, (a, b))
-        if start is None:
-            continue
-        if crossed or changed:
-            pose[b:end] = kinematics.tracker.march(start[None], np.zeros(1, dtype=np.int64), wanted[b:end])[0]
-            changed = True
-        if crossed:
+        start = None
+        if a >= _FEWEST and len(wanted) - b >= _FEWEST:
+            start = _continued(kinematics, dt, wanted, pose, (a, b))
+        if start is not None:
             middle = (a + b) // 2
-            pose[a:middle], pose[middle:b] = pose[a - 1], pose[b]
+            pose[a:middle], pose[middle:b] = pose[a - 1], start
+            pose[b:end] = _march(kinematics, start, wanted[b:end])[0]
             found.append((a, b))
+        elif found:  # on the branch taken before
+            pose[a:end] = _march(kinematics, pose[a - 1], wanted[a:end])[0]
     return pose, found
+
+
+def _march(
+    kinematics: ClosedKinematics, start: Float[Array, "q"], wanted: Float[Array, "n w"]
+) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
+    return kinematics.tracker.march(start[None], np.zeros(1, dtype=np.int64), wanted)
 
 
 def _continued(
     kinematics: ClosedKinematics, dt: float, wanted: Array, pose: Array, span: Span
-) -> tuple[Float[Array, "q"] | None, bool]:
-    """The pose after a stretch, and whether two branches meet in it; None where nothing closes."""
+) -> Float[Array, "q"] | None:
+    """The pose after a dead point; None where no two branches meet in this stretch."""
     a, b = span
     size = int(np.clip(_LENGTHS * (b - a), _FEWEST, _MOST))
     low, high = max(0, a - size), min(len(wanted), b + size)
@@ -76,18 +82,18 @@ def _continued(
     ahead = np.repeat(pose[a - 1 : a], 2, axis=0)
     ahead[1, places] = before[0] + before[1] * dt * b
     begin, done = kinematics.tracker.march_one(ahead, np.repeat(wanted[b : b + 1], 2, axis=0))
-    if not done.any():
-        return None, False
     if not done.all() or same_pose(kinematics.assembly.closure, begin[:1], begin[1:])[0]:
-        return begin[int(np.argmax(done))], False
+        return None
+    if np.abs(begin[1] - begin[0])[places].max(initial=0.0) > _NEAR:
+        return None
     costs = []
     for one in begin:
-        after, fine = kinematics.tracker.march(one[None], np.zeros(1, dtype=np.int64), wanted[b:high])
+        after, fine = _march(kinematics, one, wanted[b:high])
         x, v = _line(dt, np.arange(b, high), after[:, places])
         T, middle = dt * (b - a), 0.5 * dt * (a + b)
         apart = np.abs(x + v * middle - before[0] - before[1] * middle)
         costs.append(float(np.sum(apart + T * np.abs(v - before[1]))) if fine.all() else np.inf)
-    return begin[int(np.argmin(costs))], True
+    return np.asarray(begin[int(np.argmin(costs))])
 
 
 def _line(dt: float, samples: Int[Array, "k"], x: Float[Array, "k s"]) -> tuple[Array, Array]:

@@ -248,10 +248,17 @@ def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
 
 
 def _instead(blocks: Sandwich, distinct: Sandwich) -> Sandwich:
-    """Standard deviations from different blocks; at least those of all blocks if only one determines it."""
+    """The larger of the deviations from different blocks and from all blocks, with its freedoms.
+
+    Errors that come again with a motion can only add variance. A smaller variance of a few different blocks
+    is chance: with four of them and white noise, one deviation in ten is below half the scatter of the
+    estimates.
+    """
     own, other = np.diag(blocks.covariance), np.diag(distinct.covariance)
-    wanted = np.where(distinct.alone, np.maximum(own, other), other)
-    return replace(distinct, covariance=_scaled(distinct.covariance, other, wanted), alone=blocks.alone)
+    smaller = other < own
+    covariance = _scaled(distinct.covariance, other, np.where(smaller, own, other))
+    dof = np.where(smaller & ~distinct.alone, blocks.dof, distinct.dof)
+    return replace(distinct, covariance=covariance, dof=dof, alone=blocks.alone)
 
 
 def _larger(
