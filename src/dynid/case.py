@@ -22,7 +22,7 @@ from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.experiment.estimator_choice import with_noisy_columns
+from dynid.experiment.estimator_choice import filter_for, with_noisy_columns
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
@@ -34,6 +34,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings, entry_of
 from dynid.problem_checks import not_logged, refuse_silent
+from dynid.projection.kinematics import kinematics_along
 from dynid.projection.model import MODELS, Model, RowSource, model_for
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions, Group, System, choose_rows
@@ -53,6 +54,7 @@ CASES = {
     "force_sensor": "dynid.cases.force_sensor.case:FORCE_SENSOR",
     "wrench_table": "dynid.cases.wrench_table.case:WRENCH_TABLE",
 }
+_WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 # Keys of an experiment that put a case onto the robot itself.
 _MOUNTED = {"force_sensor": "force_sensor"}
 
@@ -139,7 +141,8 @@ class Case:
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Filters and masks of logs, chosen from the data."""
-        return plan_motions(logs, robot, experiment.filter, experiment.mask)
+        model = model_for(robot, experiment.model, experiment.file)
+        return plan_motions(logs, robot, filter_for(logs, experiment, model, robot), experiment.mask)
 
     def held_out_plans(
         self, problem: Problem, logs: Sequence[Log], experiment: Experiment
@@ -166,8 +169,10 @@ class Case:
         return "efforts"
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
-        """Low-pass and decimation of the rows of each log."""
-        return row_filters(plans, experiment)
+        """Low-pass and decimation of the rows of each log; whole kernels where columns are noisy."""
+        filters = row_filters(plans, experiment)
+        noisy = experiment.estimator == "gtls" and all(plan.cutoff is None for plan in plans)
+        return whole_kernels(filters) if noisy else filters
 
     # Equations.
 
@@ -177,6 +182,8 @@ class Case:
 
     def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
         """The equations along a motion; `like`: rows along nearly the same one, whose directions serve."""
+        if like is not None:
+            kinematics_along(problem.mechanism, motion, checked=True)
         rows = problem.model.rows(
             problem.mechanism,
             problem.parameters,
@@ -360,6 +367,11 @@ def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[Ro
     # aliasing by decimation, and a sharp sinc does that better.
     order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
     return tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
+
+
+def whole_kernels(filters: Sequence[RowFilter]) -> tuple[RowFilter, ...]:
+    """The same filters without rows from a cut kernel, which would pass the noise of accelerations."""
+    return tuple(replace(one, support=_WHOLE) for one in filters)
 
 
 def _all_efforts(problem: Problem, inverse: Model) -> Directions:

@@ -88,7 +88,7 @@ class ClosedKinematics:
         tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
 
-    def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
+    def __init__(self, mechanism: Mechanism, motion: Motion, checked: bool = False) -> None:
         from dynid.projection.survey import survey
 
         self.assembly: Assembly = assembly_of(mechanism)
@@ -105,7 +105,7 @@ class ClosedKinematics:
         two_branches = 1.0 / np.sqrt(10.0 * max(blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
         self.most_missed = np.maximum(MISFIT, _SIGMAS * self.noise)
-        found = survey(self, motion)
+        found = survey(self, motion, checked)
         self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
         self.choices = {"closure": found.words()}
         self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
@@ -188,12 +188,22 @@ _LEAST_SAMPLES = 64  # of a segment from which noise is estimated
 _REPAIRED = 256  # poses of a block that get a slower second try; more failures have another cause
 
 
-def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | ClosedKinematics:
-    """The kinematics of a mechanism along a log, computed once: several models share it."""
+def kinematics_along(
+    mechanism: Mechanism, motion: Motion, checked: bool = False
+) -> TreeKinematics | ClosedKinematics:
+    """The kinematics of a mechanism along a log, computed once: several models share it.
+
+    Args:
+        mechanism: The robot.
+        motion: Along one log.
+        checked: The loops are known to close, along nearly the same motion.
+    """
     known = _KNOWN.get(motion)
     if known is None or known[0] is not mechanism:
-        kind = ClosedKinematics if mechanism.is_closed else TreeKinematics
-        known = _KNOWN[motion] = (mechanism, kind(mechanism, motion))
+        if mechanism.is_closed:
+            known = _KNOWN[motion] = (mechanism, ClosedKinematics(mechanism, motion, checked))
+        else:
+            known = _KNOWN[motion] = (mechanism, TreeKinematics(mechanism, motion))
     return known[1]
 
 
