@@ -84,6 +84,9 @@ class ClosedKinematics:
         noise: Standard deviation of each measured coordinate, shape (m,), in [rad] or [m].
         singular, ambiguous: Condition numbers beyond which a pose is excluded, and beyond which the
             following branch is uncertain.
+        open: Closure error above which measured positions contradict the loops, in [m] or [rad].
+        doubtful_at: Times of dead points, and of poses after which the branch is uncertain, in [s].
+        excluded: Ranges of samples that are not used.
         anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
@@ -105,7 +108,11 @@ class ClosedKinematics:
         two_branches = 1.0 / np.sqrt(10.0 * max(blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
         self.most_missed = np.maximum(MISFIT, _SIGMAS * self.noise)
+        # Beyond a dead point no pose has the measured positions: it misses them by their noise.
+        self.open = max(OPEN, _SIGMAS * float(self.noise.max(initial=0.0)))
         found = survey(self, motion, checked)
+        self.doubtful_at = np.array(found.doubtful_at)
+        self.excluded: tuple[tuple[int, int], ...] = ()
         self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
         self.choices = {"closure": found.words()}
         self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
@@ -136,7 +143,10 @@ class ClosedKinematics:
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
-        return self.judged(pose, done, measured)
+        states = self.judged(pose, done, measured)
+        for low, high in self.excluded:
+            states.fine[max(low - start, 0) : max(high - start, 0)] = False
+        return states
 
     def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
         """Rates at tracked poses, and which poses are usable; failed poses are tried once more."""
