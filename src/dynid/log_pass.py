@@ -124,7 +124,9 @@ class LogPass:
 
     def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
-        drawn = [(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw)) for draw in range(draws)]
+        drawn = [
+            (self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw)) for draw in range(draws)
+        ]
         return self._system(
             [
                 CentredRows(source, [(plus[i], minus[i]) for plus, minus in drawn])

@@ -92,7 +92,9 @@ class InternalRows(MovingRows):
         """Take the directions of rows along nearly the same motion: its noise must not rotate them."""
         if isinstance(other, InternalRows):
             self._starts, self._references, self._free = other._starts, other._references, other._free
-            if isinstance(self.kinematics, ClosedKinematics) and isinstance(other.kinematics, ClosedKinematics):
+            if isinstance(self.kinematics, ClosedKinematics) and isinstance(
+                other.kinematics, ClosedKinematics
+            ):
                 self.kinematics.excluded = other.kinematics.excluded
 
     def tangents(
@@ -136,7 +138,9 @@ class InternalRows(MovingRows):
         if not lost:
             return []
         names = ", ".join(self._free_motion.mechanism.coordinates[i] for i in solved_from)
-        text = f"the pose cannot be solved from {names} in run {', '.join(str(run + 1) for run in lost)} of log"
+        text = (
+            f"the pose cannot be solved from {names} in run {', '.join(str(run + 1) for run in lost)} of log"
+        )
         text += f" '{log.name}': a motion that hardly moves them can be on either of two branches"
         if len(lost) == len(runs):
             raise InputError(text, file=log.file, remedy=_WHOLE)

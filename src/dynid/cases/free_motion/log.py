@@ -272,7 +272,9 @@ def _best_columns(log: Log, mechanism: Mechanism, own: Sequence[str]) -> tuple[s
             place="internal",
             remedy="name them under `internal: {free: ...}`, or use pose: projected",
         )
-    alone = replace(log, q=log.q[:, [log.position_names.index(name) for name in own]], position_names=tuple(own))
+    alone = replace(
+        log, q=log.q[:, [log.position_names.index(name) for name in own]], position_names=tuple(own)
+    )
     B = motion.basis(_tangents(mechanism, [alone]))
     return tuple(names[i] for i in best_coordinates(B, scalar))
 
