@@ -134,8 +134,8 @@ class GeneralisedTotal:
             found.append(spread / total if total > 0.0 else 0.0)
         # Measured efforts have noise, so that all of their excess counts.
         silent = np.array([group.homogeneous for group in rows.groups])
-        found_or_zero = np.where(silent, found, 0.0) if silent.any() else np.asarray(found)
-        return np.asarray(found_or_zero * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws)))
+        judged = np.where(silent | ~silent.any(), found, 0.0)
+        return np.asarray(judged * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws)))
 
     @property
     def _position(self) -> Float[Array, "m"] | float | None:

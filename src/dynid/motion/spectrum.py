@@ -117,9 +117,9 @@ def _sinks(
 
     A clean run of full periods also has only the noise floor below its peak and between its harmonics. Their
     spacing is at most the fundamental, which is no higher than the largest line of the positions. So the
-    density must stay down over that range. Lines far above the motion (vibration) are ignored. The peak is that
-    of the velocity, where it is far above the noise: differences of a noisy position are largest at high
-    frequencies.
+    density must stay down over that range. Lines far above the motion (vibration) are ignored. The
+    peak is that of the velocity, where it is far above the noise: differences of a noisy position are
+    largest at high frequencies.
     """
     width = max(1, round(_SMOOTHING / (f[1] - f[0]))) if len(f) > 1 else 1
     # Direct sums: densities span twenty decades, and running sums would lose the small ones.

@@ -128,7 +128,7 @@ class InternalRows(MovingRows):
         return [i for i in measured if i not in self._free_motion.cables]
 
     def _exclude(self, kinematics: ClosedKinematics, solved_from: Sequence[int]) -> list[Notice]:
-        """Exclude runs in which the pose cannot be solved everywhere: beyond a dead point two branches fit."""
+        """Exclude runs in which the pose cannot be solved: beyond a dead point two branches fit."""
         log, runs = self.motion.log, self.pieces()
         lost = [
             run

@@ -204,7 +204,7 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
 
 
 def _tied(line: Line, chosen: Line) -> bool:
-    """Whether two lines of equal size differ by less than the scatter of their folds (paired t-test, 95 %)."""
+    """Whether two lines of equal size differ by less than their folds scatter (paired t-test, 95 %)."""
     from scipy.special import stdtrit
 
     if line.n_parameters != chosen.n_parameters or len(line.folds) != len(chosen.folds):
