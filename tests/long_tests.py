@@ -78,6 +78,7 @@ LONG = frozenset(
         "test_residual_tests.py::test_verdicts_cover_the_truth",
         "test_robust.py::test_intervals_cover",
         "test_robust.py::test_spikes_and_lost_efforts_no_longer_ruin_an_arm",
+        "test_rows_without_effort.py::test_intervals_hold_the_truth_with_measured_tensions",
         "test_sight.py::test_engines_read_the_same_encoders",
         "test_simulation.py::test_a_controller_that_knows_less_strays",
         "test_simulation.py::test_a_platform_on_eight_cables_is_led_by_its_pose",

@@ -20,6 +20,7 @@ from dynid.pipeline import identify_logs
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
 from dynid.problem import as_log as prepared
 from dynid.problem import prepare
+from dynid.statistics.comparison import Line, recommend
 from dynid.unknown import Task
 from dynid.validation.compare import compare_logs
 from dynid.validation.crossvalidation import held_out_error
@@ -97,6 +98,58 @@ def test_noise_makes_no_energy() -> None:
         chi = np.array([values.get(one.name, 0.0) for one in problem.parameters])
         alarms += len(check_free_motion(problem, chi))
     assert alarms == 0
+
+
+def partial_log(q, sigma: float, seed: int):
+    """x and y with noise of deviation `sigma` [m], and the locked lengths."""
+    robot = replace(ROBOT, measured=("pose_x", "pose_y", *(cable.name for cable in ROBOT.cables)))
+    runs, n, _ = q.shape
+    held = []
+    for one in q:
+        lengths = np.stack([shape.length for _, shape, _, _ in cable_shapes(ROBOT, one)], axis=1)
+        held.append(np.tile(lengths.mean(axis=0), (n, 1)))
+    seen = q[:, :, :2] + sigma * np.random.default_rng(seed).standard_normal((runs, n, 2))
+    t = np.concatenate([np.arange(n) / RATE + 100.0 * i for i in range(runs)])
+    columns = np.column_stack([seen.reshape(-1, 2), np.concatenate(held)])
+    segments = [(i * n, (i + 1) * n) for i in range(runs)]
+    return log_from_arrays(robot, t, columns, None, name="partial", segments=segments)
+
+
+def test_runs_that_x_and_y_do_not_describe_are_excluded_and_named() -> None:
+    """Noise moves x and y of run 3 beyond a dead point; such a log was refused: its loops do not close."""
+    experiment = Experiment(robot=ROBOT)
+    q = oscillations(8, 4.0)[[1, 3, 5, 4]]
+    log = prepared(partial_log(q, 2e-4, 0), ROBOT, experiment)
+    fit = fit_task(Task(ROBOT, (log,), experiment))
+    [source] = fit.problem.sources
+    [text] = [one.text for one in source.notices if "Excluded" in one.text]
+    assert "in run 3 of" in text
+    assert "1 of 4 runs" in text
+    assert not any(2 in group.runs for group in fit.system.groups)
+    truth = fit.true_values(TRUTH)
+    z = [(one.value - truth[one.name]) / one.sigma for one in fit.parts.parameters]
+    # Nine errors over deviations from few blocks, Student's t with about seven degrees of freedom.
+    assert np.abs(z).max() < 4.5
+
+
+def test_free_auto_chooses_columns_of_the_pose() -> None:
+    """It kept the whole pose without a word."""
+    experiment = Experiment(robot=ROBOT, **from_plain({"internal": {"pose": "free", "free": "auto"}}))
+    log = prepared(as_log(ROBOT, oscillations(4, 3.0)), ROBOT, experiment)
+    own = [name for name in log.position_names if not name.startswith("cable")]
+    assert len(own) == 2
+    assert set(own) < {"pose_x", "pose_y", "pose_z"}
+
+
+def test_a_tie_is_called_a_tie() -> None:
+    """Folds of free motion: 2.48 and 2.38 % of two estimators are no reason to prefer one."""
+    ols = Line("ols", n_parameters=9, held_out_percent=2.48, folds=(2.2, 2.7, 2.5))
+    gtls = Line("gtls", n_parameters=9, held_out_percent=2.38, folds=(2.4, 2.3, 2.45))
+    chosen, words = recommend([ols, gtls])
+    assert chosen == "ols"  # of equals the first one
+    assert "folds gtls is as good: these data do not decide" in words
+    clear = replace(gtls, held_out_percent=1.2, folds=(1.0, 1.3, 1.25))
+    assert "do not decide" not in recommend([ols, clear])[1]
 
 
 def test_whole_and_partial_poses_are_identified_together() -> None:

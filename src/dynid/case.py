@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.experiment.experiment import Experiment, with_noisy_columns
+from dynid.experiment.estimator_choice import filter_for, with_noisy_columns
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of
 from dynid.motion.log import Log
@@ -33,6 +34,7 @@ from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.contract import Model, RowSource
+from dynid.projection.kinematics import kinematics_along
 from dynid.projection.model import MODELS, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
@@ -56,6 +58,7 @@ CASES: Registry[Case] = Registry(
     },
     gives=("dynid.case:Case",),
 )
+_WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 # Keys of an experiment that put a case onto the robot itself.
 _MOUNTED = {"force_sensor": "force_sensor"}
 
@@ -145,7 +148,8 @@ class Case:
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Filters and masks of logs, chosen from the data."""
-        return plan_motions(logs, robot, experiment.filter, experiment.mask)
+        model = model_for(robot, experiment.model, experiment.file)
+        return plan_motions(logs, robot, filter_for(logs, experiment, model, robot), experiment.mask)
 
     def held_out_plans(
         self, problem: Problem, logs: Sequence[Log], experiment: Experiment
@@ -171,8 +175,10 @@ class Case:
         return "efforts"
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
-        """Low-pass and decimation of the rows of each log."""
-        return row_filters(plans, experiment)
+        """Low-pass and decimation of the rows of each log; whole kernels where columns are noisy."""
+        filters = row_filters(plans, experiment)
+        noisy = experiment.estimator == "gtls" and all(plan.cutoff is None for plan in plans)
+        return whole_kernels(filters) if noisy else filters
 
     # Equations.
 
@@ -182,6 +188,8 @@ class Case:
 
     def rows(self, problem: Problem, motion: Motion, like: RowSource | None = None) -> RowSource:
         """The equations along a motion; `like`: rows along nearly the same one, whose directions serve."""
+        if like is not None:
+            kinematics_along(problem.mechanism, motion, checked=True)
         rows = problem.model.rows(
             problem.mechanism,
             problem.parameters,
@@ -359,6 +367,11 @@ def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[Ro
     # aliasing by decimation, and a sharp sinc does that better.
     order = settings.order if settings.rows is not None and settings.kind == "butterworth" else None
     return tuple(row_filter(plan.dt, plan.decimate, plan.rows_cutoff, butterworth=order) for plan in plans)
+
+
+def whole_kernels(filters: Sequence[RowFilter]) -> tuple[RowFilter, ...]:
+    """The same filters without rows from a cut kernel, which would pass the noise of accelerations."""
+    return tuple(replace(one, support=_WHOLE) for one in filters)
 
 
 def _all_efforts(problem: Problem, inverse: Model) -> Directions:

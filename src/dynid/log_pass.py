@@ -54,7 +54,7 @@ class LogPass:
     def __init__(self, problem: Problem, data: BaseSystem) -> None:
         self.problem, self.data = problem, data
         self._groups = _group_numbers(problem, data.source.groups)
-        self._drawn: dict[tuple[float, bytes | None], list[RowSource]] = {}
+        self._drawn: dict[tuple[float, int, bytes | None], list[RowSource]] = {}
 
     def blocked(self) -> System:
         """The equations with their blocks in time order."""
@@ -122,26 +122,31 @@ class LogPass:
         both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
         return [DifferenceRows(minus, plus, 0.5) for plus, minus in both]
 
-    def centred(self, position: Float[Array, "m"] | float | None) -> System:
+    def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
-        both = zip(self.problem.sources, self._noisy(position), self._noisy(position, -1.0), strict=True)
-        return self._system([CentredRows(source, plus, minus) for source, plus, minus in both])
+        drawn = [
+            (self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw)) for draw in range(draws)
+        ]
+        return self._system(
+            [
+                CentredRows(source, [(plus[i], minus[i]) for plus, minus in drawn])
+                for i, source in enumerate(self.problem.sources)
+            ]
+        )
 
     def _noisy(
         self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0
     ) -> list[RowSource]:
         """Rows of every log with noise added to its positions, the same at every call."""
-        key = (sign, None if position is None else np.asarray(position, dtype=float).tobytes())
-        if draw == 0 and key in self._drawn:
+        key = (sign, draw, None if position is None else np.asarray(position, dtype=float).tobytes())
+        if key in self._drawn:  # centring and the noise of the columns share their draws
             return self._drawn[key]
         rng = np.random.default_rng([_SEED, draw] if draw else _SEED)
-        found = [
+        self._drawn[key] = [
             self._rows(_disturbed(source.motion, position, rng, sign), source)
             for source in self.problem.sources
         ]
-        if draw == 0:
-            self._drawn[key] = found  # centring and the first draw of the noise share it
-        return found
+        return self._drawn[key]
 
     def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
         """Standard parameters that give the same rows."""

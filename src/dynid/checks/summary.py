@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dynid.checks.load_text import load_words
-from dynid.experiment.experiment import estimator_words
+from dynid.experiment.estimator_choice import estimator_words
 from dynid.fit import Fit
 from dynid.problem import Problem
 

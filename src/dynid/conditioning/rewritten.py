@@ -201,16 +201,16 @@ class CentredRows:
 
     With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
 
-        W - ((W+ + W-) / 2 - W)
+        W - mean over draws of ((W+ + W-) / 2 - W)
 
     Args:
         source: The rows.
-        plus: Those with additional noise of the same size as in the coordinates.
-        minus: Those with the same noise subtracted.
+        pairs: Those with additional noise of the same size as in the coordinates, and those with the same
+            noise subtracted, one pair per draw: products of one draw scatter as much as those in the log.
     """
 
-    def __init__(self, source: PackedRows, plus: PackedRows, minus: PackedRows) -> None:
-        self.source, self.plus, self.minus = source, plus, minus
+    def __init__(self, source: PackedRows, pairs: Sequence[tuple[PackedRows, PackedRows]]) -> None:
+        self.source, self.pairs = source, pairs
         self.layout, self.dt = source.layout, source.dt
 
     def pieces(self) -> Sequence[tuple[int, int]]:
@@ -219,7 +219,7 @@ class CentredRows:
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Corrected entries."""
-        sources = (self.source, self.plus, self.minus)
-        together = zip(*(one.rows(start, stop, tile) for one in sources), strict=True)
-        for (at, packed, weights), (_, plus, _), (_, minus, _) in together:
-            yield at, 2.0 * packed - 0.5 * (plus + minus), weights
+        noisy = [one.rows(start, stop, tile) for pair in self.pairs for one in pair]
+        for (at, packed, weights), *others in zip(self.source.rows(start, stop, tile), *noisy, strict=True):
+            mean = sum(other for _, other, _ in others) / len(others)
+            yield at, 2.0 * packed - mean, weights

@@ -17,7 +17,15 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.estimator.rework import Reworked, SecondPass, needed
 from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, status_after, step_in_sigma
-from dynid.estimator.wls import Solver, Weighting, Weights, fitted, smallest_sigmas, unit_weights
+from dynid.estimator.wls import (
+    Solver,
+    Weighting,
+    Weights,
+    fitted,
+    residual_sizes,
+    smallest_sigmas,
+    unit_weights,
+)
 from dynid.projection.projection import System
 
 _SMALLEST_CORRELATION = 1e-6  # eigenvalue of the correlations: smaller ones are rounding
@@ -43,9 +51,11 @@ class Whitened:
         state = fitted(system, weighting, solver)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
+        factors, weights = state.factors, state.weights.values
         step, iteration = np.inf, 0
         while iteration < self.max_iterations and step > self.rtol:
-            changed = rows.whitened(_covariance(rows, state.chi, floors, paid))
+            sizes = residual_sizes(system, factors, weights, state.chi)
+            changed = rows.whitened(_covariance(rows, state.chi, floors, paid, sizes))
             before, state = state.chi, fitted(changed, unit_weights, solver)
             step, iteration = step_in_sigma(state.chi, before, state.sigma), iteration + 1
         status = status_after(step)
@@ -54,7 +64,11 @@ class Whitened:
 
 
 def _covariance(
-    rows: SecondPass, chi: Float[Array, "p"], floors: Float[Array, "g"], paid: Float[Array, "g"]
+    rows: SecondPass,
+    chi: Float[Array, "p"],
+    floors: Float[Array, "g"],
+    paid: Float[Array, "g"],
+    sizes: Float[Array, "g"],
 ) -> Float[Array, "k k"]:
     """Covariance of the errors of one instant, over all instants at which two rows are valid."""
 
@@ -63,7 +77,7 @@ def _covariance(
     ) -> tuple[Array, Array, Array]:
         known = groups >= 0
         # What the parameters took from each group is given back, as in the weights by group.
-        back = np.where(known, 1.0 / np.sqrt(1.0 - np.minimum(paid[groups], 0.5)), 0.0)
+        back = np.where(known, sizes[groups] / np.sqrt(1.0 - np.minimum(paid[groups], 0.5)), 0.0)
         used = valid & known[:, None]
         part = np.where(used, rho, 0.0) * back[:, None]
         count = used.astype(float)

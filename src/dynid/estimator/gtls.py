@@ -56,11 +56,12 @@ class GeneralisedTotal:
             residuals, per group.
         covariance: Of the noise of one row [W Y], shape (p + 1, p + 1), instead of positions.
         centred: Take out of the rows what noise adds to them on average: products of noisy columns have a
-            mean. Costs two more passes over the log.
+            mean.
         excess: Deviations by which the residual must exceed the noise of the positions before the rest counts
-            as noise of efforts; 0 where efforts are measured, for they have noise.
-        draws: How often noise is drawn for D. The error of D adds at most 1 / draws of the variance that
-            products of noise make in the parameters. Each draw costs two passes over the log.
+            as an error of the equations: of rows without effort where there are some, else of all rows.
+        draws: How often noise is drawn for D and for the mean of the rows. The error of either adds at most
+            1 / draws of the variance that products of noise make in the parameters. Each draw costs two
+            passes over the log.
         rtol: Largest change of a parameter at the end, in its sigma.
     """
 
@@ -79,7 +80,7 @@ class GeneralisedTotal:
         """Iterate effort noise, weights and solution until the parameters converge."""
         rows = system if again is None else again.blocked()
         if self.centred:
-            rows = needed(again, "gtls", "centres rows by their noise").centred(self._position)
+            rows = needed(again, "gtls", "centres rows by their noise").centred(self._position, self.draws)
             system = rows
         state = fitted(system, weighting, solver)
         noise = self._noise(state.factors, again)
@@ -129,7 +130,10 @@ class GeneralisedTotal:
             total = float(sums.sum())
             spread = np.sqrt(len(parts)) * float(np.std(parts, ddof=1)) if len(parts) > 1 else total
             found.append(spread / total if total > 0.0 else 0.0)
-        return np.asarray(found) * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws))
+        # Measured efforts have noise, so that all of their excess counts.
+        silent = np.array([group.homogeneous for group in rows.groups])
+        judged = np.where(silent | ~silent.any(), found, 0.0)
+        return np.asarray(judged * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws)))
 
     @property
     def _position(self) -> Float[Array, "m"] | float | None:

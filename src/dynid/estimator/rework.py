@@ -67,11 +67,12 @@ class SecondPass(Protocol):
             draws: How often the noise is drawn; the factor is that of their mean.
         """
 
-    def centred(self, position: Float[Array, "m"] | float | None) -> System:
+    def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks.
 
         Args:
             position: As for `noise`.
+            draws: How often the noise is drawn; its mean effect is that of their mean.
         """
 
 

@@ -21,7 +21,15 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.acceleration import Acceleration
 from dynid.estimator.rework import Reworked, SecondPass, needed
 from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, status_after, step_in_sigma
-from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, smallest_sigmas
+from dynid.estimator.wls import (
+    Fitted,
+    Solver,
+    Weighting,
+    Weights,
+    fitted,
+    residual_sizes,
+    smallest_sigmas,
+)
 from dynid.projection.projection import System
 
 _NORMAL_MAD = 1.4826022185056018  # deviation over median |x| of the normal distribution
@@ -105,7 +113,8 @@ class Winsorised:
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         acceleration, scale = Acceleration(), None
         for iteration in range(1, self.max_iterations + 1):
-            limits = _limits(rows, state, floors, functions, scale)
+            sizes = residual_sizes(system, state.factors, state.weights.values, state.chi)
+            limits = _limits(rows, state, floors, functions, scale, sizes)
             # A median moves by jumps, one sample at a time: near the end the parameters would follow it for
             # ever. It has settled by then, and stays (as the scale of MM-estimates does).
             scale = limits.scale if iteration >= _SETTLED else None
@@ -158,9 +167,14 @@ def _limits(
     state: Fitted,
     floors: Float[Array, "g"],
     functions: tuple[Function, Function],
-    held: Float[Array, "g"] | None = None,
+    held: Float[Array, "g"] | None,
+    sizes: Float[Array, "g"],
 ) -> _Limits:
-    """Scales (unless `held`) and gains at the present residuals, from one pass over the rows."""
+    """Scales (unless `held`) and gains at the present residuals, from one pass over the rows.
+
+    Args:
+        sizes: Factor on the residuals of each group before they are judged, see `residual_sizes`.
+    """
     psi, slope = functions
     counts = np.zeros((len(floors), _PER_OCTAVE * _OCTAVES))
     for part in rows.residuals(state.chi, _histogram(floors)):
@@ -169,7 +183,8 @@ def _limits(
     counts, n = counts[:, used], counts.sum(axis=1)
     # Raw samples may outnumber the rows of the factor; the parameters take their part of either.
     paid = np.minimum(state.shares() / np.array([one.n_rows for one in state.factors]), 0.5)
-    scale = np.maximum(_NORMAL_MAD * _medians(counts, used, floors) / np.sqrt(1.0 - paid), floors)
+    median = sizes * _medians(counts, used, floors)
+    scale = np.maximum(_NORMAL_MAD * median / np.sqrt(1.0 - paid), floors)
     scale = scale if held is None else held
     centres = _edges(floors[:, None], used + 0.5)
     u = centres / scale[:, None]

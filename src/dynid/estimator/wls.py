@@ -8,9 +8,10 @@ with few rows is not overestimated. Iterated until the parameters converge.
 Rows without effort, 0 = W_g chi, would favour chi -> 0: their residual decreases with chi, and their weight
 increases. Their standard deviation is therefore computed with chi scaled to fit the efforts,
 
-sigma_g^2 = |Y_g - s W_g chi|^2 / (n_g - h_g),   s = argmin_s sum_e |Y_e - s W_e chi|^2 / sigma_e^2
+sigma_g^2 = s^2 |Y_g - W_g chi|^2 / (n_g - h_g),   s = argmin_s sum_e |Y_e - s W_e chi|^2 / sigma_e^2
 
-over the groups e with efforts. A common factor of chi does not change it.
+over the groups e with efforts. A common factor of chi does not change it. Every weighting that judges rows by
+their residuals uses s (`residual_sizes`).
 """
 
 from __future__ import annotations
@@ -142,14 +143,17 @@ def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
 def judged_residuals(
     system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
 ) -> Float[Array, "g"]:
-    """|Y - W chi| of each group; for rows without effort with chi scaled to fit the efforts."""
-    size = _effort_size(system, factors, weights, chi) if any(g.homogeneous for g in system.groups) else 1.0
-    return np.array(
-        [
-            np.linalg.norm(one.Y - (size if group.homogeneous else 1.0) * (one.W @ chi))
-            for group, one in zip(system.groups, factors, strict=True)
-        ]
-    )
+    """|Y - W chi| of each group; for rows without effort as if chi were scaled to fit the efforts."""
+    norms = [np.linalg.norm(one.Y - one.W @ chi) for one in factors]
+    return np.asarray(residual_sizes(system, factors, weights, chi) * norms)
+
+
+def residual_sizes(
+    system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
+) -> Float[Array, "g"]:
+    """Factor on the residuals of each group before its deviation is judged: s for rows without effort."""
+    silent = np.array([group.homogeneous for group in system.groups])
+    return np.where(silent, _effort_size(system, factors, weights, chi) if silent.any() else 1.0, 1.0)
 
 
 def _effort_size(

@@ -36,7 +36,6 @@ from dynid.motion.settings import (
     named_columns,
 )
 from dynid.motion.wrench_settings import WrenchSettings
-from dynid.projection.contract import Model
 from dynid.statistics.essential import EssentialRule
 from dynid.statistics.method import UncertaintySettings
 
@@ -239,36 +238,3 @@ def read_experiment(file: str | os.PathLike[str]) -> Experiment:
     from dynid.experiment.file import load_experiment
 
     return load_experiment(file)
-
-
-def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
-    """The experiment with `gtls` where rows have no effort; gains have a likelihood of their own.
-
-    Such rows (`inverse` with fewer motors than degrees of freedom) have their noise in the columns: least
-    squares is biased towards zero.
-    """
-    if not isinstance(experiment.estimator, LeftOpen) or experiment.gains is not None:
-        return experiment
-    if not rows_without_effort(experiment, model, mechanism):
-        return experiment
-    return experiment.changed(estimator=LeftOpen("gtls"))
-
-
-def rows_without_effort(experiment: Experiment, model: Model, mechanism: Mechanism) -> tuple[str, ...]:
-    """Names of the rows in use in which no effort acts, if efforts act in others."""
-    directions = model.directions(mechanism)
-    asked = experiment.efforts
-    return tuple(
-        name
-        for k, (name, homogeneous) in enumerate(zip(directions.names, directions.homogeneous, strict=True))
-        if homogeneous and (asked is None or name in asked or k + 1 in asked)
-    )
-
-
-def estimator_words(experiment: Experiment, model: Model, mechanism: Mechanism) -> dict[str, str]:
-    """Why an estimator was chosen, where nobody did and it is not the usual one."""
-    if not isinstance(experiment.estimator, LeftOpen) or experiment.estimator == DEFAULT_ESTIMATOR:
-        return {}
-    rows = ", ".join(rows_without_effort(experiment, model, mechanism))
-    why = f"no effort acts in {rows}, so position noise would bias least squares towards zero"
-    return {"estimator": f"{experiment.estimator}, chosen: {why}"}

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 
@@ -26,6 +26,7 @@ _SMOOTHING = 0.5  # Hz
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
 _BANDWIDTHS = 15.0
 _OVER_FLOOR = 4.0  # a periodogram of pure noise, smoothed over a few bins, seldom reaches this
+_FAR_OVER_FLOOR = 16.0  # and never this: a line of the motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
     density = power / gain
     band = (f > _FLOOR_BAND[0] / dt) & (f < _FLOOR_BAND[1] / dt)
     floor = np.median(density[band], axis=0) if band.any() else np.zeros(q.shape[1])
-    sink = _sinks(f, density, floor, np.argmax(power, axis=0))
+    sink = _sinks(f, density, floor, power)
     excess = np.where(np.arange(len(f))[:, None] <= sink, np.maximum(power - 3.0 * floor * gain, 0.0), 0.0)
     total = np.cumsum(excess, axis=0)
     speed = np.sqrt(total[-1] * (f[1] - f[0] if len(f) > 1 else 1.0))
@@ -110,18 +111,21 @@ def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
 
 
 def _sinks(
-    f: Float[Array, "k"], density: Float[Array, "k m"], floor: Float[Array, "m"], peak: Int[Array, "m"]
+    f: Float[Array, "k"], density: Float[Array, "k m"], floor: Float[Array, "m"], power: Float[Array, "k m"]
 ) -> Array:
     """Index of the first frequency beyond the peak from which the smoothed density stays on the floor.
 
     A clean run of full periods also has only the noise floor below its peak and between its harmonics. Their
     spacing is at most the fundamental, which is no higher than the largest line of the positions. So the
-    density must stay down over that range. Lines far above the motion (vibration) are ignored.
+    density must stay down over that range. Lines far above the motion (vibration) are ignored. The
+    peak is that of the velocity, where it is far above the noise: differences of a noisy position are
+    largest at high frequencies.
     """
     width = max(1, round(_SMOOTHING / (f[1] - f[0]))) if len(f) > 1 else 1
     # Direct sums: densities span twenty decades, and running sums would lose the small ones.
     smooth = np.column_stack([np.convolve(x, np.full(width, 1.0 / width), mode="same") for x in density.T])
     places = np.arange(len(f))[:, None]
+    peak = np.argmax(np.where(smooth >= _FAR_OVER_FLOOR * floor, power, 0.0), axis=0)
     above = np.cumsum(np.pad(smooth >= _OVER_FLOOR * floor, ((1, 0), (0, 0))), axis=0)
     ahead = np.minimum(places + np.argmax(density, axis=0) + 2, len(f))
     stays = np.take_along_axis(above, ahead, axis=0) == above[:-1]

@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.batched import pinv
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
@@ -25,7 +26,7 @@ from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.projection.factor import Factor, factor_rows, merge
-from dynid.projection.kinematics import TreeKinematics
+from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
 from dynid.projection.pose_rows import TURNED, MovingRows, turned_notices
 from dynid.projection.projection import Directions
 from dynid.regressor.regressor import tree_matrix
@@ -84,6 +85,10 @@ class InternalRows(MovingRows):
         """Take the directions of rows along nearly the same motion: its noise must not rotate them."""
         if isinstance(other, InternalRows):
             self._starts, self._references, self._free = other._starts, other._references, other._free
+            if isinstance(self.kinematics, ClosedKinematics) and isinstance(
+                other.kinematics, ClosedKinematics
+            ):
+                self.kinematics.excluded = other.kinematics.excluded
 
     def tangents(
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
@@ -100,21 +105,51 @@ class InternalRows(MovingRows):
         free = self._free_motion
         if isinstance(self.kinematics, TreeKinematics):
             raise TypeError("a robot with cables is closed")
-        tangents = self.kinematics.tangents
+        excluded = self._exclude(self.kinematics, self._solved_from(self.mechanism))
+        tangents = self._kept(self.kinematics)
         bases = free.basis(tangents) if len(tangents) else free.samples
         runs = self.run_tangents()
         found = [free.reference(free.basis(N)) for _, N in runs]
         turned = sum(close < TURNED for _, close in found)
-        self.notices = (*self.notices, *self._doubts(self.mechanism, bases, turned))
+        self.notices = (*self.notices, *excluded, *self._doubts(self.mechanism, bases, turned))
         references = [reference for reference, _ in found]
         return [low for low, _ in runs], references or [free.reference(bases)[0]]
+
+    def _solved_from(self, mechanism: Mechanism) -> list[int]:
+        """Velocity indices of the measured coordinates from which the pose is solved."""
+        measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
+        return [i for i in measured if i not in self._free_motion.cables]
+
+    def _exclude(self, kinematics: ClosedKinematics, solved_from: Sequence[int]) -> list[Notice]:
+        """Exclude runs in which the pose cannot be solved: beyond a dead point two branches fit."""
+        log, runs = self.motion.log, self.pieces()
+        lost = [
+            run
+            for run, (a, b) in enumerate(runs)
+            if np.any((kinematics.doubtful_at >= log.t[a]) & (kinematics.doubtful_at <= log.t[b - 1]))
+        ]
+        if not lost:
+            return []
+        names = ", ".join(self._free_motion.mechanism.coordinates[i] for i in solved_from)
+        shown = ", ".join(str(run + 1) for run in lost)
+        count = f"{len(lost)} of {len(runs)}"
+        found = notice("free-singular", "excluded", names=names, runs=shown, log=log.name, count=count)
+        if len(lost) == len(runs):
+            raise InputError(found.text, file=log.file, remedy=found.remedy)
+        kinematics.excluded = tuple(runs[run] for run in lost)
+        return [found]
+
+    def _kept(self, kinematics: ClosedKinematics) -> Float[Array, "s v d"]:
+        """Tangent directions at poses of runs that are used."""
+        out = np.zeros(len(kinematics.tangents), dtype=bool)
+        for low, high in kinematics.excluded:
+            out |= ((kinematics.anchors >= low) & (kinematics.anchors < high))[: len(out)]
+        return np.asarray(kinematics.tangents[~out])
 
     def _doubts(self, mechanism: Mechanism, bases: Float[Array, "n v k"], turned: int) -> list[Notice]:
         notices = list[Notice]()
         # A completely measured pose determines any motion.
-        measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
-        solved_from = [i for i in measured if i not in self._free_motion.cables]
-        poor = self._singular(bases, solved_from, "noise and errors of the lengths grow")
+        poor = self._singular(bases, self._solved_from(mechanism), "noise and errors of the lengths grow")
         notices += [notice("free-singular", what=one) for one in poor]
         poor = self._singular(bases, self._free, "noise grows") if self._by_free else []
         best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))

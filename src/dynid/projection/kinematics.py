@@ -84,11 +84,14 @@ class ClosedKinematics:
         noise: Standard deviation of each measured coordinate, shape (m,), in [rad] or [m].
         singular, ambiguous: Condition numbers beyond which a pose is excluded, and beyond which the
             following branch is uncertain.
+        open: Closure error above which measured positions contradict the loops, in [m] or [rad].
+        doubtful_at: Times of dead points, and of poses after which the branch is uncertain, in [s].
+        excluded: Ranges of samples that are not used.
         anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
     """
 
-    def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
+    def __init__(self, mechanism: Mechanism, motion: Motion, checked: bool = False) -> None:
         from dynid.projection.survey import survey
 
         self.assembly: Assembly = assembly_of(mechanism)
@@ -105,7 +108,11 @@ class ClosedKinematics:
         two_branches = 1.0 / np.sqrt(10.0 * max(blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
         self.most_missed = np.maximum(MISFIT, _SIGMAS * self.noise)
-        found = survey(self, motion)
+        # Beyond a dead point no pose has the measured positions: it misses them by their noise.
+        self.open = max(OPEN, _SIGMAS * float(self.noise.max(initial=0.0)))
+        found = survey(self, motion, checked)
+        self.doubtful_at = np.array(found.doubtful_at)
+        self.excluded: tuple[tuple[int, int], ...] = ()
         self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
         self.choices = {"closure": found.words()}
         self._dead = tuple(found.dead)
@@ -138,8 +145,8 @@ class ClosedKinematics:
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
         states = self.judged(pose, done, measured)
-        for a, b in self._dead:
-            states.fine[max(0, a - start) : max(0, b - start)] = False
+        for low, high in (*self._dead, *self.excluded):
+            states.fine[max(0, low - start) : max(0, high - start)] = False
         return states
 
     def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
@@ -192,12 +199,22 @@ _LEAST_SAMPLES = 64  # of a segment from which noise is estimated
 _REPAIRED = 256  # poses of a block that get a slower second try; more failures have another cause
 
 
-def kinematics_along(mechanism: Mechanism, motion: Motion) -> TreeKinematics | ClosedKinematics:
-    """The kinematics of a mechanism along a log, computed once: several models share it."""
+def kinematics_along(
+    mechanism: Mechanism, motion: Motion, checked: bool = False
+) -> TreeKinematics | ClosedKinematics:
+    """The kinematics of a mechanism along a log, computed once: several models share it.
+
+    Args:
+        mechanism: The robot.
+        motion: Along one log.
+        checked: The loops are known to close, along nearly the same motion.
+    """
     known = _KNOWN.get(motion)
     if known is None or known[0] is not mechanism:
-        kind = ClosedKinematics if mechanism.is_closed else TreeKinematics
-        known = _KNOWN[motion] = (mechanism, kind(mechanism, motion))
+        if mechanism.is_closed:
+            known = _KNOWN[motion] = (mechanism, ClosedKinematics(mechanism, motion, checked))
+        else:
+            known = _KNOWN[motion] = (mechanism, TreeKinematics(mechanism, motion))
     return known[1]
 
 

@@ -51,6 +51,7 @@ class Survey:
         misfit: Errors of redundant sensors; None where there are none. `lost`: the same at excluded poses.
         dead: Samples (first, end) of stretches at dead points, which are excluded.
         dead_at: Times of dead points: singular poses of the measured joints, and passages through one.
+        doubtful_at: Times of singular poses, and of those after which the branch is uncertain, in [s].
         loose: Worst condition number, and the coordinate that moves there while the measured ones are fixed.
         shown: Times, closure residuals and sensor errors of some samples, one row each, for display.
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
@@ -69,6 +70,7 @@ class Survey:
     lost: Misfit | None = None
     dead: list[Span] = field(default_factory=list)
     dead_at: list[float] = field(default_factory=list)
+    doubtful_at: list[float] = field(default_factory=list)
     loose: tuple[float, str] = (0.0, "")
     shown: list[Float[Array, "k m2"]] = field(default_factory=list)
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
@@ -108,9 +110,16 @@ class Survey:
         return text if self.misfit is None else f"{text}; {self.misfit.words()}"
 
 
-def survey(kinematics: ClosedKinematics, motion: Motion) -> Survey:
-    """Track the robot through every usable segment of a log, from the start pose and on one branch."""
-    _refuse_open(kinematics, motion)
+def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) -> Survey:
+    """Track the robot through every usable segment of a log, from the start pose and on one branch.
+
+    Args:
+        kinematics: Solver and sensors.
+        motion: Along one log.
+        checked: The loops are known to close, along nearly the same motion.
+    """
+    if not checked:
+        _refuse_open(kinematics, motion)
     found = Survey()
     if kinematics.redundant:
         found.misfit, found.lost = kinematics.misfit(), kinematics.misfit()
@@ -167,7 +176,7 @@ def _judge(
     gaps = kinematics.assembly.gaps(states.q)
     closed = gaps < OPEN
     found.samples += len(t)
-    found.open_at += t[~closed].tolist()
+    found.open_at += t[~(gaps < kinematics.open)].tolist()
     _judge_sensors(found, kinematics, t, closed, wanted, states)
     _judge_dead_points(found, kinematics, motion.log.t, t, closed, states)
     found.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
@@ -226,9 +235,14 @@ def _judge_dead_points(
     for a, b in found.dead:
         singular |= (t >= times[a]) & (t <= times[b - 1])
     found.singular_at += t[singular].tolist()
+    # Noise moves the measured positions beyond a dead point, where no pose has them.
+    beyond_it = ~closed & (kinematics.assembly.gaps(states.q) < kinematics.open)
+    found.singular_at += t[beyond_it].tolist()
+    singular = singular | beyond_it
     M = states.N[:, kinematics.sensors.velocity]
     passed = np.append(_passages(M, states.N) & closed[1:] & closed[:-1], False)
     last = found.dead_at[-1] if found.dead_at else -np.inf
+    found.doubtful_at += t[singular | passed | (closed & ~(condition < kinematics.ambiguous))].tolist()
     for i in np.flatnonzero(singular | passed).tolist():
         if t[i] - last > _APART:
             found.dead_at.append(float(t[i]))
@@ -269,8 +283,6 @@ def _jumps(assembly: Assembly, dt: float, states: States) -> Bool[Array, "m"]:
 
 def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
     """Refuse a log that does not close the loops, before the work starts."""
-    from dynid.projection.kinematics import OPEN
-
     log = motion.log
     pieces = motion.usable()
     # Where every run has its own initial pose, each is probed from there.
@@ -283,7 +295,7 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
     at = np.concatenate([one[0] for one in found]) if found else np.zeros(0, dtype=int)
     gaps = np.concatenate([one[1] for one in found]) if found else np.zeros(0)
     names = [name for one in found for name in one[2]]
-    lost = np.flatnonzero(~(gaps < OPEN))
+    lost = np.flatnonzero(~(gaps < kinematics.open))
     if not len(lost) or len(lost) <= _MOST_LOST * len(gaps):
         return
     first = int(lost[0])

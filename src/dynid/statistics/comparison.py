@@ -197,4 +197,20 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     if chosen.p is not None:
         verdict = "significant" if chosen.p < SIGNIFICANT else "not significant"
         text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
+    tied = [line.label for line in known if line is not chosen and _tied(line, chosen)]
+    if tied:
+        text += f". Within the scatter of the folds {', '.join(tied)} is as good: these data do not decide"
     return chosen.label, text
+
+
+def _tied(line: Line, chosen: Line) -> bool:
+    """Whether two lines of equal size differ by less than their folds scatter (paired t-test, 95 %)."""
+    from scipy.special import stdtrit
+
+    if line.n_parameters != chosen.n_parameters or len(line.folds) != len(chosen.folds):
+        return False
+    more = np.subtract(line.folds, chosen.folds)
+    if len(more) < 2:
+        return False
+    deviation = float(np.std(more, ddof=1)) / np.sqrt(len(more))
+    return bool(0.0 < abs(np.mean(more)) <= stdtrit(len(more) - 1, 0.975) * deviation)

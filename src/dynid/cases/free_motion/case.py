@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.base.system import BaseSystem
-from dynid.case import Case, LogInput, Ready, read_source, row_filters
+from dynid.case import Case, LogInput, Ready, read_source, row_filters, whole_kernels
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
 from dynid.cases.free_motion.checks import energy_grows
-from dynid.cases.free_motion.defaults import free_motion_defaults, free_motion_filter
+from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
 from dynid.cases.free_motion.reference_mass import referred, referred_values
 from dynid.cases.free_motion.refinement import refine_free
@@ -27,6 +27,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
+from dynid.experiment.estimator_choice import noisy_column_filter
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
@@ -45,7 +46,6 @@ from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import Estimate, RunFit
 from dynid.unknown import Unknown
 
-_WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 # Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
 # by its relative deviation: one known to be near zero is no weak one.
 _INFLUENCE = 1.0
@@ -92,7 +92,7 @@ class _OnCables(Case):
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Coordinates as logged; rows thinned."""
-        return free_motion_plans(logs, robot, free_motion_filter(logs, experiment.filter), experiment)
+        return free_motion_plans(logs, robot, noisy_column_filter(logs, experiment.filter), experiment)
 
     @property
     def plan_kind(self) -> str:
@@ -108,8 +108,8 @@ class _OnCables(Case):
         )
 
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
-        """A cut kernel passes the noise of accelerations: whole ones only, where all columns are noisy."""
-        return tuple(replace(one, support=_WHOLE) for one in row_filters(plans, experiment))
+        """Whole kernels only: all columns are noisy."""
+        return whole_kernels(row_filters(plans, experiment))
 
     @property
     def repeats(self) -> bool:

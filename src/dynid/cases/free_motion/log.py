@@ -28,6 +28,7 @@ from dynid.experiment.sections import (
     InternalSettings,
 )
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.locked_motion import free_names, locked_motion_of
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import driven_cables
@@ -230,8 +231,8 @@ def _arranged(
     cables = [cable.name for cable in driven_cables(mechanism)]
     own = [name for name in log.position_names if name not in cables]
     if way == BY_FREE:
-        named = named_free(mechanism, settings)
-        own = list(named) if named and set(named) <= set(own) else own
+        named = named_free(mechanism, settings) or _best_columns(log, mechanism, own)
+        own = list(named) if set(named) <= set(own) else own
     wanted = own if way == MEASURED else [*own, *cables]
     columns = [log.position_names.index(name) for name in own]
     constant = np.zeros((len(log.t), len(wanted) - len(own)))
@@ -251,6 +252,31 @@ def _arranged(
         position_names=tuple(wanted),
         choices={**log.choices, "pose": _words(way, own)},
     )
+
+
+def _best_columns(log: Log, mechanism: Mechanism, own: Sequence[str]) -> tuple[str, ...]:
+    """Of the columns of a whole pose those that describe its free motion best; all where it is not whole.
+
+    Entries of a quaternion do not count: none of them is a coordinate.
+    """
+    motion = locked_motion_of(mechanism)
+    if len(own) <= motion.count:
+        return tuple(own)
+    names = mechanism.coordinates
+    scalar = [i for i, name in enumerate(names) if name in own and i in motion.own]
+    if len(scalar) < motion.count:
+        raise InputError(
+            f"log '{log.name}' has no {motion.count} columns that could be free coordinates:"
+            f" {', '.join(own)}",
+            file=log.file,
+            place="internal",
+            remedy="name them under `internal: {free: ...}`, or use pose: projected",
+        )
+    alone = replace(
+        log, q=log.q[:, [log.position_names.index(name) for name in own]], position_names=tuple(own)
+    )
+    B = motion.basis(_tangents(mechanism, [alone]))
+    return tuple(names[i] for i in best_coordinates(B, scalar))
 
 
 def _words(way: str, own: Sequence[str]) -> str:

@@ -96,9 +96,15 @@ POSES = {
         "use lengths: estimate, or check the zero of the given lengths",
     ),
     "free-singular": care(
-        "free coordinates hardly determine the motion",
+        "free coordinates hardly determine the motion; runs in which they pass a dead point are excluded",
         "the pose is solved from {what}",
         "use the complete pose if the log has it (pose: projected); otherwise measure angles of the platform",
+        excluded=(
+            "the pose cannot be solved from {names} in run {runs} of log '{log}': a motion that hardly moves"
+            " them can be on either of two branches. Excluded: {count} runs",
+            "use the complete pose if the log has it (pose: projected); otherwise measure angles of the"
+            " platform",
+        ),
         velocity=("equations use the velocity of {what}", "nullspace: orthonormal, or free: [{best}]"),
     ),
     "free-turned": care(
