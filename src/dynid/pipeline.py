@@ -22,7 +22,7 @@ from dynid.common.threads import single_threaded_blas
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.experiment.provenance import provenance
-from dynid.fit import fit_task
+from dynid.fit import Fit, fit_task
 from dynid.info import grouping_symbols
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
@@ -32,8 +32,11 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
+from dynid.validation.causes import with_causes
 from dynid.validation.gate import judge
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
+from dynid.validation.unseen import unseen_errors
+from dynid.validation.verdict import judge_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
 
@@ -145,14 +148,22 @@ def identify_logs(
         parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
     )
     estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
-    if real.failure or gate.failure:
-        raise NoResultError(real.failure or gate.failure, estimate)
-    if parts.solution.status != CONVERGED:
-        raise NoResultError(
-            f"'{fit.experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
-            estimate,
-        )
+    failure = real.failure or gate.failure or _not_converged(fit)
+    with single_threaded_blas():
+        errors = unseen_errors(fit, estimate.signals, estimate.validation)
+        estimate = replace(estimate, warnings=with_causes(fit, errors, estimate.warnings))
+    estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
+    if failure:
+        raise NoResultError(failure, estimate)
     return estimate
+
+
+def _not_converged(fit: Fit) -> str:
+    """That the iterations of the estimator did not end; empty if they did."""
+    solution = fit.parts.solution
+    if solution.status == CONVERGED:
+        return ""
+    return f"'{fit.experiment.estimator}' has not converged after {solution.iterations} iterations"
 
 
 def _symbols(problem: Problem, experiment: Experiment) -> Symbols:

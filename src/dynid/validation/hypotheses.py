@@ -1,0 +1,195 @@
+"""Corrections of a description or its logs that a wrong input would need, the cheap and frequent ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.motion.log import Log
+
+REMEDY_LABEL = "check which payload each log carries, and how it is mounted: `payload:` of the log's entry"
+_UNKNOWN = "unknown_load"
+_MOST_PAIRS = 21  # exchanged positions of seven joints
+_MOST_BRANCHES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """One correction.
+
+    Attributes:
+        code, text, remedy: Of the warning, if it is the cause.
+        mechanism, logs: As they would be without the fault.
+    """
+
+    code: str
+    text: str
+    remedy: str
+    mechanism: Mechanism
+    logs: tuple[Log, ...]
+
+
+def hypotheses(mechanism: Mechanism, logs: Sequence[Log]) -> Iterator[Hypothesis]:
+    """All corrections to try.
+
+    Args:
+        mechanism: The description.
+        logs: Of the fit and for validation.
+    """
+    own = tuple(logs)
+    yield from _gravity(mechanism, own)
+    yield from _payloads(mechanism, own)
+    yield from _units(mechanism, own)
+    yield from _branches(mechanism, own)
+    yield from _positions(mechanism, own)
+
+
+def _gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    g = np.asarray(mechanism.gravity, float)
+    size = float(np.linalg.norm(g)) or 9.81
+    axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
+    other = [axis for axis in axes if not np.allclose(axis, g) and not np.allclose(axis, -g)]
+    for one in [-g, *other] if np.any(g) else other:
+        vector = ", ".join(f"{x:.3g}" for x in one + 0.0)
+        turned = "upside down" if np.allclose(one, -g) else "along another axis"
+        yield Hypothesis(
+            "gravity-off",
+            f"gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base frame",
+            "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)",
+            replace(mechanism, gravity=one),
+            logs,
+        )
+
+
+def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Every log with each other payload, and with one that no log declares."""
+    if len(logs) < 2:
+        return
+    known = list(dict.fromkeys([(), *(log.payloads for log in logs), *((name,) for name in mechanism.payloads)]))
+    for i, log in enumerate(logs):
+        for label in known:
+            if label == log.payloads:
+                continue
+            said = f"'{', '.join(label)}'" if label else "no payload"
+            declared = f"'{', '.join(log.payloads)}'" if log.payloads else "none"
+            yield Hypothesis(
+                "payload-label",
+                f"log '{log.name}' seems to carry {said} instead of {declared}",
+                REMEDY_LABEL,
+                mechanism,
+                _put(logs, {i: replace(log, payloads=label)}),
+            )
+    for (i, a), (j, b) in combinations(enumerate(logs), 2):
+        if a.payloads != b.payloads:
+            yield Hypothesis(
+                "payload-label",
+                f"the payloads of logs '{a.name}' and '{b.name}' seem to be exchanged",
+                REMEDY_LABEL,
+                mechanism,
+                _put(logs, {i: replace(a, payloads=b.payloads), j: replace(b, payloads=a.payloads)}),
+            )
+    carrier = _carrier(mechanism)
+    if carrier is None:
+        return
+    wider = replace(mechanism, payloads={**mechanism.payloads, _UNKNOWN: Payload(_UNKNOWN, carrier)})
+    for i, log in enumerate(logs):
+        same = f" (declared: '{', '.join(log.payloads)}')" if log.payloads else " (declared: none)"
+        yield Hypothesis(
+            "payload-label",
+            f"log '{log.name}' seems to carry another payload than the other logs, or it is mounted differently,"
+            f" e.g. turned on its flange{same}",
+            REMEDY_LABEL,
+            wider,
+            _put(logs, {i: replace(log, payloads=(_UNKNOWN,))}),
+        )
+
+
+def _carrier(mechanism: Mechanism) -> str | None:
+    """The body that carries payloads: that of the declared ones, else the last of a tree."""
+    declared = [one.body for one in mechanism.payloads.values()]
+    if declared:
+        return declared[0]
+    return mechanism.joints[-1].child if not mechanism.is_closed and mechanism.joints else None
+
+
+def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    names, joints = logs[0].position_names, mechanism.joint_of_coordinate
+    angle = np.array([name in joints and joints[name].is_angle(name) for name in names])
+    length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
+    for own, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
+        if own.any():
+            scale = np.where(own, factor, 1.0)
+            yield Hypothesis(
+                "position-unit",
+                f"positions seem to be in {unit}",
+                f"set the unit: columns: {{q_1: {{name: ..., unit: {unit}}}, ...}}",
+                mechanism,
+                tuple(_moved(log, scale) for log in logs),
+            )
+
+
+def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Closed robots with the unmeasured joints bent the other way: one after the other, and all."""
+    if not mechanism.is_closed:
+        return
+    measured = set(logs[0].position_names)
+    bent = [
+        name
+        for name, value in mechanism.start.items()
+        if name not in measured and value != 0.0 and mechanism.joint_of_coordinate[name].is_angle(name)
+    ][:_MOST_BRANCHES]
+    choices = [(name,) for name in bent] + ([tuple(bent)] if len(bent) > 1 else [])
+    for flipped in choices:
+        start = {name: -value if name in flipped else value for name, value in mechanism.start.items()}
+        shown = ", ".join(flipped[:4]) + (", ..." if len(flipped) > 4 else "")
+        yield Hypothesis(
+            "wrong-branch",
+            f"the loops seem to be closed on another branch than the robot's: {shown} bent the other way",
+            "give a pose on the branch of the robot under `start:`",
+            replace(mechanism, start=start),
+            logs,
+        )
+
+
+def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Signs and order of the measured positions."""
+    names = logs[0].position_names
+    for i, name in enumerate(names):
+        scale = np.ones(len(names))
+        scale[i] = -1.0
+        yield Hypothesis(
+            "position-order",
+            f"the position of '{name}' seems to have the opposite sign",
+            f"columns: {{q_{i + 1}: {{name: ..., scale: -1}}}}",
+            mechanism,
+            tuple(_moved(log, scale) for log in logs),
+        )
+    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
+        order = list(range(len(names)))
+        order[i], order[j] = j, i
+        yield Hypothesis(
+            "position-order",
+            f"the positions of '{names[i]}' and '{names[j]}' seem to be exchanged",
+            "check the columns of the positions under `columns:`",
+            mechanism,
+            tuple(_moved(log, np.ones(len(names)), order) for log in logs),
+        )
+
+
+def _moved(log: Log, scale: np.ndarray, order: Sequence[int] | None = None) -> Log:
+    """The log with its positions (and their rates) scaled, after they are put in order."""
+    rows = list(range(len(scale))) if order is None else list(order)
+    changed = {
+        name: None if x is None else x[:, rows] * scale
+        for name, x in (("q", log.q), ("dq", log.dq), ("ddq", log.ddq))
+    }
+    return replace(log, **changed, origins={})
+
+
+def _put(logs: tuple[Log, ...], new: dict[int, Log]) -> tuple[Log, ...]:
+    return tuple(new.get(i, log) for i, log in enumerate(logs))

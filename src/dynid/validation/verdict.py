@@ -1,0 +1,136 @@
+"""The verdict on a result: good, care or bad, the reasons in the order of their weight, and every joint.
+
+Level of a joint: rms error on unseen motion beyond the noise floor, in percent of its largest effort. Level of a
+result: the worst of its joints, of its warnings and of what its purpose asks. Causes are named before symptoms:
+a wrong gravity before the large residuals that it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dynid.common.notices import Notice
+from dynid.fit import Fit
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.verdict import LEVELS, JointVerdict, Reason, Verdict, worst
+from dynid.validation.purpose import LIMITS, missing_for
+from dynid.validation.unseen import RowError, Unseen
+
+HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
+# What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
+_ORDER: tuple[tuple[str, ...], ...] = (
+    # No result, or one that contradicts what is asked.
+    ("no-result",),
+    # The input is not what the description or the file says.
+    ("angles-large", "moment-unit", "constant-effort", "wrong-branch", "position-order", "position-unit", "gravity-off"),
+    ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
+    ("scale-implausible", "scale-differs", "loop-misfit", "position-step", "burst", "outlying-run"),
+    ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
+    # What the data cannot show.
+    ("not-excited", "rank-undecided", "ill-conditioned"),
+    # Symptoms.
+    ("joint-error", "poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
+    ("purpose", "weak-parameters", "told-once", "one-block"),
+)
+_RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
+_LAST = len(_ORDER)
+_SEVERITY = {"note": "good", "care": "care", "stop": "bad"}
+_MOST_SHOWN = 3
+# Warnings about the input itself: where predictions are poor too, they explain them.
+_WRONG_INPUT = frozenset(
+    {"angles-large", "lengths-large", "gravity-off", "constant-effort", "loop-misfit", "assembly-jump"}
+)
+
+
+def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = "") -> Verdict:
+    """Level, reasons and joints of a finished estimate.
+
+    Args:
+        fit: Where it comes from.
+        estimate: With all its warnings.
+        unseen: Its errors on unseen data.
+        failure: Why it must not be published (gate, no convergence); empty if it may.
+    """
+    purpose = getattr(fit.experiment, "purpose", None) or ""
+    joints = tuple(_joint(one, purpose) for one in unseen.rows)
+    poor = any(one.level != "good" for one in joints)
+    found = [
+        *_failed(failure),
+        *(_reason(one, poor) for one in gathered(estimate.warnings)),
+        *_poor_joints(unseen, joints),
+        *missing_for(purpose, estimate, unseen),
+    ]
+    level = worst(one.level for one in (*found, *joints))
+    reasons = tuple(sorted((one for one in found if one.level != "good"), key=_weight))
+    return Verdict(level, _headline(level, purpose, joints), purpose, unseen.judged_on, reasons, joints)
+
+
+def _joint(row: RowError, purpose: str) -> JointVerdict:
+    good, bad = LIMITS[purpose]
+    level = "good" if row.percent <= good else "care" if row.percent <= bad else "bad"
+    return JointVerdict(row.name, level, row.error, row.unit, row.percent, row.floor)
+
+
+def _reason(notice: Notice, poor: bool) -> Reason:
+    """A warning as a reason; a wrong input that also makes predictions poor is not only a care."""
+    level = "bad" if poor and notice.code in _WRONG_INPUT else _severity(notice.code)
+    return Reason(notice.code, notice.text, notice.remedy, level)
+
+
+def gathered(notices: Sequence[Notice]) -> list[Notice]:
+    """One notice per code: the first, with the texts of the others."""
+    found: dict[str, list[Notice]] = {}
+    for one in notices:
+        found.setdefault(one.code, []).append(one)
+    return [replace(own[0], text="; ".join(dict.fromkeys(one.text for one in own))) for own in found.values()]
+
+
+_NOTES = (
+    "few-blocks correlated snapped-angle coarse-angle normalised-axis orthogonalised-axes missing-inertial"
+    " inertia-from-geom massless-frame unscaled-prior renamed-link renamed-body renamed-actuator start-from-key"
+    " over-constrained scale-unknown angle-wrapped whole-turns singular-start rounded-geometry generic-prior"
+    " mass-joined payload-always refinement-adds-nothing velocity-differs effort-spikes clock-jitter"
+).split()
+_STOPS = "angles-large scale-implausible wrong-branch payload-label position-order position-unit lengths-large".split()
+
+
+def _severity(code: str) -> str:
+    return "good" if code in _NOTES else "bad" if code in _STOPS else "care"
+
+
+def _failed(failure: str) -> Iterator[Reason]:
+    if failure:
+        yield Reason("no-result", failure, "see the other reasons", "bad")
+
+
+def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Reason]:
+    """Joints whose error on unseen motion is too large, in one reason."""
+    poor = sorted((one for one in joints if one.level != "good"), key=lambda one: -one.error_percent)
+    if not poor:
+        return
+    shown = ", ".join(
+        f"{one.name} {one.error_rms:.3g} {one.unit} rms ({one.error_percent:.3g} % of its peak beyond noise)"
+        for one in poor[:_MOST_SHOWN]
+    )
+    more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
+    yield Reason(
+        "joint-error",
+        f"efforts on unseen motion ({unseen.judged_on}) are predicted poorly: {shown}{more}",
+        "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction terms"
+        " and the geometry of the description",
+        worst(one.level for one in poor),
+    )
+
+
+def _weight(reason: Reason) -> tuple[int, int]:
+    """Causes before symptoms; within them, the worse first; equal ones stay in the order of the warnings."""
+    return _RANK.get(reason.code, _LAST), -LEVELS.index(reason.level)
+
+
+def _headline(level: str, purpose: str, joints: Sequence[JointVerdict]) -> str:
+    text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
+    if level == "good" and joints:
+        largest = max(one.error_percent for one in joints)
+        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the peak efforts"
+    return text
