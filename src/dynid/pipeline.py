@@ -151,7 +151,7 @@ def identify_logs(
     failure = real.failure or gate.failure or _not_converged(fit)
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)
-        estimate = replace(estimate, warnings=with_causes(fit, errors, estimate.warnings))
+        estimate = replace(estimate, warnings=with_causes(fit, errors, estimate))
     estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
     if failure:
         raise NoResultError(failure, estimate)

@@ -136,8 +136,13 @@ def _suspects(
     burst: Collection[BlockPlace],
 ) -> _Asked:
     judged = _judged(problem, data, chi, experiment, burst)
-    flagged, turned = judged.flagged, _turned_gravity(problem, data, chi, experiment, judged)
+    turned = _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
+    if turned is None and any(one.suspect.test == "gravity" for one in judged.flagged):
+        # Something else, which resembles gravity to first order only.
+        judged = _judged(problem, data, chi, experiment, burst, without="gravity")
+        notices.append(_unexplained())
+    flagged = judged.flagged
     if turned is not None:
         tilt = next(one for one in flagged if one.suspect.test == "gravity")
         described, sensor = (
@@ -175,8 +180,9 @@ def _judged(
     chi: Float[Array, "p"],
     experiment: Experiment,
     burst: Collection[BlockPlace] = (),
+    without: str = "",
 ) -> _Judged:
-    """Forward selection among all suspects of a fit, without the blocks of a burst."""
+    """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
     sources = [
         SuspectRows(
             problem.mechanism,
@@ -196,7 +202,7 @@ def _judged(
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
     weights = _weights(system, solved, chi)
-    suspects = sources[0].suspects()
+    suspects = [one for one in sources[0].suspects() if one.test != without]
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
     flagged, first = flagged_verdicts(
@@ -204,6 +210,14 @@ def _judged(
     )
     hidden = tuple(one.words for one in suspects if one not in first)
     return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
+
+
+def _unexplained() -> Notice:
+    return Notice(
+        "model-misfit",
+        "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains them",
+        "check the geometry of the description (link lengths, axes, joint zeros) and the clock of the log",
+    )
 
 
 def _turned_gravity(

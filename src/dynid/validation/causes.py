@@ -17,15 +17,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.checks.turned_gravity import fit_under
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit, linear_fit
+from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
-from dynid.validation.hypotheses import REMEDY_LABEL, Hypothesis, hypotheses
+from dynid.statistics.estimate import Estimate, ResidualTest
+from dynid.validation.hypotheses import REMEDY_LABEL, Hypothesis, hypotheses, shifted_zero
 from dynid.validation.unseen import Unseen
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
@@ -37,6 +40,20 @@ _SURELY = 0.25
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _TIMES, _PERCENT = 3.0, 1.0
 _SHARE, _SECONDS = 0.4, 3.0  # part of each log, and the least of it
+_POOR = 10.0  # percent of the peak: wrong columns leave more
+_MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
+_MOST_ZEROS = 3
+_ZERO_STEP, _ZERO_ROUNDS = 0.03, 2  # [rad] or [m]
+# Warnings of the linear tests, and what they would be in words.
+_SUSPECTS = {
+    "gravity-off": "a tilted base",
+    "zero-offset": "a joint zero",
+    "gain": "a drive gain",
+    "delay": "a delay",
+    "friction-speed": "friction that depends on speed",
+    "friction-load": "friction that depends on load",
+}
+_LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +62,43 @@ class _Trial:
     left: float
 
 
-def with_causes(fit: Fit, unseen: Unseen, notices: Sequence[Notice]) -> tuple[Notice, ...]:
-    """All warnings, with the cause that explains the residuals instead of a vaguer warning of the same code.
+def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> tuple[Notice, ...]:
+    """All warnings, with the cause that explains the residuals instead of vaguer ones.
 
     Args:
         fit: To all logs.
         unseen: Its errors on unseen data.
-        notices: Warnings so far.
+        estimate: With its warnings so far.
     """
-    causes = tuple(_negative_loads(fit)) or (likely_causes(fit) if _suspicious(fit, unseen, notices) else ())
-    codes = {one.code for one in causes}
-    return (*(one for one in notices if one.code not in codes), *causes)
+    notices = estimate.warnings
+    labels = tuple(_negative_loads(fit))
+    if labels or not _suspicious(fit, unseen, notices):
+        return (*notices, *labels)
+    cause, left = likely_cause(fit, unseen, estimate.residual_tests)
+    if cause is None:
+        return (*notices, *_misfit(unseen, notices, estimate.residual_tests))
+    # Linear tests see the effects of the cause as faults of their own.
+    vague = _LINEAR if left < _SURELY or cause.code not in _LINEAR else ()
+    return (*(one for one in notices if one.code != cause.code and one.code not in vague), cause)
+
+
+def _misfit(unseen: Unseen, notices: Sequence[Notice], tests: Sequence[ResidualTest]) -> Iterator[Notice]:
+    """Residuals beyond noise without a single cause: what may be missing, with the suspects that are flagged."""
+    rubbing = {one.about for one in tests if one.test == "speed" and one.warned and one.value > _EXPLAINS}
+    rows = [row for row in unseen.rows if row.error > _TIMES * row.floor and row.percent > _MISFIT]
+    rows = [row for row in rows if row.name not in rubbing]
+    if not rows or any(one.code == "model-misfit" for one in notices):
+        return
+    worst = max(rows, key=lambda row: row.percent)
+    flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
+    also = f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them" if flagged else ""
+    yield Notice(
+        "model-misfit",
+        f"the model leaves more than noise: {worst.name} {worst.error:.3g} {worst.unit} rms on unseen motion"
+        f" ({worst.error / max(worst.floor, 1e-300):.0f} times the noise, {worst.percent:.2g} % of its peak){also}",
+        "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
+        " elasticity, cables and springs",
+    )
 
 
 def _negative_loads(fit: Fit) -> Iterator[Notice]:
@@ -71,22 +114,64 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             )
 
 
-def likely_causes(fit: Fit) -> tuple[Notice, ...]:
-    """The correction that explains the residuals, as a warning; none if no correction does."""
-    plan = fit.problem.plans[0]
+def likely_cause(fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest]) -> tuple[Notice | None, float]:
+    """The correction that explains the residuals, as a warning, and what it leaves; None if no correction does."""
+    plan, mechanism = fit.problem.plans[0], fit.task.mechanism
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
-    before = _fitted(fit, Hypothesis("", "", "", fit.task.mechanism, logs))
+    before = _fitted(fit, Hypothesis("", "", "", mechanism, logs))
     if before is None:
-        return ()
+        return None, 1.0
     trials: list[_Trial] = []
-    for one in hypotheses(fit.task.mechanism, logs):
+    for one in hypotheses(mechanism, logs, tests, any(row.percent > _POOR for row in unseen.rows)):
         # Nothing but the cause explains so much; others of its kind are compared with it.
-        if trials and min(trial.left for trial in trials) < _SURELY and one.code != trials[-1].hypothesis.code:
-            break
-        tried = _fitted(fit, one)
-        if tried is not None:
-            trials.append(_Trial(one, _left(tried, before)))
+        if _least(trials) < _SURELY and one.code != trials[-1].hypothesis.code:
+            return _named(trials)
+        trials += _tried(fit, one, before)
+    for joint in _doubtful_zeros(logs, tests):
+        trials += _best_zero(fit, mechanism, logs, joint, before)
     return _named(trials)
+
+
+def _tried(fit: Fit, hypothesis: Hypothesis, before: LinearFit) -> list[_Trial]:
+    fitted = _fitted(fit, hypothesis, before)
+    return [] if fitted is None else [_Trial(hypothesis, _left(fitted, before))]
+
+
+def _least(trials: Sequence[_Trial]) -> float:
+    return min((one.left for one in trials), default=1.0)
+
+
+def _doubtful_zeros(logs: Sequence[Log], tests: Sequence[ResidualTest]) -> list[int]:
+    """Joints whose zeros the residuals doubt most, if any zero or gravity is flagged."""
+    if not any(one.warned and one.test in ("zero", "gravity") for one in tests):
+        return []
+    zeros = sorted((one for one in tests if one.test == "zero"), key=lambda one: one.p_value)
+    return [logs[0].position_names.index(one.about) for one in zeros[:_MOST_ZEROS]]
+
+
+def _best_zero(
+    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], joint: int, before: LinearFit
+) -> list[_Trial]:
+    """The zero of one joint with the least residual: two steps of a parabola through three values."""
+    trials: dict[float, _Trial] = {}
+    step, middle = _ZERO_STEP, 0.0
+    for _ in range(_ZERO_ROUNDS):
+        sizes = [middle - step, middle, middle + step]
+        for size in sizes:
+            if size not in trials:
+                found = _tried(fit, shifted_zero(mechanism, logs, joint, size), before)
+                if not found:
+                    return list(trials.values())
+                trials[size] = found[0]
+        a, b, c = (trials[size].left ** 2 for size in sizes)
+        bend = a - 2.0 * b + c
+        if bend <= 0.0:  # no minimum in between: go on downhill
+            middle += 2.0 * step * (1.0 if c < a else -1.0)
+            continue
+        middle += float(np.clip(0.5 * (a - c) / bend, -3.0, 3.0)) * step
+        step *= 0.4
+    trials |= {middle: one for one in _tried(fit, shifted_zero(mechanism, logs, joint, middle), before)}
+    return [min(trials.values(), key=lambda one: one.left)]
 
 
 def _suspicious(fit: Fit, unseen: Unseen, notices: Sequence[Notice]) -> bool:
@@ -106,11 +191,13 @@ def _part(log: Log, plan: MotionPlan) -> Log:
     return replace(log, segments=tuple(parts))
 
 
-def _fitted(fit: Fit, hypothesis: Hypothesis) -> LinearFit | None:
+def _fitted(fit: Fit, hypothesis: Hypothesis, before: LinearFit | None = None) -> LinearFit | None:
     """The linear fit under a hypothesis; None where there is no such."""
     experiment: Experiment = replace(fit.experiment, model=fit.problem.model.name)
     try:
         plans = [fit.problem.plans[0]] * len(hypothesis.logs)
+        if before is not None and hypothesis.code == "gravity-off":
+            return fit_under(before.problem, np.asarray(hypothesis.mechanism.gravity, float), experiment)
         return linear_fit(prepare(hypothesis.mechanism, hypothesis.logs, experiment, plans), experiment)
     except (DynidError, np.linalg.LinAlgError):
         return None
@@ -135,13 +222,13 @@ def _left(now: LinearFit, before: LinearFit) -> float:
     return float(np.sqrt(sum(a[name] ** 2 for name in shared) / whole)) if whole > 0.0 else 1.0
 
 
-def _named(trials: Sequence[_Trial]) -> tuple[Notice, ...]:
+def _named(trials: Sequence[_Trial]) -> tuple[Notice | None, float]:
     explaining = sorted((one for one in trials if one.left < _EXPLAINS), key=lambda one: one.left)
     if not explaining:
-        return ()
+        return None, 1.0
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
     others = f"; as well explained by: {', or '.join(one.hypothesis.text for one in beside[:2])}" if beside else ""
     one = best.hypothesis
     text = f"{one.text}: so corrected, {100 * best.left:.2g} % of the residual remains{others}"
-    return (Notice(one.code, text, one.remedy),)
+    return Notice(one.code, text, one.remedy), best.left

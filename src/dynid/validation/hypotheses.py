@@ -8,14 +8,17 @@ from itertools import combinations
 
 import numpy as np
 
+from dynid.checks.fault_columns import ALL
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
+from dynid.statistics.estimate import ResidualTest
 
 REMEDY_LABEL = "check which payload each log carries, and how it is mounted: `payload:` of the log's entry"
 _UNKNOWN = "unknown_load"
 _MOST_PAIRS = 21  # exchanged positions of seven joints
 _MOST_BRANCHES = 12
+_FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +37,27 @@ class Hypothesis:
     logs: tuple[Log, ...]
 
 
-def hypotheses(mechanism: Mechanism, logs: Sequence[Log]) -> Iterator[Hypothesis]:
-    """All corrections to try.
+def hypotheses(
+    mechanism: Mechanism, logs: Sequence[Log], tests: Sequence[ResidualTest], poor: bool
+) -> Iterator[Hypothesis]:
+    """All corrections to try; those of one code follow each other.
 
     Args:
         mechanism: The description.
         logs: Of the fit and for validation.
+        tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
+        poor: Whether predictions are so poor that columns may be wrong.
     """
     own = tuple(logs)
+    yield from _delays(mechanism, own, tests)
+    yield from _gains(mechanism, own, tests)
+    yield from _drives(mechanism, own)
     yield from _gravity(mechanism, own)
     yield from _payloads(mechanism, own)
     yield from _units(mechanism, own)
     yield from _branches(mechanism, own)
-    yield from _positions(mechanism, own)
+    if poor:
+        yield from _positions(mechanism, own)
 
 
 def _gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
@@ -119,7 +130,7 @@ def _carrier(mechanism: Mechanism) -> str | None:
 
 def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     names, joints = logs[0].position_names, mechanism.joint_of_coordinate
-    angle = np.array([name in joints and joints[name].is_angle(name) for name in names])
+    angle = np.array([_is_angle(mechanism, name) for name in names])
     length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
     for own, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
         if own.any():
@@ -141,7 +152,7 @@ def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
     bent = [
         name
         for name, value in mechanism.start.items()
-        if name not in measured and value != 0.0 and mechanism.joint_of_coordinate[name].is_angle(name)
+        if name not in measured and value != 0.0 and _is_angle(mechanism, name)
     ][:_MOST_BRANCHES]
     choices = [(name,) for name in bent] + ([tuple(bent)] if len(bent) > 1 else [])
     for flipped in choices:
@@ -154,6 +165,95 @@ def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
             replace(mechanism, start=start),
             logs,
         )
+
+
+def _drives(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Friction that most robots have and this description lacks."""
+    owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
+    given = {symbol for own in mechanism.drive.values() for symbol in own}
+    missing = [
+        symbols[0] for symbols in _FRICTION if not any(one.startswith(symbols) for one in given)
+    ]
+    if missing:
+        full = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *missing))) for name in owners}
+        yield Hypothesis(
+            "friction-missing",
+            f"the description lacks friction that the robot has: {', '.join(missing)}",
+            f"add to `drive:` of these joints: {', '.join(missing)}",
+            replace(mechanism, drive=full),
+            logs,
+        )
+
+
+def _delays(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
+) -> Iterator[Hypothesis]:
+    for test in tests:
+        if test.test != "delay" or not test.warned:
+            continue
+        columns = _efforts(mechanism, test.about)
+        who = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
+        late = "later" if test.value > 0 else "earlier"
+        yield Hypothesis(
+            "delay",
+            f"{who} {1e3 * abs(test.value):.2g} ms {late} than the positions",
+            "align the columns in time (shift them by this delay), or log both with one clock",
+            mechanism,
+            tuple(_shifted(log, columns, test.value) for log in logs),
+        )
+
+
+def _gains(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
+) -> Iterator[Hypothesis]:
+    for test in tests:
+        if test.test != "gain" or not test.warned or test.about == ALL or test.value <= -0.9:
+            continue
+        tau = np.ones(len(mechanism.actuators))
+        tau[_efforts(mechanism, test.about)] = 1.0 / (1.0 + test.value)
+        size = f"{100 * abs(test.value):.0f} % too {'large' if test.value > 0 else 'small'}"
+        yield Hypothesis(
+            "gain",
+            f"the effort of '{test.about}' is {size}",
+            "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains from"
+            " runs with a weighed payload: gains: all",
+            mechanism,
+            tuple(replace(log, tau=log.tau * tau) for log in logs),
+        )
+
+
+def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: float) -> Hypothesis:
+    """A joint whose zero is off by `size`, in [rad] or [m]."""
+    name = logs[0].position_names[joint]
+    shift = np.zeros(len(logs[0].position_names))
+    shift[joint] = size
+    shown = f"{np.rad2deg(size):.2g} degrees" if _is_angle(mechanism, name) else f"{1e3 * size:.2g} mm"
+    return Hypothesis(
+        "zero-offset",
+        f"the zero of '{name}' seems off by {shown}",
+        f"check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+        mechanism,
+        tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
+    )
+
+
+def _efforts(mechanism: Mechanism, about: str) -> list[int]:
+    """Columns of the efforts that a test is about; none if it is an equation of several motors."""
+    names = [actuator.name for actuator in mechanism.actuators]
+    return list(range(len(names))) if about == ALL else [i for i, name in enumerate(names) if name == about]
+
+
+def _shifted(log: Log, columns: Sequence[int], seconds: float) -> Log:
+    """Efforts as if they had been logged earlier by so much."""
+    tau = log.tau.copy()
+    for k in columns:
+        tau[:, k] = np.interp(log.t + seconds, log.t, log.tau[:, k])
+    return replace(log, tau=tau)
+
+
+def _is_angle(mechanism: Mechanism, name: str) -> bool:
+    joint = mechanism.joint_of_coordinate.get(name)
+    return joint is not None and joint.is_angle(name)
 
 
 def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:

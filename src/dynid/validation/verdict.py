@@ -26,6 +26,7 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     ("angles-large", "moment-unit", "constant-effort", "wrong-branch", "position-order", "position-unit", "gravity-off"),
     ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
     ("scale-implausible", "scale-differs", "loop-misfit", "position-step", "burst", "outlying-run"),
+    ("friction-missing", "model-misfit"),
     ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
     # What the data cannot show.
     ("not-excited", "rank-undecided", "ill-conditioned"),
@@ -39,7 +40,7 @@ _SEVERITY = {"note": "good", "care": "care", "stop": "bad"}
 _MOST_SHOWN = 3
 # Warnings about the input itself: where predictions are poor too, they explain them.
 _WRONG_INPUT = frozenset(
-    {"angles-large", "lengths-large", "gravity-off", "constant-effort", "loop-misfit", "assembly-jump"}
+    {"angles-large", "lengths-large", "gravity-off", "constant-effort", "loop-misfit", "assembly-jump", "friction-missing"}
 )
 
 
