@@ -66,7 +66,7 @@ def test_document_has_the_keys_of_the_format():
     assert {"log", "independent", "residual_percent", "effort_percent", "groups"} <= set(
         document["validation"][0]
     )
-    assert document["warnings"][0].keys() == {"code", "text", "remedy"}
+    assert document["warnings"][0].keys() == {"code", "text", "remedy", "severity"}
 
 
 def test_round_trip(tmp_path):
@@ -78,6 +78,19 @@ def test_round_trip(tmp_path):
     assert after.choices == before.choices
     np.testing.assert_array_equal(after.covariance, before.covariance)  # JSON keeps every digit
     assert read_result(tmp_path).robot == "serial6"
+
+
+def test_warnings_without_a_severity_get_that_of_the_catalogue(tmp_path):
+    document = result_document(estimate())
+    document["warnings"] = [
+        {"code": code, "text": "", "remedy": ""} for code in ("gravity-off", "unheard-of")
+    ]
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    assert [one.severity for one in read_result(tmp_path).warnings] == ["stop", "care"]
+    document["warnings"][0]["severity"] = "fatal"
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="severity"):
+        read_result(tmp_path)
 
 
 def test_removed_parameter_stays_listed():

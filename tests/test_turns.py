@@ -142,9 +142,16 @@ def test_a_small_zero_error_of_a_redundant_encoder_is_a_warning_with_its_size() 
     assert kinematics_of(robot, log).notices == ()
     off = replace(log, q=log.q + np.array([0.0, 0.01, 0.0, 0.0]))
     (notice,) = kinematics_of(robot, off).notices
-    assert notice.code == "loop-misfit"
+    assert (notice.code, notice.severity) == ("loop-misfit", "stop")
     # The closed pose moves by a part of the error: 1 % of it is not linear.
     assert "zero of 'motor2' (off by +0.01 rad)" in notice.text or "+0.0099" in notice.text
+
+
+def test_a_misfit_of_rounded_dimensions_does_not_stop_the_use_of_a_result() -> None:
+    robot, log = robot_of("dualv"), log_of("dualv")
+    off = replace(log, q=log.q + np.array([0.0, 0.001, 0.0, 0.0]))  # of which the closed pose takes a part
+    (notice,) = kinematics_of(robot, off).notices
+    assert (notice.code, notice.severity) == ("loop-misfit", "care")
 
 
 def test_a_large_zero_error_and_a_step_are_refused_with_joint_time_and_cause() -> None:

@@ -13,7 +13,7 @@ from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.case import case_of
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.threads import single_threaded_blas
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
@@ -127,8 +127,7 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
         return found.dof, assembly.notices
     # Sensors are no closures.
     own = found.n_equations - len(DIRECTIONS) * len(robot.poses) - len(robot.swivels)
-    text = f"{found.n_redundant} of {own} closure equations are implied by the others"
-    constrained = Notice("over-constrained", text + " (normal for planar loops and parallelograms)")
+    constrained = notice("over-constrained", redundant=found.n_redundant, total=own)
     return found.dof, (*assembly.notices, constrained)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -25,15 +25,7 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
         return ()
     some = sorted({log for names in missing.values() for log in names})
     where = "the logs have" if len(some) == len(logs) else f"{', '.join(some)} has"
-    return (
-        Notice(
-            "effort-missing",
-            f"{where} no column for {', '.join(missing)}: the equations of these motors are not used, and"
-            " parameters that act on no other effort are not identified",
-            "map the column under `columns:` (tau_3: {name: ...}), or list the efforts to use under"
-            " `efforts:`",
-        ),
-    )
+    return (notice("effort-missing", where=where, names=", ".join(missing)),)
 
 
 def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
@@ -56,11 +48,10 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
     moved = any(np.ptp(log.q[log.valid], axis=0).any() for log in logs if log.valid.any())
     if not still or not moved:
         return ()
-    what = f"efforts that are constant while the robot moves: {', '.join(still)}"
-    remedy = "check the recorder and the mapping under `columns:`; a sensor may be disconnected"
+    found = notice("constant-effort", names=", ".join(still))
     if len(still) == len(used):
-        raise InputError(what, file=logs[0].file or experiment.file, remedy=remedy)
-    return (Notice("constant-effort", what, remedy),)
+        raise InputError(found.text, file=logs[0].file or experiment.file, remedy=found.remedy)
+    return (found,)
 
 
 def _levels(log: Log, i: int) -> set[float]:

@@ -16,10 +16,10 @@ from dynid.base.system import BaseSystem
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
-from dynid.estimator.physical import COSTLY, NO_SET_REMEDY, consistent_solution, data_term
+from dynid.estimator.physical import consistent_solution, data_term
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
@@ -104,7 +104,7 @@ def realise(
     solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
     if carried is not None:
         # With uncertain known values a larger residual is normal: no warning.
-        kept = tuple(notice for notice in solution.notices if notice.code != COSTLY)
+        kept = tuple(one for one in solution.notices if one.code != "consistency-costs")
         solution = replace(solution, notices=kept)
     chi = found.chi if found.status == SOLVED else None
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
@@ -201,5 +201,4 @@ def _regrouped(problem: Problem, before: tuple[str, ...], after: tuple[str, ...]
 def _failed(standard: StandardSet) -> tuple[Notice, ...]:
     if standard.found.status == SOLVED:
         return ()
-    text = f"no standard set, {standard.found.status}: {standard.found.reason}"
-    return (Notice("not-consistent", text, NO_SET_REMEDY),)
+    return (notice("not-consistent", "standard", status=standard.found.status, reason=standard.found.reason),)

@@ -18,7 +18,7 @@ from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, independent_columns
 from dynid.base.ties import Tying, tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor
 
@@ -167,19 +167,11 @@ def undecided(rank: ColumnRank, what: str) -> tuple[Notice, ...]:
     """A notice when the rank decision has no clear gap."""
     if rank.decided:
         return ()
-    text = (
-        f"the rank of {what} is ambiguous: the smallest relative residual of the {rank.rank} kept columns is"
-        f" {rank.smallest_kept:.1e}, the largest of the dropped columns {rank.largest_dropped:.1e}"
-    )
+    gap = ""
     if rank.clearest_rank != rank.rank:
-        text += f"; the largest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
-    return (
-        Notice(
-            "rank-undecided",
-            text,
-            "use a more exciting motion; parameters near the threshold may be unreliable",
-        ),
-    )
+        gap = f"; the largest gap ({rank.clearest_gap:.0e}) is at rank {rank.clearest_rank}"
+    kept, dropped = rank.smallest_kept, rank.largest_dropped
+    return (notice("rank-undecided", what=what, rank=rank.rank, kept=kept, dropped=dropped, gap=gap),)
 
 
 def _assemble(parameters: tuple[Parameter, ...], ty: Tying, rank: ColumnRank) -> BaseSet:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dynid.base.base import BaseSet
 from dynid.base.rank import DECIDED_GAP
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 
 # Numbers with fewer digits are exact as written (0.31025 m), numbers with more digits too.
 _DIGITS = range(6, 10)
@@ -52,14 +52,9 @@ def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseS
     found = again(rounding=_GROWTH * rounding)
     if found.rank.rank == base.rank.rank:
         return base
-    text = (
-        f"the dimensions of the robot description are rounded to {rounding:.0e} m, and"
-        f" {base.rank.rank - found.rank.rank} columns of the structural regressor may be independent only"
-        " because of this rounding"
-    )
-    remedy = "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`"
+    new, old = found.rank.rank, base.rank.rank
     if found.rank.gap < DECIDED_GAP:
-        text += f": the number of base parameters is undecided between {found.rank.rank} and {base.rank.rank}"
-        return replace(base, notices=(*base.notices, Notice("rank-undecided", text, remedy)))
-    text += f". They are treated as dependent: {found.rank.rank} base parameters, not {base.rank.rank}"
-    return replace(found, notices=(*found.notices, Notice("rounded-geometry", text, remedy)))
+        undecided = notice("rank-undecided", "rounding", rounding=rounding, count=old - new, new=new, old=old)
+        return replace(base, notices=(*base.notices, undecided))
+    rounded = notice("rounded-geometry", rounding=rounding, count=old - new, new=new, old=old)
+    return replace(found, notices=(*found.notices, rounded))

@@ -17,7 +17,7 @@ from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
 from dynid.base.words import invisible, listed
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
@@ -266,14 +266,8 @@ def _why_zero(parameter: Parameter) -> str:
 def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ...]:
     if not unseen:
         return ()
-    return (
-        Notice(
-            "not-excited",
-            f"these data determine {n_base - len(unseen)} of {n_base} base parameters; not excited: "
-            + listed([one.name for one in unseen]),
-            "add motion of these joints; otherwise see the groupings of the parameters that include these",
-        ),
-    )
+    names = listed([one.name for one in unseen])
+    return (notice("not-excited", found=n_base - len(unseen), total=n_base, names=names),)
 
 
 def _still_valid(

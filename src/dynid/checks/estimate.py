@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -26,12 +26,7 @@ def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
     return (
         *_poor_fit(estimate),
         *_negative(estimate.parameters),
-        *_weak(
-            estimate.parameters,
-            "excite them more"
-            if estimate.estimator == "consistent"  # not physically consistent with parameters set to zero
-            else "excite them more, or use essential parameters",
-        ),
+        *_weak(estimate.parameters, estimate.estimator == "consistent"),
         *_reused(estimate.validation),
     )
 
@@ -43,8 +38,7 @@ def check_options(experiment: Experiment, model: str) -> tuple[Notice, ...]:
     ]
     if not ignored:
         return ()
-    text = f"the options under {', '.join(ignored)} have no effect on model '{model}'"
-    return (Notice("option-ignored", text, "remove them, or choose that model"),)
+    return (notice("option-ignored", names=", ".join(ignored), model=model),)
 
 
 def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
@@ -66,11 +60,14 @@ def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
         room = high - low
         if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
             limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
-            yield Notice(
+            yield notice(
                 "angles-large",
-                f"'{name}' of log '{log.name}' moves over {sweep:.4g} rad"
-                f" ({sweep / (2 * np.pi):.3g} turns){limits}",
-                f"if the log is in degrees, set the unit: columns: {{q_{i + 1}: {{name: ..., unit: deg}}}}",
+                name=name,
+                log=log.name,
+                sweep=sweep,
+                turns=sweep / (2 * np.pi),
+                limits=limits,
+                number=i + 1,
             )
 
 
@@ -83,8 +80,7 @@ def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
     ]
     if not repeated:
         return ()
-    text = f"{', '.join(repeated)}: the same samples count twice, and every sigma is too small"
-    return (Notice("log-repeated", text, "list every log once"),)
+    return (notice("log-repeated", shown=", ".join(repeated)),)
 
 
 def same_samples(a: Log, b: Log) -> bool:
@@ -98,11 +94,7 @@ def _reused(validation: Iterable[Validation]) -> Iterable[Notice]:
     """Logs that were used for the fit are no independent validation."""
     reused = [one.log for one in validation if not one.independent]
     if reused:
-        yield Notice(
-            "validation-not-independent",
-            f"{', '.join(reused)} was also used for identification: its errors are not those of a new motion",
-            "validate on a log that was not used",
-        )
+        yield notice("validation-not-independent", names=", ".join(reused))
 
 
 def _poor_fit(estimate: Estimate) -> Iterable[Notice]:
@@ -112,12 +104,7 @@ def _poor_fit(estimate: Estimate) -> Iterable[Notice]:
         return
     worst = max(fit.groups, key=lambda group: group.residual_percent, default=None)
     named = "" if worst is None else f"; the worst is '{worst.name}' with {worst.residual_percent:.3g} %"
-    yield Notice(
-        "poor-fit",
-        f"the fit leaves {fit.residual_percent:.3g} % of the measured efforts unexplained{named}",
-        "do not use these parameters yet: check position and effort columns, units and signs of that joint,"
-        " the branch of its loops, and contacts",
-    )
+    yield notice("poor-fit", percent=fit.residual_percent, worst=named)
 
 
 def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
@@ -133,14 +120,10 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     ]
     if wrong:
         shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in wrong[:5])
-        yield Notice(
-            "negative-parameter",
-            f"{shown}: cannot be negative",
-            "look for a wrong sign, a delay between position and effort, or a missing friction term",
-        )
+        yield notice("negative-parameter", shown=shown)
 
 
-def _weak(parameters: Sequence[ParameterEstimate], remedy: str) -> Iterable[Notice]:
+def _weak(parameters: Sequence[ParameterEstimate], consistent: bool) -> Iterable[Notice]:
     sizes = _sizes(parameters)
     weak = [
         one
@@ -153,11 +136,10 @@ def _weak(parameters: Sequence[ParameterEstimate], remedy: str) -> Iterable[Noti
         names = ", ".join(one.name for one in weak[:6]) + (
             f" and {len(weak) - 6} more" if len(weak) > 6 else ""
         )
-        yield Notice(
-            "weak-parameters",
-            f"statistically indistinguishable from zero (relative sigma over 100 %): {names}",
-            remedy,
-        )
+        if consistent:
+            yield notice("weak-parameters", "consistent", names=names)
+        else:
+            yield notice("weak-parameters", names=names)
 
 
 def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
@@ -63,11 +63,10 @@ def outlying_runs(
         outlying = _outlying(_run_rms(system, chi), expected)
     if outlying:
         shown = ", ".join(text for _, text in sorted(outlying, reverse=True)[:_MOST_SHOWN])
-        yield Notice(
-            "outlying-run",
-            f"the residual of one run is much larger than that of the others: {shown}",
-            f"possible causes: {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
-        )
+        if free:
+            yield notice("outlying-run", "free", shown=shown)
+        else:
+            yield notice("outlying-run", shown=shown)
 
 
 _Runs = dict[str, dict[tuple[str, int], tuple[float, float]]]
@@ -154,13 +153,7 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
     if found:
         shown = [f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(found.items())]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
-        yield Notice(
-            "burst",
-            f"the residual rises above {_BURST:.0f} times its usual size: {', '.join(shown[:_MOST_SHOWN])}"
-            + more,
-            "check for a contact or collision there, and remove it with a `segment` column;"
-            " `estimator: robust` ignores such samples",
-        )
+        yield notice("burst", times=_BURST, shown=", ".join(shown[:_MOST_SHOWN]) + more)
 
 
 def undisturbed(
@@ -249,14 +242,7 @@ def whiteness(
     tests = [replace(one, warned=one in coloured) for one in tests]
     if not coloured:
         return tests, []
-    shown = ", ".join(one.about for one in coloured)
-    notice = Notice(
-        "not-white",
-        f"the residuals of {shown} are correlated in time, but the classical uncertainty assumes white noise:"
-        " its intervals are too small",
-        "use uncertainty: cluster or bootstrap, which do not assume white noise",
-    )
-    return tests, [notice]
+    return tests, [notice("not-white", names=", ".join(one.about for one in coloured))]
 
 
 def _with_note(one: ResidualTest) -> ResidualTest:

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.base.words import listed
 from dynid.checks.fault_columns import ALL, TURNED, Suspect
 from dynid.checks.fault_selection import Verdict
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
 from dynid.statistics.uncertainty import student_t95
@@ -38,57 +38,33 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
             if angle
             else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
         )
-        return Notice(
-            "zero-offset",
-            f"the zero of '{suspect.about}' seems off by {shown}: the residuals follow the derivative of the"
-            " model with respect to it",
-            f"check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
-        )
+        return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
     if suspect.test in TURNED:
         return _turned(verdict)
     percent = 100.0 * (1.0 - np.sqrt(1.0 - min(verdict.explains, 1.0)))
     if suspect.test == "load":
-        return Notice(
-            "friction-load",
-            f"the friction of '{suspect.about}' seems to grow with the load: a term {size:.2g} |effort|"
-            f" sign(v) reduces the rms of its residual by {percent:.0f} %",
-            "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
-        )
-    return Notice(
-        "friction-speed",
-        f"the residual of '{suspect.about}' still depends on its speed: better friction terms reduce its"
-        f" rms by {percent:.0f} %",
-        "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
-    )
+        return notice("friction-load", joint=suspect.about, size=size, percent=percent)
+    return notice("friction-speed", joint=suspect.about, percent=percent)
 
 
 def _turned(verdict: Verdict) -> Notice:
     """Warning about gravity where no better one was found, and about a force sensor."""
     size = float(np.linalg.norm(verdict.size))
     if verdict.suspect.test == "gravity":
-        return Notice(
-            "gravity-off",
-            f"gravity seems to differ from the description by {size:.2g} m/s^2",
-            "check `gravity:` of the robot file and how the base is mounted",
-        )
-    return Notice(
-        "mounting-off",
-        f"the sensor seems to be rotated by {np.rad2deg(size):.2g} degrees relative to the description: the"
-        " residuals follow the derivative of its readings with respect to its orientation",
-        "check its `rpy`, or estimate it: mounting: rpy",
-    )
+        return notice("gravity-off", "small", size=size)
+    return notice("mounting-off", "residual", degrees=np.rad2deg(size))
 
 
 def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
     who = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
-    late = "later" if size > 0 else "earlier"
-    than = "the other efforts" if shared and suspect.about != ALL else "the positions"
-    return Notice(
+    return notice(
         "delay",
-        f"{who} {1e3 * abs(size):.2g} +- {1e3 * half:.2g} ms ({abs(size) / dt:.2g} samples) {late} than"
-        f" {than}",
-        "align the columns in time (shift them by this delay), or log both with one clock; a delay biases"
-        " inertias without any other sign",
+        who=who,
+        size=1e3 * abs(size),
+        half=1e3 * half,
+        samples=abs(size) / dt,
+        late="later" if size > 0 else "earlier",
+        reference="the other efforts" if shared and suspect.about != ALL else "the positions",
     )
 
 
@@ -104,14 +80,9 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
             f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than expected"
             " from known masses and from the parameters that it shares with other efforts"
         )
-    return Notice(
-        "gain",
-        text,
-        "check its calibration, unit, sign and column, and where the sensor is"
-        if suspect.about in COMPONENTS
-        else "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry"
-        " of the description; or estimate gains from runs with a weighed payload: gains: all",
-    )
+    if suspect.about in COMPONENTS:
+        return notice("gain", "sensor", found=text)
+    return notice("gain", found=text)
 
 
 def confounded(verdict: Verdict) -> str:

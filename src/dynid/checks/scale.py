@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
@@ -87,13 +87,7 @@ def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     middle = float(np.median(ratios))
     if middle > 0.0 and 1.0 / _SCALE <= middle <= _SCALE:
         return
-    yield Notice(
-        "scale-differs",
-        f"inertial parameters are {middle:.3g} times their priors (median of {len(ratios)} accurate ones)"
-        + _said(likely_unit(middle)),
-        "check drive gains, gear ratios and units of the efforts (columns: {tau_1: {name: ..., unit: ...}}):"
-        " without a known mass the scale is not identifiable; use runs with a weighed payload: gains: all",
-    )
+    yield notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
 
 
 def effort_shares(seen: System) -> dict[str, float]:
@@ -126,13 +120,7 @@ def differing(parameters: Iterable[ParameterEstimate], shares: Mapping[str, floa
         for _, one in found[:_MOST_SHOWN]
     )
     more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
-    yield Notice(
-        "differs-from-description",
-        f"well-determined parameters differ from the description: {shown}{more}; the largest difference is"
-        f" {100 * found[0][0]:.0f} % of an effort",
-        "check the inertial values of the description (missing tool, wrong frame of a centre of mass, unit);"
-        " if they are right, check gravity, joint zeros and drive gains",
-    )
+    yield notice("differs-from-description", shown=shown, more=more, percent=100 * found[0][0])
 
 
 def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -> Iterable[Notice]:
@@ -147,12 +135,12 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
     if not heavy and highest >= _LIGHT:
         return
     d, R, factor = (lowest, long, 1e3) if heavy else (highest, short, 1e-3)
-    yield Notice(
+    yield notice(
         "scale-implausible",
-        f"these parameters are too {'large' if heavy else 'small'} for a robot {R:.2g} m long (mass over"
-        f" length cubed {d:.2g} kg/m^3; robots have 0.4 to 50)" + _said(likely_unit(factor)),
-        "check the unit of the efforts (columns: {tau_1: {name: ..., unit: ...}}), gear ratios and gains:"
-        " the fit does not depend on the scale",
+        size="large" if heavy else "small",
+        reach=R,
+        density=d,
+        unit=_said(likely_unit(factor)),
     )
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import Weights
@@ -58,16 +58,12 @@ class TieTest:
         """A warning where the tie does not hold."""
         if self.p >= REJECTED:
             return ()
-        return (Notice("tie-rejected", f"tie {name} is {self.words}", "identify without it and compare"),)
+        return (notice("tie-rejected", name=name, found=self.words),)
 
 
 def idle_tie(name: str) -> Notice:
     """A tie that saves no base parameter: what its members share is grouped differently in each."""
-    return Notice(
-        "tie-idle",
-        f"tie {name} has no effect: it does not reduce the number of base parameters",
-        "apply it after regrouping if that is intended, e.g. ties: [{name: ..., apply: regrouped}]",
-    )
+    return notice("tie-idle", name=name)
 
 
 def tie_test(

@@ -24,7 +24,7 @@ from dynid.base.system import BaseSystem
 from dynid.base.words import listed
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.gain_settings import TotalMass
 from dynid.info import known_columns
 from dynid.linear import prior_values
@@ -80,14 +80,12 @@ class Weighed:
         largest = sorted(self.priors, key=lambda name: -abs(self.priors[name]))
         shown = listed([f"{name} ({self.priors[name]:.3g} kg)" for name in largest])
         return (
-            Notice(
+            notice(
                 "mass-prior",
-                f"only a part of the weighed {self.total:.4g} kg acts on the efforts:"
-                f" {self.total - self.mass:.3g} kg are taken from the priors of {shown};"
-                f" a 1 % error of these priors changes the scale by {share / abs(self.mass):.2g} %,"
-                " which is not included in the intervals",
-                "weigh only bodies that load the motors (total_mass: {kg: ..., bodies: [...]}), or use a"
-                " weighed payload",
+                total=self.total,
+                priors=self.total - self.mass,
+                names=shown,
+                percent=share / abs(self.mass),
             ),
         )
 

@@ -19,7 +19,7 @@ from dynid.base.system import BaseSystem
 from dynid.checks.fault_selection import Verdict
 from dynid.checks.pose_columns import gravity_axes
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit
 from dynid.problem import Problem
@@ -71,11 +71,12 @@ class TurnedGravity:
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
             turned += scaled if abs(size / before - 1.0) > _LARGER else ""
             text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
-        return Notice(
+        return notice(
             "gravity-off",
-            f"{text} {100 * self.left:.0f} % of the residual remains{alike}",
-            "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)"
-            + ("; or estimate it: force_sensor: {gravity: estimate}" if sensor else ""),
+            found=text,
+            percent=100 * self.left,
+            alike=alike,
+            sensor="; or estimate it: force_sensor: {gravity: estimate}" if sensor else "",
         )
 
 

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from dynid.common.catalogue import CATALOGUE, Severity
 
 
 @dataclass(frozen=True)
 class Notice:
-    """One warning: a stable code, what was found (with values), and what to do about it."""
+    """One warning: a stable code, what was found (with values), what to do about it, and its severity."""
 
     code: str
     text: str
     remedy: str = ""
+    severity: Severity = Severity.CARE
+
+
+def notice(code: str, variant: str = "", /, **values: object) -> Notice:
+    """The warning with this code of the catalogue.
+
+    Args:
+        code: Of the catalogue.
+        variant: Name of another wording of the same finding.
+        values: Of the fields of text and remedy.
+    """
+    entry = CATALOGUE[code]
+    template = entry.variants[variant] if variant else entry.template
+    return Notice(code, template.text.format(**values), template.remedy.format(**values), entry.severity)
+
+
+def by_severity(notices: Iterable[Notice]) -> list[Notice]:
+    """The most severe first, otherwise in their order."""
+    order = [Severity.STOP, Severity.CARE, Severity.NOTE]
+    return sorted(notices, key=lambda one: order.index(one.severity))
+
+
+def severity_of(code: str) -> Severity:
+    """The severity of a code; of one that is not in the catalogue (another version wrote it), care."""
+    return CATALOGUE[code].severity if code in CATALOGUE else Severity.CARE

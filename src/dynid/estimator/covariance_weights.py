@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.convergence import RTOL_OF_PASSES, status_after, step_in_sigma
 from dynid.estimator.rework import Reworked
 from dynid.estimator.row_access import SecondPass, needed
@@ -87,8 +87,4 @@ def _positive(correlation: Float[Array, "k k"]) -> Float[Array, "k k"]:
 
 
 def _not_converged(passes: int) -> Notice:
-    return Notice(
-        "weights-not-converged",
-        f"the covariance between joints has not converged after {passes} iterations",
-        "use weights: joint",
-    )
+    return notice("weights-not-converged", "joints", passes=passes)

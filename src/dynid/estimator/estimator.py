@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.covariance_weights import Whitened
 from dynid.estimator.forgetting import Forgetting
@@ -184,14 +184,7 @@ def _normal_residual(factor: Factor, chi: Float[Array, "p"]) -> float:
 def _conditioning(condition_scaled: float) -> tuple[Notice, ...]:
     if condition_scaled < _ILL_CONDITIONED:
         return ()
-    return (
-        Notice(
-            "ill-conditioned",
-            f"the condition number of the scaled regressor is {condition_scaled:.1e}: about"
-            f" {np.log10(condition_scaled):.0f} of 16 digits are lost",
-            "excite the robot more, or fix parameters that are known",
-        ),
-    )
+    return (notice("ill-conditioned", condition=condition_scaled, digits=np.log10(condition_scaled)),)
 
 
 def _ols() -> Estimator:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.history import ChangeFound
 from dynid.estimator.recorder import Recorder
 from dynid.estimator.recursive import RecursiveEstimator
@@ -106,10 +106,11 @@ def _changed(changes: Sequence[ChangeFound]) -> tuple[Notice, ...]:
     more = f", and {len(changes) - 1} more times" if len(changes) > 1 else ""
     most = ", ".join(f"{one.name} ({one.before:.3g} to {one.after:.3g})" for one in first.jumped[:3])
     return (
-        Notice(
+        notice(
             "parameters-changed",
-            f"the parameters change {first.seconds:.1f} s after the start (in {first.log}){more}: earlier"
-            " data do not predict later data" + (f"; largest change: {most}" if most else ""),
-            "check for a payload picked up, a contact, or friction that changes with temperature",
+            seconds=first.seconds,
+            log=first.log,
+            more=more,
+            largest=f"; largest change: {most}" if most else "",
         ),
     )

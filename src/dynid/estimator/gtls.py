@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.rework import Reworked
 from dynid.estimator.row_access import SecondPass, needed
@@ -292,13 +292,7 @@ def _excess(
     ]
     if not wrong:
         return ()
-    return (
-        Notice(
-            "position-noise-too-large",
-            f"the noise assumed in the positions exceeds the residual of {', '.join(wrong[:6])}",
-            "give the standard deviation of the encoders: estimator: {name: gtls, position: ...}",
-        ),
-    )
+    return (notice("position-noise-too-large", names=", ".join(wrong[:6])),)
 
 
 def _largest(A: Factor, chi: Float[Array, "p"]) -> float:
@@ -307,8 +301,4 @@ def _largest(A: Factor, chi: Float[Array, "p"]) -> float:
 
 
 def _unsettled() -> Notice:
-    return Notice(
-        "weights-not-converged",
-        "effort noise and solution do not converge",
-        "give the standard deviation of the efforts: estimator: {name: gtls, effort: ...}",
-    )
+    return notice("weights-not-converged", "gtls")

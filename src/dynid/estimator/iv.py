@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.estimator.rework import Reworked, mapped_columns
@@ -127,11 +127,4 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     if chdtrc(float(use.sum()), H) > _SIGNIFICANT or far.max() < 1.0:
         return ()
     name = system.parameters[int(np.argmax(far))].name
-    return (
-        Notice(
-            "iv-differs",
-            f"{name} differs by {far.max():.1f} sigma from weighted least squares: position noise affects W,"
-            " or the low-pass filter removes motion",
-            "compare other values of filter.cutoff, and use one at which both estimators agree",
-        ),
-    )
+    return (notice("iv-differs", name=name, sigmas=far.max()),)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent, nearest_consistent
 from dynid.estimator.rework import mapped_columns
@@ -27,8 +27,6 @@ from dynid.projection.projection import System
 _SMALLEST_PART = 1e-9
 _UNMOVED = 1e-6  # deviations: the solver's own accuracy
 _COSTLY_PERCENT = 8.0
-COSTLY = "consistency-costs"
-NO_SET_REMEDY = "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds"
 
 
 def data_term(system: System, solution: Solution, G: Float[Array, "v p"]) -> DataTerm:
@@ -58,8 +56,7 @@ def consistent_solution(
         system: Over the base parameters, with its blocks.
     """
     if found.status != SOLVED:
-        text = f"{found.status}: {found.reason}. The parameters shown are those of the linear fit"
-        failed = Notice("not-consistent", text, NO_SET_REMEDY)
+        failed = notice("not-consistent", status=found.status, reason=found.reason)
         return replace(
             linear, iterations=found.iterations, status=found.status, notices=(*linear.notices, failed)
         )
@@ -118,11 +115,4 @@ def _costly(linear: Solution, moved: Solution) -> tuple[Notice, ...]:
     growth = 100.0 * (after / before - 1.0) if before > 1e-6 * linear.measured_norm else 0.0
     if linear.status != CONVERGED or growth <= _COSTLY_PERCENT:
         return ()
-    return (
-        Notice(
-            COSTLY,
-            f"physically consistent parameters fit the data {growth:.1f} % worse than unconstrained ones:"
-            " rigid bodies and these drive terms do not explain all of the data",
-            "compare friction models, check delay and effort scale, or give a larger `spread`",
-        ),
-    )
+    return (notice("consistency-costs", percent=growth),)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.acceleration import Acceleration
 from dynid.estimator.convergence import RTOL_OF_PASSES, status_after, step_in_sigma
 from dynid.estimator.rework import Reworked
@@ -152,13 +152,7 @@ class _Limits:
         if not many.size:
             return ()
         shown = ", ".join(f"{system.groups[g].name} {100 * self.share[g]:.2g} %" for g in many[:8])
-        return (
-            Notice(
-                "outliers",
-                f"outliers above five standard deviations, with low weight in the fit: {shown}",
-                "check the residuals for spikes, lost samples, contact or saturation",
-            ),
-        )
+        return (notice("outliers", shown=shown),)
 
 
 def _limits(
@@ -224,8 +218,4 @@ def _medians(
 
 
 def _not_converged(passes: int) -> Notice:
-    return Notice(
-        "robust-not-converged",
-        f"the robust weights have not converged after {passes} iterations",
-        "use function: huber, or check the log for a part with a different load, contact or fault",
-    )
+    return notice("robust-not-converged", passes=passes)

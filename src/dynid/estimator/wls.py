@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.convergence import RTOL, status_after, step_in_sigma
 from dynid.estimator.ols import LeastSquares
 from dynid.estimator.solution import CONVERGED
@@ -35,7 +35,6 @@ _SMALLEST_PART = 1e-6
 # Tables are exact but for the figures they are printed with, and those are the noise to be weighed.
 _SMALLEST_OF_TABLES = 1e-10
 
-NOT_CONVERGED_CODE = "weights-not-converged"
 
 Solver = Callable[[Factor], LeastSquares]
 
@@ -89,12 +88,7 @@ class GroupWeights:
         return np.array([number[key] for key in keys])
 
     def _not_converged(self, step: float) -> Notice:
-        return Notice(
-            NOT_CONVERGED_CODE,
-            f"the group weights have not converged after {self.max_iterations} iterations: the parameters"
-            f" still change by {step:.1e} sigma",
-            "use more data, or the estimator 'ols'",
-        )
+        return notice("weights-not-converged", passes=self.max_iterations, step=step)
 
 
 @dataclass(frozen=True, eq=False)

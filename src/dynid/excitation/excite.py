@@ -16,8 +16,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.threads import single_threaded_blas
 from dynid.excitation.after import known_information
 from dynid.excitation.closed import ClosedMotion
@@ -146,11 +147,8 @@ def plan_inputs(
     promised = PROMISED_BY.get(mechanism.model, "inverse")
     if promised != mechanism.model:
         more = "; the real sigma will be about twice as large" if promised == "power" else ""
-        text = (
-            f"sigma is predicted for model '{promised}', not for '{mechanism.model}' of the robot file{more}"
-        )
-        remedy = "run dynid rehearse to predict sigma for the real experiment"
-        notices = (*notices, Notice("promised-by-another-model", text, remedy))
+        other = notice("promised-by-another-model", promised=promised, model=mechanism.model, more=more)
+        notices = (*notices, other)
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     rate, source = _assumed(mechanism, settings, bool(measured_noise))
     words = recording_words(rate, noise, source)
@@ -209,13 +207,8 @@ def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, t
         elif not limited:
             return None, ()
         else:
-            text = "effort limits are not checked: predicting efforts needs a prior of every body"
-            remedy = (
-                "give `bodies: {NAME: {prior: ...}}` in the robot file or values with --prior, or check the"
-                " efforts before you run the robot"
-            )
-            return None, (Notice("efforts-unchecked", text, remedy),)
-    remedy = "give values with --prior, or reduce the limits `tau` by the expected friction"
+            return None, (notice("efforts-unchecked"),)
+    remedy = CATALOGUE["no-drive-values"].variants["planned"].remedy
     notices = tuple(replace(one, remedy=remedy) for one in lacking) if limited else ()
     return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), notices
 
@@ -258,9 +251,7 @@ def _finished(
     if inputs.chi is None:  # already reported
         missed = [one for one in missed if not one.endswith(".tau")]
     if missed:
-        text = f"limits that were ignored, because they do not apply to this motion: {', '.join(missed)}"
-        remedy = "give `tau` for motors, and ranges for joints, motors and bodies"
-        notices = (*notices, Notice("limits-unused", text, remedy))
+        notices = (*notices, notice("limits-unused", names=", ".join(missed)))
     rate = inputs.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate
     states = plan.states(z, t)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.cable_shape import CableShape, shape_of
@@ -67,13 +67,8 @@ def singular_cables(mechanism: Mechanism, q: Float[Array, "n q"]) -> list[Notice
         inside = ~np.isfinite(shape.straight)
         near = np.nanmin(shape.off_axis / np.where(inside, 1.0, shape.length))
         if inside.any():
-            text = f"cable '{cable.name}' ends inside its pulley at {int(inside.sum())} of {len(q)} poses"
-            notices.append(
-                Notice("cable-inside", text, "check its points, the radius and the columns of the log")
-            )
+            notices.append(notice("cable-inside", cable=cable.name, count=int(inside.sum()), total=len(q)))
         elif near < _NEAR:
             least = 1e3 * float(shape.off_axis.min())
-            text = f"cable '{cable.name}' ends {least:.2g} mm from its swivel axis, where its pulley can turn"
-            text += " anywhere"
-            notices.append(Notice("cable-on-axis", text, "check `axis`, or avoid such poses"))
+            notices.append(notice("cable-on-axis", cable=cable.name, off=least))
     return notices

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.units import coordinate_units
 
@@ -53,8 +53,4 @@ def singular_start(closure: Closure, used: Float[Array, "q"], there: int, beside
     """The notice: the pose used instead, and the rank of the loops at both."""
     robot = closure.mechanism
     shown = ", ".join(f"{name}: {value:.4g}" for name, value in zip(robot.positions, used, strict=True))
-    text = (
-        f"the start pose of robot '{robot.name}' is singular: branches of its motion meet there (rank {there}"
-        f" of the loops, {beside} nearby). Another pose is used: {{{shown}}}"
-    )
-    return Notice("singular-start", text, "give a pose on the intended branch under `start:`")
+    return notice("singular-start", robot=robot.name, there=there, beside=beside, pose=shown)

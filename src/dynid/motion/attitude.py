@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
 
@@ -64,8 +64,7 @@ def check_lengths(q: Float[Array, "n 4"], joint: str, file: object) -> list[Noti
     if not lost.any():
         return []
     q[lost] = np.nan
-    text = f"{int(lost.sum())} samples have no attitude of '{joint}': the quaternion is zero"
-    return [Notice("attitude-lost", text, "look for frames in which the tracker lost the target")]
+    return [notice("attitude-lost", count=int(lost.sum()), joint=joint)]
 
 
 def _about(axis: int, angle: Float[Array, "n"]) -> Float[Array, "n 4"]:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.clock import JUMP_STEPS, Clock, in_order, in_seconds, median_step, understand
 from dynid.motion.faults import signal_faults
 from dynid.motion.record import Record
@@ -107,7 +107,7 @@ def _timed(record: Record, notices: list[Notice]) -> Record:
             place="column t",
             remedy="record a longer log: at least a few seconds with every joint moving",
         )
-    notices.append(Notice("time-missing", f"{int((~timed).sum())} samples without a time were dropped"))
+    notices.append(notice("time-missing", count=int((~timed).sum())))
     return record.rows(np.flatnonzero(timed))
 
 
@@ -122,14 +122,7 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     bad = int((~good).sum())
     if bad:
         first = float(record.t[np.flatnonzero(~good)[0]])
-        text = f"{bad} samples contain NaN or infinite values (first at t = {first:g} s)"
-        notices.append(
-            Notice(
-                "not-finite",
-                text + "; they are masked, the log is split there and filter edges are removed",
-                "check for lost packets or a faulty sensor",
-            )
-        )
+        notices.append(notice("not-finite", count=bad, first=first))
     return good
 
 
@@ -144,9 +137,10 @@ def _split(
     gaps = ordinary & (steps > limit + 0.005 * step)
     if gaps.any():
         longest = float(steps[gaps].max())
-        text = f"{int(gaps.sum())} gaps longer than {1e3 * limit:.3g} ms (longest {1e3 * longest:.3g} ms)"
         jump = "; steps longer than 10 median steps may be clock jumps" if longest > JUMP_STEPS * step else ""
-        notices.append(Notice("gap", f"{text}; the log is split there{jump}", "check the recorder"))
+        notices.append(
+            notice("gap", count=int(gaps.sum()), limit=1e3 * limit, longest=1e3 * longest, jump=jump)
+        )
     segments = _runs(record.breaks, good, gaps)
     long_enough = segments[:, 1] - segments[:, 0] >= MIN_SEGMENT
     if not long_enough.any():
@@ -156,8 +150,7 @@ def _split(
             remedy="check for NaN, gaps, and a `segment` column that changes at every row",
         )
     if not long_enough.all():
-        text = f"{int((~long_enough).sum())} segments shorter than {MIN_SEGMENT} samples were dropped"
-        notices.append(Notice("short-segments", text, "check the recorder"))
+        notices.append(notice("short-segments", count=int((~long_enough).sum()), least=MIN_SEGMENT))
     return segments[long_enough]
 
 
@@ -212,9 +205,7 @@ def _clock_notices(clock: Clock) -> list[Notice]:
     if clock.uniform and not clock.lost:
         return []
     if clock.uniform:
-        text = f"{clock.lost} lost samples were filled by interpolation"
-        return [Notice("samples-filled", text, "check the recorder")]
+        return [notice("samples-filled", count=clock.lost)]
     if clock.jitter <= _MOST_JITTER:
         return []
-    text = f"clock jitter is {100 * clock.jitter:.0f} % of the step (95 % of steps); the log was resampled"
-    return [Notice("clock-jitter", text, "use a more stable clock, or the time stamps of the controller")]
+    return [notice("clock-jitter", percent=100 * clock.jitter)]

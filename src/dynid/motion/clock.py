@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.record import Record
 
 JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
@@ -86,19 +86,11 @@ def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
         breaks[1:] |= resets
         record = replace(record, breaks=breaks)
         first = float(record.t[np.flatnonzero(resets)[0]])
-        notices.append(
-            Notice(
-                "clock-reset",
-                f"the clock jumps back {int(resets.sum())} times (first after t = {first:g} s); the log is"
-                " split there",
-                "give a `segment` column if the file contains several runs",
-            )
-        )
+        notices.append(notice("clock-reset", count=int(resets.sum()), first=first))
     unsorted = (steps < 0.0) & ~record.breaks[1:]
     if np.any(unsorted):
         record = _sorted(record, unsorted)
-        text = f"{int(unsorted.sum())} samples were out of order and were sorted by time"
-        notices.append(Notice("time-unsorted", text, "check how the log was written"))
+        notices.append(notice("time-unsorted", count=int(unsorted.sum())))
     return _without_doubles(record, notices), notices
 
 
@@ -132,8 +124,7 @@ def _without_doubles(record: Record, notices: list[Notice]) -> Record:
             place=f"samples {at} and {at + 1}",
             remedy="write time with more digits, or remove the wrong rows",
         )
-    text = f"{len(double)} samples repeat the previous sample and were dropped"
-    notices.append(Notice("time-doubled", text, "check how the log was written"))
+    notices.append(notice("time-doubled", count=len(double)))
     keep = np.ones(len(record.t), dtype=bool)
     keep[double] = False
     return record.rows(np.flatnonzero(keep))

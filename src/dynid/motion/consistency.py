@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.differentiate import differentiate
 from dynid.motion.log import Log
 
@@ -58,8 +58,7 @@ def check_velocity(
         if abs(ratio[i] - 1.0) > RATIO_TOLERANCE or difference[i] > REFUSE:
             raise _refusal(log, int(i), float(ratio[i]), float(difference[i]))
     shown = ", ".join(f"{log.position_names[i]} {100 * difference[i]:.0f} %" for i in doubtful)
-    text = f"log '{log.name}': measured velocity differs from the derivative of the position by {shown}"
-    return [Notice("velocity-differs", text, "check filters and delays inside the controller")]
+    return [notice("velocity-differs", log=log.name, shown=shown)]
 
 
 def _nearest_ratio(one: Float[Array, "m"], two: Float[Array, "m"]) -> Float[Array, "m"]:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.sniff import Dialect, decode, is_number, sniff, split
 from dynid.motion.table import Table, check_names
 
@@ -126,5 +126,4 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
 
 def _dropped(numbers: list[int], kept: int) -> Notice:
     first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    text = f"{len(numbers)} rows with non-numeric cells were dropped, {kept} kept (file rows {first})"
-    return Notice("bad-rows-dropped", text, "correct the file if many rows are lost")
+    return notice("bad-rows-dropped", count=len(numbers), kept=kept, rows=first)

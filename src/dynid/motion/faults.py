@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.record import Record
 
 _HALF = 5  # samples on either side
@@ -209,23 +209,11 @@ def _moving(record: Record, positions: Sequence[str]) -> Bool[Array, "n"]:
 def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> list[Notice]:
     notices = []
     if jumped:
-        notices.append(
-            Notice(
-                "position-spikes",
-                f"single samples are outliers in {_counts(jumped)}; they are masked and split the log",
-                "check for lost packets or a faulty encoder",
-            )
-        )
+        notices.append(notice("position-spikes", counts=_counts(jumped)))
     if spiked:
         many = max(spiked.values()) > _MOST_SPIKES * n
-        notices.append(
-            Notice(
-                "effort-spikes",
-                f"single samples are outliers in {_counts(spiked)}; their equations are not used"
-                + ("; they are so many that the signal may be unreliable" if many else ""),
-                "check for lost packets (zeros) or electrical noise",
-            )
-        )
+        doubt = "; they are so many that the signal may be unreliable" if many else ""
+        notices.append(notice("effort-spikes", counts=_counts(spiked), many=doubt))
     return notices
 
 
@@ -233,13 +221,7 @@ def _flat_notices(flat: dict[str, float]) -> list[Notice]:
     if not flat:
         return []
     shown = ", ".join(f"{name} (at {value:.4g})" for name, value in flat.items())
-    return [
-        Notice(
-            "saturation",
-            f"efforts repeatedly reach the same largest value: {shown}; these samples are not used",
-            "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
-        )
-    ]
+    return [notice("saturation", shown=shown)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,23 +255,9 @@ def _stuck(
                 (masked if bad.any() else resting).append(f"{name} ({longest * step:.2g} s)")
     notices = []
     if masked:
-        notices.append(
-            Notice(
-                "stuck-signal",
-                f"signals that are constant while the robot moves: {', '.join(masked)}; these samples"
-                " are not used",
-                "check for a frozen sensor or recorder",
-            )
-        )
+        notices.append(notice("stuck-signal", names=", ".join(masked)))
     if resting:
-        notices.append(
-            Notice(
-                "stuck-signal",
-                f"positions that are constant while other joints move: {', '.join(resting)}; they stop and"
-                " start smoothly, and are used",
-                "if the sensor is frozen, exclude these parts with a `segment` column",
-            )
-        )
+        notices.append(notice("stuck-signal", "resting", names=", ".join(resting)))
     return _Hanging(masks[0], masks[1], notices)
 
 
@@ -316,13 +284,7 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
             coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation)")
     if not coarse:
         return []
-    return [
-        Notice(
-            "coarse-effort",
-            f"efforts have coarse resolution: {', '.join(coarse)}",
-            "log them with more digits, or in the drive's own unit",
-        )
-    ]
+    return [notice("coarse-effort", shown=", ".join(coarse))]
 
 
 def _counts(found: dict[str, int]) -> str:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.attitude import check_lengths, quaternion
 from dynid.motion.columns import ANGLES, Slot, quaternion_starts
@@ -164,8 +164,9 @@ def _rates(
         return np.column_stack([values[slot.key] for slot in found])
     if found:
         instead = "not used" if quantity == "q_ref" else "derived for all"
-        text = f"{quantity} is logged for {len(found)} of {q.shape[1]} coordinates; {instead}"
-        notices.append(Notice("rates-incomplete", text, "log all of them or none"))
+        notices.append(
+            notice("rates-incomplete", quantity=quantity, found=len(found), total=q.shape[1], instead=instead)
+        )
     return None
 
 
@@ -183,8 +184,7 @@ def _efforts(
     present = np.array([bool(np.any(np.isfinite(tau[:, i]))) for i in range(tau.shape[1])], dtype=bool)
     absent = [actuator.name for actuator, here in zip(mechanism.actuators, present, strict=True) if not here]
     if absent and present.any():
-        text = f"the log has no effort of {', '.join(absent)}: their equations are not used"
-        notices.append(Notice("effort-absent", text, "map the columns if they have other names"))
+        notices.append(notice("effort-absent", names=", ".join(absent)))
     return tau, present
 
 

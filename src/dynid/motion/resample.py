@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.record import Record
 
 METHOD = "positions and velocities by cubic spline, efforts linearly"
@@ -63,8 +63,7 @@ def continuous(
             part[1:] *= np.cumprod(signs)[:, None]
     notices = []
     if turned.any():
-        text = f"angles of {int(turned.sum())} coordinates jump by a full turn and were made continuous"
-        notices.append(Notice("angle-wrapped", text))
+        notices.append(notice("angle-wrapped", count=int(turned.sum())))
     return replace(record, q=q), notices
 
 

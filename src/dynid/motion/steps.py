@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.log import Log
 
 # Relative to the usual change of the signal's increments from sample to sample (99 % quantile): the
@@ -23,9 +23,7 @@ def position_steps(log: Log) -> tuple[Notice, ...]:
         return ()
     shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in found[:4])
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    text = f"positions of log '{log.name}' jump between two samples and keep the offset: {shown}{more}"
-    remedy = "check for lost encoder counts or a zero set during the log; split the log there"
-    return (Notice("position-step", text, remedy),)
+    return (notice("position-step", log=log.name, shown=shown, more=more),)
 
 
 def _steps(log: Log, column: int) -> Iterable[tuple[str, float, float]]:

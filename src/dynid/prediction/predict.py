@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.threads import single_threaded_blas
 from dynid.experiment.experiment import Experiment
 from dynid.info import variant
@@ -171,19 +171,11 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
         shown = ", ".join(
             f"{name} (up to {found.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]
         ) + (f" and {len(felt) - 4} more" if len(felt) > 4 else "")
-        notices.append(
-            Notice(
-                "not-identified",
-                f"the data of the result do not determine {shown}: they are set to zero, but act in this"
-                " trajectory, and sigma does not include them",
-                "identify from motion like this trajectory, or predict motion like that of the logs",
-            )
-        )
+        notices.append(notice("not-identified", shown=shown))
     removed = [one.name for one in estimate.parameters if not one.essential]
     if removed:
         shown = ", ".join(removed[:4]) + (f" and {len(removed) - 4} more" if len(removed) > 4 else "")
-        text = f"the result has set {shown} to zero; sigma does not include the resulting bias"
-        notices.append(Notice("essential-bias", text, "compare with a result of all parameters"))
+        notices.append(notice("essential-bias", "predicted", names=shown))
     return notices
 
 
@@ -196,8 +188,7 @@ def _standing(found: Efforts) -> list[Notice]:
     ]
     if not names:
         return []
-    text = f"{', '.join(names)} at rest: dry friction can be anything between -Fs and Fs, 0 is predicted"
-    return [Notice("friction-at-rest", text, "do not compare predicted efforts of joints at rest")]
+    return [notice("friction-at-rest", names=", ".join(names))]
 
 
 def _refuse_per_mass(estimate: Estimate) -> None:

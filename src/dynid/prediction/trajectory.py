@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.columns import match, slots
@@ -129,10 +129,10 @@ def _of_pose(source: PoseTrajectory, mechanism: Mechanism) -> tuple[Mechanism, L
 
 def _refuse_spoiled(log: Log) -> None:
     """A controller needs every sample: what a log may lose, a trajectory may not."""
-    for notice in log.notices:
-        if notice.code in _SPOILED:
+    for one in log.notices:
+        if one.code in _SPOILED:
             raise InputError(
-                f"the trajectory has gaps: {notice.text}", file=log.file, remedy="give every sample"
+                f"the trajectory has gaps: {one.text}", file=log.file, remedy="give every sample"
             )
 
 
@@ -165,11 +165,7 @@ def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
     names = [name for name, one in zip(log.position_names, share, strict=True) if one > _MOST_FAST]
     if not names:
         return ()
-    text = (
-        f"the accelerations of {', '.join(names)} lie mostly above {_FAST / log.dt:.3g} Hz: noise, or corners"
-    )
-    remedy = "smooth the positions, give ddq, or use dynid validate for a recorded log"
-    return (Notice("rough-trajectory", text, remedy),)
+    return (notice("rough-trajectory", names=", ".join(names), frequency=_FAST / log.dt),)
 
 
 def _fitting(

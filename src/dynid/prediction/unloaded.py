@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, UnloadedModel
 from dynid.info import variant
 from dynid.mechanism.mechanism import Mechanism
@@ -189,7 +189,5 @@ def _unknown(estimate: Estimate) -> tuple[Notice, ...]:
     names = [one.name for one in estimate.not_identifiable]
     if not names:
         return ()
-    text = f"the result without load does not determine {', '.join(names[:6])}"
-    text += f" and {len(names) - 6} more" if len(names) > 6 else ""
-    text += ": set to zero, which biases the payload if they act in the loaded log"
-    return (Notice("unloaded-incomplete", text, "use the same motion as in the logs without load"),)
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return (notice("unloaded-incomplete", names=", ".join(names[:6]) + more),)

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.batched import pinv
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
 from dynid.kinematics.sensors import sensors_of
@@ -34,7 +34,6 @@ _SEED = 20130501
 _STATES = 120
 # A free coordinate that moves less than a tenth of a unit motion multiplies its noise by ten.
 _NEARLY_SINGULAR = 10.0
-_WHOLE = "use the complete pose if the log has it (pose: projected); otherwise measure angles of the platform"
 
 
 def internal_directions(mechanism: Mechanism) -> Directions:
@@ -122,11 +121,10 @@ class InternalRows(MovingRows):
         measured = sensors_of(mechanism, self.motion.log.position_names).velocity.tolist()
         solved_from = [i for i in measured if i not in self._free_motion.cables]
         poor = self._singular(bases, solved_from, "noise and errors of the lengths grow")
-        notices += [Notice("free-singular", f"the pose is solved from {one}", _WHOLE) for one in poor]
+        notices += [notice("free-singular", what=one) for one in poor]
         poor = self._singular(bases, self._free, "noise grows") if self._by_free else []
         best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))
-        remedy = f"nullspace: orthonormal, or free: [{best}]"
-        notices += [Notice("free-singular", f"equations use the velocity of {one}", remedy) for one in poor]
+        notices += [notice("free-singular", "velocity", what=one, best=best) for one in poor]
         return [*notices, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
 
     def _singular(self, bases: Float[Array, "n v k"], by: Sequence[int], grows: str) -> list[str]:

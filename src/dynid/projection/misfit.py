@@ -13,19 +13,21 @@ over many samples, and the fraction of |r|^2 that it explains, are
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.batched import qr
-from dynid.common.notices import Notice
+from dynid.common.catalogue import Severity
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.sensors import Sensors
 
 _NOISE = 5.0  # standard deviations of the noise; from noise alone the RMS misfit of a log stays below one
 # rad or m: error of dimensions with four digits. Smaller errors hardly change a parameter.
 _ROUNDED = 1e-4
+_FAR = 10.0  # times the limit: 1e-3 rad or m, and 50 standard deviations of the noise, are no rounding
 # Fraction of the squared misfit that identifies a zero; smaller differences of this fraction are a tie.
 _EXPLAINS, _ALIKE = 0.8, 0.05
 
@@ -95,13 +97,19 @@ class Misfit:
         if excess[i] <= 1.0:
             return ()
         unit, (worst, sensor, when) = self.units[self.names[i]], self.worst
-        beside = f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else ""
-        text = (
-            f"the measured joints of log '{log}' contradict the loops: '{self.names[i]}' differs from the"
-            f" closed pose by {rms[i]:.2g} {unit} RMS{beside}; the largest error is {worst:.2g}"
-            f" ('{self.names[sensor]}', t = {when:.4g} s). {self.cause()}"
+        found = notice(
+            "loop-misfit",
+            log=log,
+            joint=self.names[i],
+            rms=rms[i],
+            unit=unit,
+            noise=f", encoder noise {self.noise[i]:.1g} {unit}" if self.noise[i] > 1e-9 else "",
+            worst=worst,
+            where=self.names[sensor],
+            when=when,
+            cause=self.cause(),
         )
-        return (Notice("loop-misfit", text, "check this zero, gear ratios and the dimensions of the loops"),)
+        return (found if excess[i] > _FAR else replace(found, severity=Severity.CARE),)
 
     def cause(self) -> str:
         """The joint zero that explains the misfit, where one does."""

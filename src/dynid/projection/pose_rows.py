@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
@@ -125,5 +125,4 @@ def turned_notices(log: str, runs: int) -> tuple[Notice, ...]:
     """A warning where the direction of free motion changes too much within a run for one reference."""
     if not runs:
         return ()
-    text = f"the direction of free motion in log '{log}' changes by more than 70 degrees in {runs} run(s)"
-    return (Notice("free-turned", text, "split the log into shorter runs"),)
+    return (notice("free-turned", log=log, runs=runs),)

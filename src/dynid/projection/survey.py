@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
@@ -75,12 +75,9 @@ class Survey:
         found = [] if self.misfit is None else list(self.misfit.notices(log))
         left_out = [*self.open_at, *self.missed_at]
         if left_out:
-            text = f"{self._counted(left_out)} of log '{log}' do not close the loops and are excluded"
-            found.append(Notice("not-assembled", text, "check the largest motions of the log"))
+            found.append(notice("not-assembled", counted=self._counted(left_out), log=log))
         if self.singular_at:
-            text = f"{self._counted(self.singular_at)} of log '{log}' are singular and are excluded"
-            remedy = "avoid poses in which the measured joints do not move the robot"
-            found.append(Notice("singular-poses", text, remedy))
+            found.append(notice("singular-poses", counted=self._counted(self.singular_at), log=log))
         if self.dead_at:
             found.append(self._dead_points(log))
         if self.jumped_at:
@@ -88,22 +85,14 @@ class Survey:
         return tuple(found)
 
     def _dead_points(self, log: str) -> Notice:
-        text = (
-            f"log '{log}' passes {len(self.dead_at)} dead points of the measured joints, the first at t ="
-            f" {self.dead_at[0]:.4g} s: there '{self.loose[1]}' can move while they are fixed. After each"
-            " dead point two branches fit the log equally well, and the computed branch may be wrong"
-        )
-        remedy = f"measure '{self.loose[1]}' too, or use only parts of the log between dead points"
-        return Notice("dead-points", text, remedy)
+        count, first = len(self.dead_at), self.dead_at[0]
+        return notice("dead-points", log=log, count=count, first=first, joint=self.loose[1])
 
     def _jumped(self, log: str) -> Notice:
-        text = f"log '{log}' changes its assembly mode {len(self.jumped_at)} times, first at t = "
-        text += f"{self.jumped_at[0]:.4g} s: neighbouring poses are on different branches"
-        remedy = "check `start:`, split the log there, or measure one more joint"
+        count, first = len(self.jumped_at), self.jumped_at[0]
         if self.dead_at:
-            text += ", because noise selects the branch at dead points of the measured joints"
-            remedy = f"measure '{self.loose[1]}' too"
-        return Notice("assembly-jump", text, remedy)
+            return notice("assembly-jump", "dead", log=log, count=count, first=first, joint=self.loose[1])
+        return notice("assembly-jump", log=log, count=count, first=first)
 
     def _counted(self, times: list[float]) -> str:
         share = 100.0 * len(times) / max(self.samples, 1)

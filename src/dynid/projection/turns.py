@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.sensors import Sensors, sensors_of, turning_positions
 from dynid.mechanism.mechanism import Mechanism
@@ -160,5 +160,4 @@ def _notice(log: Log, angles: Int[Array, "k"], turns: Int[Array, "s k"]) -> Noti
         else:
             begins = [float(log.t[a]) for a, _ in log.segments]
             shown += [f"{name} by {k:+d} from t = {t:.4g} s" for k, t in zip(own, begins, strict=True) if k]
-    text = f"encoders differ from the closed pose by full turns, which are removed: {', '.join(shown)}"
-    return Notice("whole-turns", text, "set the encoder's zero, or give an `offset` under `columns:`")
+    return notice("whole-turns", shown=", ".join(shown))

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import BodyMotion, body_motion, quaternion_rates, tree_of
 from dynid.mechanism.attitude import rotation_of
@@ -240,14 +240,8 @@ class _Motions:
         self.choices[what] = f"differentiated from {source} ({POINTS} neighbouring instants)"
         error, size = np.sqrt(np.sum(np.square(rough), axis=0))
         if error > _COARSE * size:
-            self.notices.append(
-                Notice(
-                    "derived-coarse",
-                    f"the {what}, derived from {source}, may have an error of {100 * error / size:.2g} %:"
-                    " the time instants are too far apart, or have too few digits",
-                    f"add columns of the {what}, or more time instants",
-                )
-            )
+            percent = 100 * error / size
+            self.notices.append(notice("derived-coarse", what=what, source=source, percent=percent))
 
     def _missing(self, quantity: str) -> InputError:
         spoken, columns = SPOKEN[quantity], " ".join(QUANTITIES[quantity])

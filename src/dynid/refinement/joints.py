@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.dynamics.freedoms import freedoms_of
 from dynid.experiment.refine_settings import HELD_OUT, RefineSettings
 from dynid.kinematics.sensors import sensors_of
@@ -242,9 +242,4 @@ def _words(rms: list[float], held: int, accepted: bool, minimum: Minimum) -> str
 
 
 def _nothing_gained(rms: list[float]) -> Notice:
-    return Notice(
-        "refinement-adds-nothing",
-        f"refinement does not improve the fit: the error of held-out windows is {rms[0]:.4g} standard"
-        f" deviations with the linear estimate and {rms[1]:.4g} after refinement",
-        "keep the linear estimate; refinement helps if slow sampling or noise affects accelerations",
-    )
+    return notice("refinement-adds-nothing", before=rms[0], after=rms[1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.report.console import standard_console
 from dynid.report.json_file import plain
 from dynid.report.numbers import grouping_text
-from dynid.report.tables import verbatim
+from dynid.report.tables import COLOURS, verbatim
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,7 @@ def print_info(info: Info, console: Console | None = None) -> None:
     """Print counts, base parameters with their grouping, what is eliminated and what is grouped."""
     out = console or standard_console()
     for notice in info.notices:
-        out.print(verbatim(f"! {notice.code}: {notice.text}", "yellow"))
+        out.print(verbatim(f"! {notice.code} ({notice.severity}): {notice.text}", COLOURS[notice.severity]))
     out.print(verbatim(info.name, "bold"))
     out.print(verbatim(_count_line(info)))
     out.print(verbatim(f"{info.n_standard} standard parameters, {info.n_base} base parameters\n"))

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.report.places import absolute_places
 from dynid.statistics.correlation import Correlation
@@ -149,7 +149,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         fit=_shaped(_restored(document["fit"]), Fit),
         covariance=_covariance(document),
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
-        warnings=_shaped(document["warnings"], tuple[Notice, ...]),
+        warnings=_shaped(_rated(document["warnings"]), tuple[Notice, ...]),
         choices=_shaped(document.get("choices", {}), dict[str, str]),
         provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
@@ -160,6 +160,13 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         shared=_shared(document),
     )
+
+
+def _rated(warnings: Any) -> Any:
+    """Warnings with their severity, that of the catalogue in results that do not contain it."""
+    if not isinstance(warnings, list) or not all(isinstance(one, dict) for one in warnings):
+        return warnings
+    return [{"severity": severity_of(str(one.get("code"))), **one} for one in warnings]
 
 
 def _standard(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:

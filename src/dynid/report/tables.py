@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dynid.common.notices import Notice
+from dynid.common.catalogue import Severity
+from dynid.common.notices import Notice, by_severity
 from dynid.common.printable import printable
 
 if TYPE_CHECKING:
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+COLOURS = {Severity.STOP: "red", Severity.CARE: "yellow", Severity.NOTE: "blue"}
+
+
 def print_warnings(out: Console, warnings: Sequence[Notice]) -> None:
-    """Print each warning with its remedy."""
+    """Print each warning with its severity and remedy, the most severe first."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
-    for notice in warnings:
-        grid.add_row(verbatim("!", "bold yellow"), verbatim(notice.code, "bold yellow"))
+    for notice in by_severity(warnings):
+        style = f"bold {COLOURS[notice.severity]}"
+        grid.add_row(verbatim("!", style), verbatim(f"{notice.code} ({notice.severity})", style))
         grid.add_row("", verbatim(notice.text))
         if notice.remedy:
             grid.add_row("", verbatim(f"remedy: {notice.remedy}", "cyan"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dynid.common.entry import root_entry
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_json import read_json
 from dynid.common.strict_yaml import read_yaml
 from dynid.linear import prior_values
@@ -68,9 +68,8 @@ def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], t
     values = {name: float(found.get(name, 0.0)) for name in names}
     if not missing:
         return values, ()
-    text = f"no value for {', '.join(missing[:6])}{' ...' if len(missing) > 6 else ''}: taken as zero"
-    remedy = "give values under `parameters:` of the simulation file"
-    return values, (Notice("no-drive-values", text, remedy),)
+    shown = ", ".join(missing[:6]) + (" ..." if len(missing) > 6 else "")
+    return values, (notice("no-drive-values", names=shown),)
 
 
 def believed_values(
@@ -80,8 +79,7 @@ def believed_values(
     priors = {**prior_values(mechanism), **_known(mechanism)} if beliefs == "prior" else {}
     if not any(name.startswith("M_") for name in priors):
         if beliefs == "prior":
-            text = "the description has no priors, so the controller uses the true parameters"
-            return dict(values), (Notice("no-priors", text, "give `prior:` for the bodies"),)
+            return dict(values), (notice("no-priors"),)
         return dict(values), ()
     return {name: priors.get(name, 0.0) for name in values}, ()
 

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.threads import single_threaded_blas
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
@@ -182,13 +182,12 @@ def _unused(settings: Simulation) -> tuple[Notice, ...]:
     """Warn about controller settings that this engine ignores."""
     if settings.plant is None or settings.plant.controller == ControllerSettings():
         return ()
-    text = "engine 'inverse' follows the motion exactly: the controller is not simulated"
-    return (Notice("no-controller", text, "use engine `dynid` or `mujoco`"),)
+    return (notice("no-controller"),)
 
 
 def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
     """Warn about the cable that exceeds its tension range most, or that would have to push."""
-    worst, text = 0.0, ""
+    worst, found = 0.0, list[Notice]()
     cables = {cable.name for cable in mechanism.cables}
     for actuator, tau in zip(mechanism.actuators, course.tau.T, strict=True):
         if actuator.name not in cables:
@@ -197,9 +196,8 @@ def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
         for value, beyond in ((tau.min(), low - tau.min()), (tau.max(), tau.max() - high)):
             if beyond > worst:
                 worst = float(beyond)
-                text = f"the tension of '{actuator.name}' would be {value:.4g} N, range {low:g} to {high:g} N"
-    remedy = "reduce the motion, change `tension:`, or set `limits: {cables: {tension: [20, 400]}}`"
-    return (Notice("loose-cables", text, remedy),) if text else ()
+                found = [notice("loose-cables", cable=actuator.name, tension=value, low=low, high=high)]
+    return tuple(found)
 
 
 def _prescribed(

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import Solution
 
 # Below this number of degrees of freedom the 95 % quantile is more than twice the normal one.
@@ -28,14 +28,7 @@ def told_once(
     """Parameters that one block or run alone determines."""
     if not np.any(alone):
         return ()
-    return (
-        Notice(
-            "told-once",
-            f"only one {part} determines {_named(names, alone)}: their errors cannot be estimated from"
-            " these data, and the intervals of these parameters are a lower bound",
-            "repeat the motion that excites them, or use a longer log",
-        ),
-    )
+    return (notice("told-once", part=part, names=_named(names, alone)),)
 
 
 def few_blocks(
@@ -58,11 +51,4 @@ def few_blocks(
     few = (dof < _FEW_FREEDOMS) & (relative > _SURE_PERCENT) & (relative < _WEAK_PERCENT)
     if not np.any(few):
         return ()
-    return (
-        Notice(
-            "few-blocks",
-            f"sigma of {_named(solution.names, few)} depends on fewer than two of the {parts}: the"
-            " intervals are wide, and still uncertain",
-            "use longer logs, or more of them",
-        ),
-    )
+    return (notice("few-blocks", names=_named(solution.names, few), parts=parts),)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dynid.base.grouping import signed_term
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 
 _WORTH_LISTING = 0.9
 _MOST_PAIRS = 20
@@ -71,13 +71,7 @@ def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
         return ()
     shown = "; ".join(_words(pair) for pair in close[:3])
     more = f"; and {len(close) - 3} more pairs" if len(close) > 3 else ""
-    return (
-        Notice(
-            "correlated",
-            f"hardly separable with these data: {shown}{more}",
-            "excite the two differently, tie or fix one of them, or use only their combination",
-        ),
-    )
+    return (notice("correlated", shown=shown, more=more),)
 
 
 def _words(pair: Correlation) -> str:

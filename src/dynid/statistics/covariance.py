@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import System
 from dynid.statistics.block_notices import few_blocks, told_once
@@ -147,13 +147,7 @@ def _classical(system: System, solution: Solution) -> Spread:
 
 
 def _one_block(system: System, solution: Solution, settings: UncertaintySettings) -> Spread:
-    notice = Notice(
-        "one-block",
-        f"the data form one block of time, but '{settings.method}' needs several: the classical uncertainty"
-        " is used instead, which assumes white noise",
-        "use a longer log, or shorter blocks: uncertainty: {method: cluster, block: ...}",
-    )
-    return replace(_classical(system, solution), notices=(notice,))
+    return replace(_classical(system, solution), notices=(notice("one-block", method=settings.method),))
 
 
 def _cluster(

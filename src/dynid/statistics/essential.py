@@ -15,11 +15,11 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
-from dynid.estimator.wls import NOT_CONVERGED_CODE, Weights
+from dynid.estimator.wls import Weights
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.calibration import calibrated
@@ -190,7 +190,7 @@ def _reduced(
 ) -> Reduced:
     if not removed:
         return Reduced(tuple(kept), (), full, stopped, 0.0)
-    on_weights = tuple(notice for notice in full.notices if notice.code == NOT_CONVERGED_CODE)
+    on_weights = tuple(one for one in full.notices if one.code == "weights-not-converged")
     weights = Weights(full.weights, full.iterations, full.status, on_weights)
     solution = solve_weighted(restrict(system, kept), weights)
     growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
@@ -212,9 +212,4 @@ def restrict(system: System, kept: Sequence[int]) -> System:
 
 def _bias_notice(names: Sequence[str], growth: float) -> Notice:
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-    return Notice(
-        "essential-bias",
-        f"set to zero: {shown}; the residual norm changed by {growth:+.2g} %."
-        " The sigma of the other parameters does not include the resulting bias",
-        "compare with the full set before using single parameters",
-    )
+    return notice("essential-bias", names=shown, growth=growth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.consistent import physical_distance
 from dynid.estimator.solution import Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
@@ -30,14 +30,7 @@ def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
     if distance is None or chdtrc(len(data.chi), distance**2) > _UNLIKELY:
         return ()
     rms = distance / np.sqrt(len(data.chi))
-    return (
-        Notice(
-            "not-physical",
-            "these base parameters are not physically consistent: the closest consistent set is"
-            f" {rms:.2g} sigma away (rms over {len(data.chi)} parameters)",
-            "use `estimator: consistent`, and check for missing model terms before using single parameters",
-        ),
-    )
+    return (notice("not-physical", rms=rms, count=len(data.chi)),)
 
 
 def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
@@ -53,11 +46,4 @@ def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
     above = any(ci95[i, 0] > 0 for i in rotors)
     if above or len(below) < max(_FEWEST_ROTORS, (len(rotors) + 1) // 2):
         return ()
-    return (
-        Notice(
-            "rotor-not-felt",
-            f"rotor inertia is negative at {', '.join(below)} and positive at no joint:"
-            " a torque sensor on the link side does not measure the rotor",
-            "remove Ia from `drive:` if a torque sensor gives the effort; else check drive gain and delay",
-        ),
-    )
+    return (notice("rotor-not-felt", names=", ".join(below)),)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 
 _SURE = 4.0  # standard deviations: with a hundred parameters, random errors reach 3
 _WRONG_RATIO = 1.3
@@ -158,29 +158,21 @@ def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     ]
     if loose:
         worst = max(loose, key=lambda one: one.ratio)
-        text = (
-            f"sigma is too small for {_listed(loose)}; worst: {worst.name}, by a factor of {worst.ratio:.2g}"
-        )
-        remedy = "try another filter: coloured noise, encoder steps or delays may not be modelled"
-        found.append(Notice("sigma-too-small", text, remedy))
+        names = _listed(loose)
+        found.append(notice("sigma-too-small", names=names, worst=worst.name, ratio=worst.ratio))
     off = [
         one
         for one in many
         if abs(one.bias_sigmas) > _SURE and abs(one.bias) > _BIASED * one.sigma and one not in loose
     ]
     if off:
-        text = f"estimates are biased for {_listed(off)}, by more than {_BIASED:g} sigma"
-        found.append(Notice("bias", text, "check for missing model terms: friction, delays, filter settings"))
+        found.append(notice("bias", names=_listed(off), sigmas=_BIASED))
     middle = float(np.median([one.ratio for one in many])) if many else 1.0
     if middle < 1.0 / _WRONG_RATIO:
-        text = f"the reported sigma is too large: the median error is {middle:.2f} times sigma"
-        remedy = "use longer logs or more runs; use `uncertainty: classical` where noise is white"
-        found.append(Notice("sigma-too-large", text, remedy))
+        found.append(notice("sigma-too-large", ratio=middle))
     weak = [one for one in parameters if one.sigma_rel_percent is not None and one.sigma_rel_percent > 100.0]
     if weak:
-        text = f"sigma exceeds the value itself for {_listed(weak)}"
-        remedy = "use a motion that excites them more (dynid excite), more periods, or less noise"
-        found.append(Notice("weak-parameters", text, remedy))
+        found.append(notice("weak-parameters", "rehearsed", names=_listed(weak)))
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent
 from dynid.estimator.semidefinite import SOLVED, TOLERANCE
@@ -74,12 +74,9 @@ def _bounds(found: Consistent) -> tuple[Notice, ...]:
     """Parameters at a bound: their sigma does not account for it."""
     notices = []
     if found.at_bound:
-        text = f"{_listed(found.at_bound)}: at the lower bound zero; sigma does not account for the bound"
-        remedy = "check for a missing friction term, a delay, or efforts measured on the link side"
-        notices.append(Notice("at-bound", text, remedy))
+        notices.append(notice("at-bound", names=_listed(found.at_bound)))
     if found.at_edge:
-        text = f"{_listed(found.at_edge)}: at the limit of physical consistency (a flat or massless body)"
-        notices.append(Notice("at-edge", text, "excite these links more, or give a `margin`"))
+        notices.append(notice("at-edge", names=_listed(found.at_edge)))
     return tuple(notices)
 
 
@@ -92,17 +89,13 @@ def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Noti
         if not body.given and not _known(space, body.columns) and not _told(found, body.columns)
     ]
     if without:
-        text = f"no prior for {_listed(without)}: generic bodies are used where the data give no information"
-        notices.append(Notice("generic-prior", text, "give them a prior (URDF inertial, or `bodies:`)"))
+        notices.append(notice("generic-prior", names=_listed(without)))
     given = [body for body in space.bodies if body.given and body.prior is not None]
     first = given[0] if given else None
     if first is not None and len(given) >= _PLACEHOLDERS:
         same = all(np.allclose(one.prior, first.prior, rtol=1e-9, atol=0) for one in given)  # type: ignore[arg-type]
         if same:
-            text = f"all {len(given)} priors are the same body of {first.mass:g} kg: probably placeholders"
-            notices.append(
-                Notice("placeholder-prior", text, "do not use entries `from: prior`; give true values")
-            )
+            notices.append(notice("placeholder-prior", count=len(given), mass=first.mass))
     return tuple(notices)
 
 

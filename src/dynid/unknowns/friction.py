@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
@@ -61,7 +61,7 @@ def settle_friction(task: Task) -> Settled:
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
         experiment = replace(experiment, stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
-        notices += [notice for one in speeds.found for notice in one.notices]
+        notices += [found for one in speeds.found for found in one.notices]
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
@@ -70,15 +70,10 @@ def settle_friction(task: Task) -> Settled:
             f"predicted from the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
         )
         if step > _STEP:
-            text = f"the loads of friction Fl have not converged: Fl still changes by {step:.2g} per refit"
-            notices.append(Notice("loads-open", text, "leave Fl out for joints with small loads"))
+            notices.append(notice("loads-open", step=step))
         condition = last.solution.condition_scaled
         if condition > _WEAK:
-            text = (
-                f"loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns):"
-            )
-            text += " they are inaccurate, and the intervals of Fl do not include this"
-            notices.append(Notice("loads-weak", text, "use model: inverse, excite more, or leave Fl out"))
+            notices.append(notice("loads-weak", condition=condition))
     done = replace(at(task, problem), experiment=experiment)
     return Settled(done, choices, tuple(notices), None if speeds is None else partial(_widened, speeds))
 

@@ -18,7 +18,7 @@ from dynid.base.system import BaseSystem, base_system
 from dynid.checks.total_mass import Weighed, weigh
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.estimator.gains import GainSolution, GroupNoise, solve_gains
 from dynid.experiment.experiment import Experiment
@@ -300,29 +300,14 @@ def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> 
         if 100 * s > _WEAK_PERCENT * abs(g)
     ]
     if weak:
-        yield Notice(
-            "gain-weak",
-            f"the drive gain is poorly determined by these logs: {', '.join(weak)} (sigma in percent)",
-            "move these joints so that the known mass loads them, use a larger mass, or keep their gain"
-            " fixed: gains: {unknown: [...]}",
-        )
+        yield notice("gain-weak", names=", ".join(weak))
     motions = spread.facts.get("motions", ENOUGH_RUNS)
     if motions < ENOUGH_RUNS:
-        yield Notice(
-            "gain-motions",
-            f"the drive gains are estimated from {motions} different motion{'s' if motions > 1 else ''}:"
-            " too few to show how much model errors (friction) bias them",
-            f"record {ENOUGH_RUNS} or more different motions, each with and without the known mass; with"
-            " fewer, the intervals of the gains are a lower bound",
-        )
+        several = f"{motions} different motion{'s' if motions > 1 else ''}"
+        yield notice("gain-motions", motions=several, enough=ENOUGH_RUNS)
     wrong = [one.owner for one, g in zip(names, found.g, strict=True) if g <= 0]
     if wrong:
-        yield Notice(
-            "gain-sign",
-            f"the drive gain of {', '.join(wrong)} is negative: its effort has the opposite sign of +q, or"
-            " columns are swapped",
-            "check sign and order of the effort columns",
-        )
+        yield notice("gain-sign", names=", ".join(wrong))
 
 
 class SplitRows:

@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from dynid.base.system import base_system
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
@@ -71,9 +71,11 @@ class Speed:
         inside = least * 1.05 < self.value < most / 1.05 and self.low > 0.0
         if inside and self.high - self.low < 2.0 * self.value:
             return ()
-        text = f"the Stribeck speed of {self.owner} is poorly determined: {self.words}; speeds in the logs:"
-        text += f" {least:.3g} to {most:.3g} {self.unit}"
-        return (Notice("stribeck-open", text, f"leave Fk of {self.owner} out, or record slow motion"),)
+        return (
+            notice(
+                "stribeck-open", owner=self.owner, found=self.words, least=least, most=most, unit=self.unit
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from dynid.case import task_case
+from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.threads import single_threaded_blas
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.physical import NO_SET_REMEDY
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment, from_plain
 from dynid.fit import Fit, fit_task
@@ -158,7 +158,7 @@ def compare_logs(
         lines.append(line)
         solved.append(fit)
         if line.failed:
-            notices.append(Notice("not-compared", f"{line.label}: {line.failed}", remedy))
+            notices.append(notice("not-compared", label=line.label, reason=line.failed, remedy=remedy))
     with single_threaded_blas():
         lines = _judged(lines, solved)
     label, words = recommend(lines)
@@ -269,7 +269,7 @@ def _line(
 def _remedy(experiment: Experiment) -> str:
     """If a fit has no result: what its estimator needs, or where to find details."""
     if experiment.estimator == "consistent":
-        return NO_SET_REMEDY
+        return CATALOGUE["not-consistent"].template.remedy
     return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 
 
@@ -347,6 +347,4 @@ def _uneven(lines: Sequence[Line], solved: Sequence[Fit | None]) -> list[Notice]
     ]
     if not names:
         return []
-    text = f"{', '.join(names)}: fitted to other samples than the first line, because samples near reversals"
-    text += " are masked only for dry friction; no F-test and no BIC"
-    return [Notice("rows-differ", text, "compare sets that all contain Fs, Fs+ or Fl")]
+    return [notice("rows-differ", names=", ".join(names))]

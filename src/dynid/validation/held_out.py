@@ -12,7 +12,7 @@ from jaxtyping import Float
 from dynid.checks.estimate import same_samples
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.common.threads import single_threaded_blas
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
@@ -77,9 +77,8 @@ def _judged(found: Validation, fitted: float) -> Validation:
     """With a warning where a log is predicted far worse than the fit."""
     if not found.poor(fitted):
         return found
-    text = f"prediction error {found.residual_percent:.2g} %, compared with {fitted:.2g} % in the fit"
-    remedy = "check the payload (--payload), units, zeros and signs of this log; else do not use the result"
-    return replace(found, warnings=(*found.warnings, Notice("poor-prediction", text, remedy)))
+    poor = notice("poor-prediction", percent=found.residual_percent, fitted=fitted)
+    return replace(found, warnings=(*found.warnings, poor))
 
 
 def predict_held_out(

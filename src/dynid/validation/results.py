@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import LogEntry
 from dynid.experiment.provenance import recorded_loads
 from dynid.experiment.recorded import experiment_of
@@ -49,8 +49,8 @@ def compare_results(
             checked = validate_result(result if isinstance(result, Estimate) else estimate, logs, robot)[0]
         reused = [one.log for one in checked if not one.independent]
         if reused:
-            text = f"{label}: {', '.join(reused)} was also used for its identification"
-            notices.append(Notice("validation-not-independent", text, "compare on logs used by none of them"))
+            names = ", ".join(reused)
+            notices.append(notice("validation-not-independent", "compared", label=label, names=names))
         lines.append(_line(label, estimate, checked))
     apart = _apart(found, own=not logs)
     lines, notices = lines if apart else _changed(lines), notices + apart
@@ -78,12 +78,9 @@ def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
     """Why stored errors of results cannot be compared: different robots, or different logs."""
     robots = list(dict.fromkeys(estimate.robot for estimate in found))
     if own and len(robots) > 1:
-        text = f"the results are for different robots, {', '.join(robots)}: their errors cannot be"
-        remedy = "if it is one robot described twice, give logs that both predict with --log"
-        return [Notice("robots-differ", f"{text} compared", remedy)]
+        return [notice("robots-differ", names=", ".join(robots))]
     if own and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:
-        text = "the results were validated on different logs: their errors cannot be compared"
-        return [Notice("logs-differ", text, "give the logs to predict with --log")]
+        return [notice("logs-differ")]
     return []
 
 

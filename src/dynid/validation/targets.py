@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.experiment.experiment import LogEntry, read_experiment
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import READERS
@@ -103,8 +103,5 @@ def _joined(files: Sequence[Path], found: Sequence[Comparison]) -> Comparison:
         for line in lines[1:]
     ]
     chosen, words = recommend(lines)
-    notices = [notice for one in found for notice in one.warnings]
-    text = "the experiments may have different logs and filters: each error shows how well it predicts its"
-    text += " own"
-    notices.append(Notice("experiments-differ", text, "vary one experiment for a fair comparison"))
+    notices = [*(warned for one in found for warned in one.warnings), notice("experiments-differ")]
     return Comparison("experiments", found[0].held_out, tuple(lines), chosen, words, (), tuple(notices))

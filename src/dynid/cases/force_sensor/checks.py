@@ -23,7 +23,7 @@ from dynid.cases.force_sensor.samples import (
 )
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.attitude import angles_of
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor
 from dynid.problem import Problem
@@ -108,11 +108,13 @@ def _axes(
     force, moment = _left(best)
     own_force, own_moment = _left(fit)
     if force * moment < _BETTER * own_force * own_moment:
-        yield Notice(
+        yield notice(
             "wrench-frame",
-            f"the wrench seems to be expressed in the axes of {name}, not of the sensor: the residual is then"
-            f" {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and {own_moment:.3g} N m",
-            "log the wrench in the axes of the sensor, or set the sensor frame to the logged axes",
+            frame=name,
+            force=force,
+            moment=moment,
+            own_force=own_force,
+            own_moment=own_moment,
         )
 
 
@@ -135,12 +137,16 @@ def _mounting(
     who, R = ("its IMU", Q.T @ sensor.imu.R) if sensor.imu is not None else ("`rpy`", sensor.frame.R @ Q)
     rpy = ", ".join(f"{angle:.3f}" for angle in angles_of(R, "zyx"))
     where = "imu: {rpy: [...]}" if sensor.imu is not None else "rpy, or estimate it: mounting: rpy"
-    yield Notice(
+    yield notice(
         "mounting-off",
-        f"the sensor seems to be rotated by {degrees:.1f} degrees relative to {who}: with this rotation the"
-        f" residual is {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and"
-        f" {own_moment:.3g} N m",
-        f"check the orientation (about [{rpy}] rad would fit): {where}",
+        degrees=degrees,
+        reference=who,
+        force=force,
+        moment=moment,
+        own_force=own_force,
+        own_moment=own_moment,
+        rpy=rpy,
+        where=where,
     )
 
 
@@ -158,10 +164,7 @@ def _moment_unit(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 
         place = 10 * k + _TOOL_MASS
         mass, away = by_force.x[place], float(np.linalg.norm(by_moment.x[place - 3 : place]))
         if mass > _SURE * by_force.sigma[place] and away > _FAR * mass:
-            text = f"the forces give a tool mass of {mass:.3g} kg, and the moments give a centre of mass"
-            text += f" {away / mass:.3g} m from the sensor: moments and forces seem to have different units"
-            remedy = "set the unit, e.g. columns: {mx: {unit: Nmm}, my: {unit: Nmm}, mz: {unit: Nmm}}"
-            yield Notice("moment-unit", text, remedy)
+            yield notice("moment-unit", mass=mass, away=away / mass)
             return
 
 
@@ -213,11 +216,13 @@ def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -
     if not count.any():
         return
     row, k = np.unravel_index(int(np.argmax(np.where(count, away / fit.rms, 0.0))), away.shape)
-    yield Notice(
+    yield notice(
         "bias-drift",
-        f"the bias differs between segments: {COMPONENTS[k]} is {away[row, k]:.3g} {UNITS[k]} off in"
-        f" {some.labels[int(runs[row])]}, {away[row, k] / spread[row, k]:.0f} times the noise level",
-        "set `bias: segment`, let the sensor warm up, or zero it before each segment",
+        component=COMPONENTS[k],
+        off=away[row, k],
+        unit=UNITS[k],
+        segment=some.labels[int(runs[row])],
+        ratio=away[row, k] / spread[row, k],
     )
 
 
@@ -230,12 +235,7 @@ def _imu_gravity(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> 
     felt = float(np.median(np.linalg.norm(some.motion.dV[quiet, :3], axis=1)))
     g = float(np.linalg.norm(problem.mechanism.gravity))
     if abs(felt / g - 1.0) > _GRAVITY:
-        yield Notice(
-            "imu-gravity",
-            f"the accelerometer reads {felt:.4g} m/s^2 when the sensor is at rest, but gravity is {g:.4g}:"
-            " all masses are wrong by that factor",
-            f"check its unit and calibration; columns: {{ax: {{scale: {g / felt:.5g}}}, ...}} corrects it",
-        )
+        yield notice("imu-gravity", felt=felt, g=g, scale=g / felt)
 
 
 def _range(problem: Problem, sensor: ForceSensor) -> Iterable[Notice]:
@@ -250,8 +250,4 @@ def _range(problem: Problem, sensor: ForceSensor) -> Iterable[Notice]:
         if count
     ]
     if found:
-        yield Notice(
-            "sensor-saturated",
-            f"the sensor is saturated: {', '.join(found[:6])}; these samples are not used",
-            "move more slowly, or use a sensor with a larger range",
-        )
+        yield notice("sensor-saturated", shown=", ".join(found[:6]))

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynid.cases.force_sensor.checks import HEAVY, check_wrench_log, wrong_sign
 from dynid.cases.force_sensor.samples import SensorSamples, nearest_rotation, sensor_samples, turned_forces
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.attitude import angles_of
@@ -68,13 +68,9 @@ def settle_sensor(task: Task) -> Settled:
 def _told(sensor: ForceSensor, x: Float[Array, "a"], step: float) -> list[Notice]:
     notices = []
     if step > _STEP:
-        text = f"the angles of the sensor have not converged: the last step is still {step:.2g} rad"
-        remedy = "rotate the sensor through more orientations, or give the angles"
-        notices.append(Notice("angles-open", text, remedy))
+        notices.append(notice("angles-open", step=step))
     if sensor.mounting == "rpy" and abs(x[1]) > _STEEP:
-        text = f"the pitch of the sensor is {np.rad2deg(x[1]):.1f} degrees: roll and yaw are not separable"
-        remedy = "give the sensor's body another nominal orientation by `rpy`, and use `mounting: angle`"
-        notices.append(Notice("angles-singular", text, remedy))
+        notices.append(notice("angles-singular", degrees=np.rad2deg(x[1])))
     return notices
 
 

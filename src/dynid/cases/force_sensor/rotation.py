@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.cases.force_sensor.samples import SensorSamples, sensor_samples
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem
 from dynid.statistics.estimate import ParameterEstimate
@@ -44,9 +44,7 @@ def check_rotation(
     shown = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, some))]
     if not shown:
         return ()
-    text = "the motion hardly excites " + "; ".join(shown)
-    remedy = "rotate the wrist by more than 90 degrees about two horizontal axes; rotate fast for inertia"
-    return (Notice("rotation-little", text, remedy),)
+    return (notice("rotation-little", shown="; ".join(shown)),)
 
 
 def _weak(body: str, found: dict[str, ParameterEstimate], lost: set[str]) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from dynid.cases.free_motion.length_rows import STEP, LengthRows
 from dynid.cases.free_motion.log import given_lengths, with_lengths
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.internal_settings import REFINE, internal_settings
 from dynid.mechanism.cable import driven_cables
@@ -304,8 +304,5 @@ def _told(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: 
     words += f" {sigma:.2g} mm with the parameters known"
     notices = log.notices
     if gain > _LOOSE:
-        text = f"the locked lengths of log '{log.name}' have not converged: the last step still reduced"
-        text += f" the squared error by {100.0 * gain:.2g} %"
-        remedy = "use lengths: estimate, or record more motion in every run"
-        notices = (*notices, Notice("lengths-not-converged", text, remedy))
+        notices = (*notices, notice("lengths-not-converged", log=log.name, percent=100.0 * gain))
     return replace(log, notices=notices, choices={**log.choices, "locked lengths": words})

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from dynid.cases.free_motion.reference import reference_of
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem
 from dynid.projection.kinematics import kinematics_along
@@ -58,13 +58,7 @@ def check_free_motion(
 def _notice(log: str, growing: list[tuple[int, float]]) -> Notice:
     run, most = max(growing, key=lambda one: one[1])
     runs = ", ".join(str(number) for number, _ in growing[:8])
-    text = (
-        f"log '{log}' is not free motion in run {runs}: the energy grows by {100 * most:.0f} % of the largest"
-    )
-    text += f" kinetic energy (run {run}). An external force acts, a winch moves, or a cable is slack"
-    return Notice(
-        "not-free-motion", text, "start the log after the platform was released, or leave these runs out"
-    )
+    return notice("not-free-motion", log=log, runs=runs, percent=100 * most, run=run)
 
 
 def _growth(

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.cable_states import singular_cables
 from dynid.kinematics.nearest_pose import nearest_pose
@@ -72,7 +72,7 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
         off = L - np.median(L, axis=0)
         worst = at[np.argmax(np.abs(off), axis=0)]
         parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
-    by_cable = {(notice.code, notice.text.split("'")[1]): notice for notice in notices}
+    by_cable = {(one.code, one.text.split("'")[1]): one for one in notices}
     means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 
@@ -83,22 +83,19 @@ def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice
     run, cable = divmod(int(np.argmax(share)), share.shape[1])
     if share[run, cable] < _DOUBTFUL:
         return []
-    name, sigma = cables[cable], spread.sigma[run, cable]
     slack = spread.below[run, cable] > _ONE_SIDED * spread.above[run, cable]
-    seen = "was slack" if slack else "was not locked"
-    text = (
-        f"cable '{name}' {seen} in log '{log.name}', run {run + 1}: its length varies by {1e3 * sigma:.2g} mm"
-        f" (sigma), {1e3 * max(spread.below[run, cable], spread.above[run, cable]):.2g} mm at t ="
-        f" {log.t[spread.worst[run, cable]]:.4g} s"
-    )
-    remedy = (
-        "excite less, or shorten this cable"
-        if slack
-        else "lock the winches, and check columns, angles and the end points of the cables"
+    loose = notice(
+        "cable-slack" if slack else "cable-not-locked",
+        cable=cables[cable],
+        log=log.name,
+        run=run + 1,
+        sigma=1e3 * spread.sigma[run, cable],
+        most=1e3 * max(spread.below[run, cable], spread.above[run, cable]),
+        when=log.t[spread.worst[run, cable]],
     )
     if share[run, cable] > _REFUSED:
-        raise InputError(text, file=log.file, remedy=remedy)
-    return [Notice("cable-slack" if slack else "cable-not-locked", text, remedy)]
+        raise InputError(loose.text, file=log.file, remedy=loose.remedy)
+    return [loose]
 
 
 def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: Spread | None) -> Log:
@@ -129,12 +126,15 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
     run, cable = divmod(int(np.argmax(off)), off.shape[1])
     if off[run, cable] < _DOUBTFUL * spread.mean[run, cable]:
         return log
-    text = (
-        f"the given length of '{cables[cable]}' is {given[run, cable]:.4f} m, but the poses of log"
-        f" '{log.name}', run {run + 1}, give {spread.mean[run, cable]:.4f} m"
+    differs = notice(
+        "length-differs",
+        cable=cables[cable],
+        given=given[run, cable],
+        log=log.name,
+        run=run + 1,
+        found=spread.mean[run, cable],
     )
-    notice = Notice("length-differs", text, "use lengths: estimate, or check the zero of the given lengths")
-    return replace(log, notices=(*log.notices, notice))
+    return replace(log, notices=(*log.notices, differs))
 
 
 def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.cases.free_motion.unit_mass import Normalisation, normalise, per_mass
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.info import known_columns
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
@@ -88,12 +88,16 @@ def _without(robot: Mechanism, names: set[str]) -> Mechanism:
 
 
 def _notice(joined: Sequence[Joined], mass: str) -> Notice:
-    names, several = ", ".join(one.name for one in joined), len(joined) > 1
     parts = "".join(_term(one.shares[mass], one.name) for one in joined)
     others = ", ".join(dict.fromkeys(name for one in joined for name in one.shares if name != mass))
-    text = f"{names} {'act' if several else 'acts'} only together with {mass}: parameters are per unit of"
-    text += f" {mass}{parts}" + (f", and {others} contain the rest" if others else "")
-    return Notice("mass-joined", text, "nothing to do: this does not change any free motion of this robot")
+    return notice(
+        "mass-joined",
+        names=", ".join(one.name for one in joined),
+        act="act" if len(joined) > 1 else "acts",
+        mass=mass,
+        parts=parts,
+        others=f", and {others} contain the rest" if others else "",
+    )
 
 
 def _term(share: float, name: str) -> str:

@@ -13,7 +13,7 @@ from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.runs import free_windows
 from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.refine_settings import BOTH, NONE, SLIDING, TURNING, RefineSettings
 from dynid.mechanism.cable import locked
@@ -120,10 +120,8 @@ def refine_free(
         with np.errstate(all="ignore"):
             return _refined(problem, S, c, chi, covariance, settings)
     except (NoResultError, np.linalg.LinAlgError) as error:
-        text = f"the free motion cannot be simulated with the linear estimate ({error}): it is not refined"
-        remedy = "use shorter windows, or improve the linear estimate first: more runs, other equilibria"
-        notice = Notice("refinement-failed", text, remedy)
-        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + text, (notice,))
+        failed = notice("refinement-failed", error=error)
+        return Refinement(chi, None, 0, np.nan, np.nan, False, "not possible: " + failed.text, (failed,))
 
 
 def _refined(

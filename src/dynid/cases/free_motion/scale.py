@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dynid.cases.free_motion.reference_mass import referred
 from dynid.cases.free_motion.unit_mass import shown_name, shown_unit
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.info import BaseParameter, Loads
 from dynid.kinematics.locked_motion import locked_motion_of
 from dynid.mechanism.mechanism import Mechanism
@@ -45,7 +45,5 @@ def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) 
 
     notices: tuple[Notice, ...] = ()
     if reference is not None and not reference.given and reference.scale is None:
-        mass = f"M_{reference.body}"
-        text = f"{mass} is not identifiable from free motion: all parameters are given per unit mass"
-        notices = (Notice("scale-unknown", text, "add a log with a payload of known mass"),)
+        notices = (notice("scale-unknown", mass=f"M_{reference.body}"),)
     return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + notices)

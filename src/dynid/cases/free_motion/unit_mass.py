@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.base.system import BaseSystem
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.tls import homogeneous_fit
 from dynid.info import known_columns
 from dynid.mechanism.cable import held_body
@@ -88,12 +88,7 @@ def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple
         name: replace(one, known={"M": 0.0}) if name in always else one
         for name, one in robot.payloads.items()
     }
-    text = (
-        f"{', '.join(mounted)} is mounted in every log: its parameters are part of those of its carrier, and"
-    )
-    text += " the reference mass is the mass of both"
-    remedy = "add a log without it: logs with and without a known payload determine the mass itself"
-    return replace(robot, payloads=payloads), (Notice("payload-always", text, remedy),)
+    return replace(robot, payloads=payloads), (notice("payload-always", names=", ".join(mounted)),)
 
 
 def _cleared(robot: Mechanism, names: set[str], scale: str) -> Mechanism:

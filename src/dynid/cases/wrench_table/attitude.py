@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.body_table import BodyTable
 
 # Of a quaternion's length from 1: printing with few figures stays far below, other columns far above.
@@ -46,14 +46,11 @@ def unit_quaternions(
             remedy="check which columns are qw, qx, qy, qz (qw is the scalar) and their scale",
         )
     if off[worst] > max(_LENGTH_OFF, float(rounding[worst])):
-        text = f"the norm of quaternions differs from 1 by up to {off[worst]:.2g} ('{table.bodies[body]}' at"
-        text += f" t = {table.t[i]:g} s): they were normalised"
-        notices.append(Notice("quaternion-length", text, "write quaternions with more digits"))
+        notices.append(notice("quaternion-length", off=off[worst], body=table.bodies[body], t=table.t[i]))
     q /= length[:, :, None]
     flips = _straightened(q, table)
     if flips:
-        text = f"{flips} quaternions change their sign from one instant to the next: the same rotations,"
-        notices.append(Notice("quaternion-sign", text + " repaired", "nothing to do"))
+        notices.append(notice("quaternion-sign", count=flips))
     return replace(table, signals={**table.signals, "quaternion": q}), tuple(notices)
 
 

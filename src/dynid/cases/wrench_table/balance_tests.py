@@ -11,7 +11,7 @@ from jaxtyping import Float
 from dynid.cases.wrench_table.readings import balance_residual
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.motion.wrench_settings import BODY, PARENT
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.estimate import ResidualTest
@@ -116,9 +116,7 @@ def mass_tests(
             odd.append(f"{one.body} {one.value:.5g} kg along {one.axis} instead of {values[one.body]:.5g}")
     if not odd:
         return tuple(tests), ()
-    text = f"forces along single directions give different masses: {', '.join(odd[:4])}"
-    remedy = "check columns, signs and axes of forces and accelerations, and the direction of gravity"
-    return tuple(tests), (Notice("mass-differs", text, remedy),)
+    return tuple(tests), (notice("mass-differs", shown=", ".join(odd[:4])),)
 
 
 def mass_words(masses: Sequence[DirectionMass], values: dict[str, float]) -> str:

@@ -8,7 +8,7 @@ from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses
 from dynid.cases.wrench_table.motion_checks import motion_notices
 from dynid.cases.wrench_table.readings import check_reading
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.problem import Problem
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.estimate import ResidualTest
@@ -41,8 +41,4 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Checked:
 
 
 def _unbalanced(left: float) -> Notice:
-    return Notice(
-        "no-balance",
-        f"the bodies do not balance: {100 * left:.2g} % of the wrenches is unexplained with every convention",
-        "check columns, signs and units, the joint frames of the robot file, and external contacts",
-    )
+    return notice("no-balance", percent=100 * left)

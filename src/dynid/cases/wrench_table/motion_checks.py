@@ -7,12 +7,13 @@ rotation is about the joint axis. Both can be checked at a single instant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.kinematics.tree import quaternion_rates
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
@@ -43,8 +44,7 @@ def motion_notices(source: WrenchRows) -> tuple[Notice, ...]:
     found: dict[str, Notice] = {}
     for one in notices:  # one notice per code: a wrong column affects every body
         before = found.get(one.code)
-        text = one.text if before is None else f"{before.text}; {one.text}"
-        found[one.code] = Notice(one.code, text, one.remedy)
+        found[one.code] = one if before is None else replace(one, text=f"{before.text}; {one.text}")
     return tuple(found.values())
 
 
@@ -69,12 +69,12 @@ def _attitudes(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Itera
     own, other = _axes(source, joint, use)
     off = float(np.max(np.arccos(np.clip(np.sum(own * other, axis=1), -1.0, 1.0))))
     if off > _ANGLE:
-        yield Notice(
+        yield notice(
             "attitude-misfit",
-            f"the axis of joint '{joint.name}' computed from '{joint.parent}' and from '{joint.child}'"
-            f" differs by up to {np.rad2deg(off):.2g} degrees",
-            "check that the body frames are those of the robot file, and that the quaternions are not"
-            " inverted: they must rotate body axes into world axes",
+            joint=joint.name,
+            parent=joint.parent,
+            child=joint.child,
+            degrees=np.rad2deg(off),
         )
 
 
@@ -106,12 +106,13 @@ def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[
         relative = relative - np.sum(relative * axis, axis=1, keepdims=True) * axis
     size = _rms(own) + _rms(other)
     if _rms(relative) > _MISFIT * size + _printed(source, "omega", child):
-        yield Notice(
+        yield notice(
             "rates-misfit",
-            f"'{joint.child}' rotates relative to '{joint.parent}' about directions other than the axis of"
-            f" joint '{joint.name}' ({_rms(relative):.2g} of {size:.2g} rad/s)",
-            "check units and axes of wx wy wz: body axes and rad/s, else columns: {wx: {unit: deg/s}} or"
-            " wrench: {axes: {rates: world}}",
+            child=joint.child,
+            parent=joint.parent,
+            joint=joint.name,
+            off=_rms(relative),
+            size=size,
         )
 
 
@@ -127,15 +128,29 @@ def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> I
     off, g = own - other, source.mechanism.gravity
     if _rms(off) <= _MISFIT * size + _printed(source, "acceleration", child):
         return
-    text = f"the acceleration of joint '{joint.name}' computed from '{joint.child}' and from"
-    text += f" '{joint.parent}' differs ({_rms(off):.2g} of {size:.2g} m/s^2)"
-    remedy = "check units and axes of ax ay az, dwx dwy dwz and wx wy wz, and that ax ay az are those of the"
-    remedy += " body's origin"
-    for sign, word, kind in ((-1.0, "subtracted from", "proper"), (1.0, "added to", KINEMATIC)):
-        if np.linalg.norm(g) > 0 and _rms(off - sign * g) < _GRAVITY * np.linalg.norm(g):
-            text += f": gravity seems to be {word} it"
-            remedy = f"if this is true, set wrench: {{acceleration: {kind}}}"
-    yield Notice("acceleration-misfit", text, remedy)
+    misfit, length = _rms(off), np.linalg.norm(g)
+    for sign, how, kind in ((-1.0, "subtracted from", "proper"), (1.0, "added to", KINEMATIC)):
+        if length > 0 and _rms(off - sign * g) < _GRAVITY * length:
+            yield notice(
+                "acceleration-misfit",
+                "gravity",
+                joint=joint.name,
+                child=joint.child,
+                parent=joint.parent,
+                off=misfit,
+                size=size,
+                how=how,
+                kind=kind,
+            )
+            return
+    yield notice(
+        "acceleration-misfit",
+        joint=joint.name,
+        child=joint.child,
+        parent=joint.parent,
+        off=misfit,
+        size=size,
+    )
 
 
 def _point(
@@ -169,13 +184,10 @@ def _in_time(source: WrenchRows) -> Iterator[Notice]:
     for quantity, base, order, reduce in tests:
         x = moved.omega if base == "omega" else given[base]
         for body, name in enumerate(source.table.bodies):
-            text = _misfit(source, values[quantity][:, body], x[:, body], body, order, reduce)
-            if text:
-                yield Notice(
-                    "derivative-misfit",
-                    f"the {SPOKEN[quantity]} of '{name}' is not the derivative of its {SPOKEN[base]}: {text}",
-                    "check units, axes and columns of both",
-                )
+            misfit = _misfit(source, values[quantity][:, body], x[:, body], body, order, reduce)
+            if misfit:
+                rate, of = SPOKEN[quantity], SPOKEN[base]
+                yield notice("derivative-misfit", rate=rate, body=name, quantity=of, misfit=misfit)
 
 
 def _misfit(

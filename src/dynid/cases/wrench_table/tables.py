@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, MaskSettings
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
@@ -130,13 +130,8 @@ def _chosen(
     if reasons:
         shown = [f"'{name}' ({why})" for name, why in reasons.items()]
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        notices.append(
-            Notice(
-                "body-left-out",
-                f"{', '.join(shown[:_SHOWN])}{more} {_are(len(shown))} left out: no equations can be formed",
-                "add the missing rows; or name the bodies you want: wrench: {bodies: [...]}",
-            )
-        )
+        names = f"{', '.join(shown[:_SHOWN])}{more}"
+        notices.append(notice("body-left-out", names=names, are=_are(len(shown))))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.mjcf.file import entries
@@ -113,8 +113,7 @@ def _name(
     if name not in coordinates or on == {name: 1.0}:
         return name
     other = unique(f"motor_{name}", taken | coordinates)
-    text = f"{element.place}: actuator '{name}' drives joint '{name}' through a gear and is renamed '{other}'"
-    scope.notices.append(Notice("renamed-actuator", text, "use the new name in robot files and logs"))
+    scope.notices.append(notice("renamed-actuator", place=element.place, name=name, new=other))
     return other
 
 
@@ -146,7 +145,4 @@ def _shared(actuators: Sequence[Actuator]) -> list[Notice]:
     several = ["+".join(names) for names in groups.values() if len(names) > 1]
     if not several:
         return []
-    text = "several actuators drive the same joint, so a log must contain the effort of each: " + ", ".join(
-        several
-    )
-    return [Notice("shared-joint", text, "list one motor per joint under 'actuators:' of a robot file")]
+    return [notice("shared-joint", names=", ".join(several))]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.mechanism.frame import Frame, last_digit
 from dynid.mechanism.loop import FIXED_BY, Loop
 from dynid.mechanism.mechanism import BASE, Coupling
@@ -26,8 +26,6 @@ from dynid.mechanism.mjcf.pose import quaternion_matrix, read_point, tidy_frame
 from dynid.mechanism.mjcf.tree import WORLD, MjcfModel, unique
 from dynid.mechanism.parts import resolve_couplings
 from dynid.mechanism.xml_elements import Element
-
-_IGNORED = "ignored-equality"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +44,7 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
     """
     elements = entries(model.root, "equality")
     if elements and _switched_off(model.root):
-        text = f'{len(elements)} equalities are ignored: <flag equality="disable"/>'
-        placer.scope.notices.append(Notice(_IGNORED, text, "remove the flag if the robot has them"))
+        placer.scope.notices.append(notice("ignored-equality", "all", count=len(elements)))
         return Equalities((), ())
     reader = _Reader(model, tree, placer)
     couplings: list[tuple[Coupling, Element]] = []
@@ -61,8 +58,7 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
                 "use connect, weld or joint, or write it under 'loops:' or 'couplings:' of a robot file",
             )
         if not flag(element, "active", default=True):
-            text = f"{element.place}: equality '{name}' is inactive and ignored"
-            placer.scope.notices.append(Notice(_IGNORED, text, 'set active="true" if the robot has it'))
+            placer.scope.notices.append(notice("ignored-equality", place=element.place, name=name))
         elif element.tag == "joint":
             couplings.append((reader.coupling(element, name), element))
         elif element.tag in ("connect", "weld"):

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
 from dynid.mechanism.mechanism import Body
 from dynid.mechanism.mjcf.joint import Tree
@@ -49,10 +49,7 @@ def read_bodies(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, Body]:
             (shaped if body.geoms and model.settings.inertiafromgeom != "false" else missing).append(name)
     scope.notices += [*absent_notices(frames, missing, "body"), *_shape_notices(shaped)]
     if model.settings.total_mass > 0.0:
-        text = f"settotalmass {model.settings.total_mass:g} kg is not applied to the priors"
-        scope.notices.append(
-            Notice("unscaled-prior", text, "priors are the inertials as written in the file")
-        )
+        scope.notices.append(notice("unscaled-prior", mass=model.settings.total_mass))
     return bodies
 
 
@@ -105,5 +102,4 @@ def _has_mass(geom: Element) -> bool:
 def _shape_notices(shaped: list[str]) -> list[Notice]:
     if not shaped:
         return []
-    text = "bodies whose inertia MuJoCo computes from their geoms have no prior: " + ", ".join(shaped)
-    return [Notice("inertia-from-geom", text, "add an <inertial> to compare the estimate with a prior")]
+    return [notice("inertia-from-geom", names=", ".join(shaped))]

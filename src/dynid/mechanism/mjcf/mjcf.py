@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.mjcf.actuator import read_actuators
@@ -114,8 +114,7 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
     name = keys[0].attributes.get("name", "0")
     owner, count = f"key '{name}'", len(tree.reference)
     numbers = keys[0].numbers("qpos", owner, range(count, count + 1)) or []
-    text = f"{keys[0].place}: the loops are first assembled near {owner}"
-    scope.notices.append(Notice("start-from-key", text, "to use another pose, set 'start:' in a robot file"))
+    scope.notices.append(notice("start-from-key", place=keys[0].place, key=owner))
     return dict(zip(tree.reference, (value for value, _ in numbers), strict=True))
 
 
@@ -132,16 +131,12 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
-        remedy = "add a spring under 'terms:'; inertia and damping of the motor are in Ia and Fv of its joint"
-        notices.append(Notice("unused-values", f"values of joints and motors are not used: {shown}", remedy))
+        notices.append(notice("unused-values", shown=shown))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")
     ]
     if carried:
-        text = "gravity compensation is ignored at bodies " + ", ".join(carried)
-        notices.append(
-            Notice("unused-gravcomp", text, "the logged efforts must include the gravity compensation")
-        )
+        notices.append(notice("unused-gravcomp", names=", ".join(carried)))
     return notices + _unused_tendons(model)
 
 
@@ -152,8 +147,7 @@ def _unused_tendons(model: MjcfModel) -> list[Notice]:
     idle = [name for name in names if name not in pulled]
     if not idle:
         return []
-    text = "tendons without an actuator are ignored: " + ", ".join(idle[:8]) + (", ..." if idle[8:] else "")
-    return [Notice("ignored-tendon", text, "add their effect on the efforts as an entry of 'terms:'")]
+    return [notice("ignored-tendon", names=", ".join(idle[:8]) + (", ..." if idle[8:] else ""))]
 
 
 def _counts(element: Element, key: str, owner: str) -> bool:

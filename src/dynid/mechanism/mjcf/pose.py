@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.mechanism.attitude import rotation_of
 from dynid.mechanism.frame import (
     ROUNDING,
@@ -120,8 +120,7 @@ def quaternion_matrix(
     near = _near(q, digit)
     change = float(np.abs(q - near).max())
     if change > _SILENT:
-        text = f"{element.place}, {owner}: a rounded quaternion is taken as exact"
-        scope.notices.append(Notice("snapped-angle", text, "write it with more digits to silence this"))
+        scope.notices.append(notice("snapped-angle", "quaternion", place=element.place, owner=owner))
     return tidy(rotation_of(near))
 
 
@@ -170,10 +169,7 @@ def _from_axes(element: Element, owner: str, scope: Scope, values: Float[Array, 
     """X as given, y made orthogonal to it, as MuJoCo does, for any angle between them."""
     x, y = unit_vector(values[:3]), unit_vector(values[3:])
     if abs(float(x @ y)) > 1e-3:
-        text = (
-            f"{element.place}, {owner}: the axes of xyaxes are not orthogonal; y was corrected, as in MuJoCo"
-        )
-        scope.notices.append(Notice("orthogonalised-axes", text, "give two orthogonal vectors"))
+        scope.notices.append(notice("orthogonalised-axes", place=element.place, owner=owner))
     return tidy(frame_from_axes(np.zeros(3), {0: x, 1: y}, tolerance=1.0).R)
 
 

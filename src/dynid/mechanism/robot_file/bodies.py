@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Body, Payload
 from dynid.mechanism.robot_file.joints import FRAME_KEYS, read_frame
@@ -57,8 +57,8 @@ def read_prior(entry: Entry, scope: Scope, name: str) -> dict[str, float]:
     """Prior values; those of an impossible body are excluded, with a notice."""
     values = read_inertial(entry, scope)
     if wrong := _impossible(values):
-        text = f"{entry.place}: '{name}' is excluded from the priors: its {wrong} is negative"
-        scope.notices.append(Notice("impossible-prior", text, "correct it to compare it with the estimate"))
+        fault = f"its {wrong} is negative"
+        scope.notices.append(notice("impossible-prior", place=entry.place, owner=f"'{name}'", fault=fault))
         return {}
     return values
 

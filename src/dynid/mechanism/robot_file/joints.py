@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import Frame, frame_from_axes, mdh_frame, rpy_matrix, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
@@ -153,5 +153,4 @@ def read_axis(entry: Entry, scope: Scope) -> Float[Array, "3"]:
 
 def normalised_notice(where: str, vector: Float[Array, "3"]) -> Notice:
     """The notice about an axis whose length was not 1."""
-    shown = " ".join(f"{x:g}" for x in vector)
-    return Notice("normalised-axis", f"{where}: axis ({shown}) was normalised", "give a unit vector")
+    return notice("normalised-axis", where=where, axis=" ".join(f"{x:g}" for x in vector))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.expression import SIGNALS, parse
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
 
@@ -104,18 +104,11 @@ class Scope:
                 raise InputError(f"no dimension '{name}'" + nearest(name, self.geometry))
         notices = list(self.notices)
         if self._snapped:
-            text = f"{len(self._snapped)} rounded angle(s) replaced by exact values: " + _listed(
-                self._snapped
-            )
-            notices.append(
-                Notice("snapped-angle", text, "to avoid this notice, write multiples of pi in full")
-            )
+            shown = _listed(self._snapped)
+            notices.append(notice("snapped-angle", count=len(self._snapped), shown=shown))
         if self._coarse:
-            text = f"{len(self._coarse)} angle(s) look like coarsely rounded multiples of pi: " + _listed(
-                self._coarse
-            )
-            remedy = "they are used as written; write more digits (1.570796) or, in a robot file, pi/2"
-            notices.append(Notice("coarse-angle", text, remedy))
+            shown = _listed(self._coarse)
+            notices.append(notice("coarse-angle", count=len(self._coarse), shown=shown))
         return tuple(notices)
 
     def _named(self, name: str, value: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
 from dynid.mechanism.robot_file.scope import Scope
@@ -96,8 +96,7 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
     """The notice about a physically inconsistent inertial."""
-    text = f"{element.place}: {owner} is excluded from the priors: {fault}"
-    return Notice("impossible-prior", text, "correct the inertial to compare it with the estimate")
+    return notice("impossible-prior", place=element.place, owner=owner, fault=fault)
 
 
 def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Notice]:
@@ -105,12 +104,8 @@ def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Not
     notices = []
     if frames:
         which = "links on fixed joints" if word == "link" else "bodies without a joint and"
-        text = f"{which} without mass are treated as frames without parameters: " + ", ".join(frames)
-        notices.append(Notice("massless-frame", text, "add an inertial if they have mass"))
+        notices.append(notice("massless-frame", which=which, names=", ".join(frames)))
     if missing:
         which = "links" if word == "link" else "bodies"
-        text = f"{which} without a complete inertial have no prior: " + ", ".join(missing)
-        notices.append(
-            Notice("missing-inertial", text, "add an inertial to compare the estimate with a prior")
-        )
+        notices.append(notice("missing-inertial", which=which, names=", ".join(missing)))
     return notices

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.urdf.vocabulary import check_meshes, unknown_parts
@@ -168,5 +168,5 @@ def rename_base(root: str, names: Collection[str], word: str) -> tuple[dict[str,
     other = BASE + "_"
     while other in names:
         other += "_"
-    text = f"{word} 'base' is not the root (the root is '{root}') and is renamed '{other}'"
-    return {**rename, BASE: other}, (Notice(f"renamed-{word}", text, "use the new name in robot files"),)
+    renamed = notice("renamed-link" if word == "link" else "renamed-body", root=root, new=other)
+    return {**rename, BASE: other}, (renamed,)

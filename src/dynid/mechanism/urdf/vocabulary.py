@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from dynid.common.errors import nearest
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.xml_elements import Element
 
 Vocabulary = Mapping[str, tuple[str, ...]]
@@ -78,11 +78,7 @@ def unknown_parts(
             elif child.tag in children and element.tag in children:
                 waiting.append(child)
     return tuple(
-        Notice(
-            "unknown-element",
-            f"{places[0].place}{_more(places)}: {what}",
-            "it is ignored: correct or remove it",
-        )
+        notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=what)
         for what, places in _in_file_order(found)
     )
 

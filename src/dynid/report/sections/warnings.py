@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dynid.common.catalogue import MEANING
+from dynid.common.notices import by_severity
 from dynid.report.sections.section import Section
 from dynid.report.template import render
 from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Every warning with its remedy; omitted if there is none."""
+    """Every warning with its severity and remedy, the most severe first; omitted if there is none."""
     if not estimate.warnings:
         return None
-    body = render("warnings.html", warnings=estimate.warnings)
+    body = render("warnings.html", warnings=by_severity(estimate.warnings), meaning=MEANING)
     return Section("warnings", f"Warnings ({len(estimate.warnings)})", body)

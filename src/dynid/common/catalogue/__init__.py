@@ -1,0 +1,34 @@
+"""Every warning that dynid can give, by code: severity, meaning, text and remedy.
+
+To add one: an entry in the file of its stage, a call `notice(code, ...)` with the values of its fields, and
+`python -m dynid.common.catalogue > docs/reference/warnings.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynid.common.catalogue.description import DESCRIPTION
+from dynid.common.catalogue.entry import MEANING, Entry, Severity, Template
+from dynid.common.catalogue.fit import FIT
+from dynid.common.catalogue.logs import LOGS
+from dynid.common.catalogue.physics import PHYSICS, RESIDUALS
+from dynid.common.catalogue.poses import POSES
+from dynid.common.catalogue.sensors import SENSORS
+from dynid.common.catalogue.use import SIMULATION, VALIDATION
+
+# Stages in the order of processing, as on the reference page.
+STAGES: Mapping[str, Mapping[str, Entry]] = {
+    "Description": DESCRIPTION,
+    "Logs": LOGS,
+    "Poses of closed robots and cables": POSES,
+    "Fit": FIT,
+    "Force sensors and multibody tables": SENSORS,
+    "Physical consistency": PHYSICS,
+    "Uncertainty and residuals": RESIDUALS,
+    "Validation, prediction and comparison": VALIDATION,
+    "Simulation and excitation": SIMULATION,
+}
+CATALOGUE: Mapping[str, Entry] = {code: one for stage in STAGES.values() for code, one in stage.items()}
+
+__all__ = ["CATALOGUE", "MEANING", "STAGES", "Entry", "Severity", "Template"]

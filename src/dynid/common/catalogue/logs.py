@@ -1,0 +1,191 @@
+"""Warnings about logs: clock, samples, columns, units."""
+
+from __future__ import annotations
+
+from dynid.common.catalogue.entry import care, note, stop
+
+_TABLES = "see [multibody tables](../howto/multibody_table.md#checks)"
+
+LOGS = {
+    "bad-rows-dropped": note(
+        "rows with text instead of numbers were dropped, as requested",
+        "{count} rows with non-numeric cells were dropped, {kept} kept (file rows {rows})",
+        "correct the file if many rows are lost",
+    ),
+    "time-missing": note(
+        "samples without a time were dropped: check the recorder",
+        "{count} samples without a time were dropped",
+    ),
+    "time-doubled": note(
+        "samples that repeat the previous one were dropped: check the recorder",
+        "{count} samples repeat the previous sample and were dropped",
+        "check how the log was written",
+    ),
+    "time-unsorted": care(
+        "samples out of order were sorted by time: check the recorder",
+        "{count} samples were out of order and were sorted by time",
+        "check how the log was written",
+    ),
+    "clock-reset": care(
+        "the clock jumps back, and the log is split there",
+        "the clock jumps back {count} times (first after t = {first:g} s); the log is split there",
+        "give a `segment` column if the file contains several runs",
+    ),
+    "clock-jitter": care(
+        "the steps of the clock vary much: the log was resampled",
+        "clock jitter is {percent:.0f} % of the step (95 % of steps); the log was resampled",
+        "use a more stable clock, or the time stamps of the controller",
+    ),
+    "not-finite": care(
+        "samples are not numbers: they are masked, and the log is split there",
+        "{count} samples contain NaN or infinite values (first at t = {first:g} s); they are masked, the log"
+        " is split there and filter edges are removed",
+        "check for lost packets or a faulty sensor",
+    ),
+    "gap": care(
+        "samples are missing: the log is split there",
+        "{count} gaps longer than {limit:.3g} ms (longest {longest:.3g} ms); the log is split there{jump}",
+        "check the recorder",
+    ),
+    "samples-filled": note(
+        "single lost samples were interpolated",
+        "{count} lost samples were filled by interpolation",
+        "check the recorder",
+    ),
+    "short-segments": note(
+        "parts of the log that are too short for the filter were dropped",
+        "{count} segments shorter than {least} samples were dropped",
+        "check the recorder",
+    ),
+    "angle-wrapped": note(
+        "jumps of a full turn were made continuous",
+        "angles of {count} coordinates jump by a full turn and were made continuous",
+    ),
+    "attitude-lost": care(
+        "quaternions of zeros (a tracker that lost sight) are masked",
+        "{count} samples have no attitude of '{joint}': the quaternion is zero",
+        "look for frames in which the tracker lost the target",
+    ),
+    "angles-large": stop(
+        "the range of an angle is too large for a joint: check whether the unit is degrees",
+        "'{name}' of log '{log}' moves over {sweep:.4g} rad ({turns:.3g} turns){limits}",
+        "if the log is in degrees, set the unit: columns: {{q_{number}: {{name: ..., unit: deg}}}}",
+    ),
+    "velocity-differs": care(
+        "measured velocities differ from the derivative of the positions (filters or delays inside the"
+        " controller); positions were used",
+        "log '{log}': measured velocity differs from the derivative of the position by {shown}",
+        "check filters and delays inside the controller",
+    ),
+    "rates-incomplete": note(
+        "rates are logged for some coordinates only: map the columns if they have other names",
+        "{quantity} is logged for {found} of {total} coordinates; {instead}",
+        "log all of them or none",
+    ),
+    "effort-absent": care(
+        "effort columns are missing: map them if they have other names",
+        "the log has no effort of {names}: their equations are not used",
+        "map the columns if they have other names",
+    ),
+    "effort-missing": care(
+        "a log has no column for some efforts; the text lists them and the consequences",
+        "{where} no column for {names}: the equations of these motors are not used, and parameters that act"
+        " on no other effort are not identified",
+        "map the column under `columns:` (tau_3: {{name: ...}}), or list the efforts to use under `efforts:`",
+    ),
+    "constant-effort": care(
+        "an effort never changes while the robot moves: a wrong column, or a disconnected sensor; if all are"
+        " constant the log is refused",
+        "efforts that are constant while the robot moves: {names}",
+        "check the recorder and the mapping under `columns:`; a sensor may be disconnected",
+    ),
+    "effort-spikes": care(
+        "single samples of an effort are outliers, and are not used: check sensor and recorder",
+        "single samples are outliers in {counts}; their equations are not used{many}",
+        "check for lost packets (zeros) or electrical noise",
+    ),
+    "position-spikes": care(
+        "single samples of a position are outliers, and are masked: check sensor and recorder",
+        "single samples are outliers in {counts}; they are masked and split the log",
+        "check for lost packets or a faulty encoder",
+    ),
+    "saturation": care(
+        "an effort often reaches the same largest value; these samples are not used",
+        "efforts repeatedly reach the same largest value: {shown}; these samples are not used",
+        "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
+    ),
+    "stuck-signal": care(
+        "a signal is constant while the robot moves; the text says whether its samples are used",
+        "signals that are constant while the robot moves: {names}; these samples are not used",
+        "check for a frozen sensor or recorder",
+        resting=(
+            "positions that are constant while other joints move: {names}; they stop and start smoothly, and"
+            " are used",
+            "if the sensor is frozen, exclude these parts with a `segment` column",
+        ),
+    ),
+    "coarse-effort": care(
+        "an effort has a coarse resolution",
+        "efforts have coarse resolution: {shown}",
+        "log them with more digits, or in the drive's own unit",
+    ),
+    "log-repeated": care(
+        "the same log is used twice: every sigma is too small",
+        "{shown}: the same samples count twice, and every sigma is too small",
+        "list every log once",
+    ),
+    "position-step": care(
+        "a position jumps between two samples and stays shifted: a lost encoder count, or a zero that was set"
+        " during the log",
+        "positions of log '{log}' jump between two samples and keep the offset: {shown}{more}",
+        "check for lost encoder counts or a zero set during the log; split the log there",
+    ),
+    "quaternion-length": note(
+        f"quaternions were normalised: {_TABLES}",
+        "the norm of quaternions differs from 1 by up to {off:.2g} ('{body}' at t = {t:g} s): they were"
+        " normalised",
+        "write quaternions with more digits",
+    ),
+    "quaternion-sign": note(
+        f"signs of quaternions were made continuous: {_TABLES}",
+        "{count} quaternions change their sign from one instant to the next: the same rotations, repaired",
+        "nothing to do",
+    ),
+    "attitude-misfit": stop(
+        f"attitudes of two bodies contradict their joint: {_TABLES}",
+        "the axis of joint '{joint}' computed from '{parent}' and from '{child}' differs by up to"
+        " {degrees:.2g} degrees",
+        "check that the body frames are those of the robot file, and that the quaternions are not inverted:"
+        " they must rotate body axes into world axes",
+    ),
+    "rates-misfit": stop(
+        f"angular velocities of two bodies contradict their joint: {_TABLES}",
+        "'{child}' rotates relative to '{parent}' about directions other than the axis of joint '{joint}'"
+        " ({off:.2g} of {size:.2g} rad/s)",
+        "check units and axes of wx wy wz: body axes and rad/s, else columns: {{wx: {{unit: deg/s}}}} or"
+        " wrench: {{axes: {{rates: world}}}}",
+    ),
+    "acceleration-misfit": stop(
+        f"accelerations of two bodies contradict their joint: {_TABLES}",
+        "the acceleration of joint '{joint}' computed from '{child}' and from '{parent}' differs ({off:.2g}"
+        " of {size:.2g} m/s^2)",
+        "check units and axes of ax ay az, dwx dwy dwz and wx wy wz, and that ax ay az are those of the"
+        " body's origin",
+        gravity=(
+            "the acceleration of joint '{joint}' computed from '{child}' and from '{parent}' differs"
+            " ({off:.2g} of {size:.2g} m/s^2): gravity seems to be {how} it",
+            "if this is true, set wrench: {{acceleration: {kind}}}",
+        ),
+    ),
+    "derivative-misfit": stop(
+        f"a rate is not the derivative of its quantity: {_TABLES}",
+        "the {rate} of '{body}' is not the derivative of its {quantity}: {misfit}",
+        "check units, axes and columns of both",
+    ),
+    "derived-coarse": care(
+        f"time instants are too far apart for derivatives: {_TABLES}",
+        "the {what}, derived from {source}, may have an error of {percent:.2g} %: the time instants are too"
+        " far apart, or have too few digits",
+        "add columns of the {what}, or more time instants",
+    ),
+}

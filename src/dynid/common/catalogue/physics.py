@@ -1,0 +1,170 @@
+"""Warnings about physical consistency, scale, uncertainty and residuals of a result."""
+
+from __future__ import annotations
+
+from dynid.common.catalogue.entry import care, note, stop
+
+_READ = "see [physically consistent parameters](../howto/consistent.md#read-the-warnings)"
+_BLOCKS = "[intervals are not reliable](../explanation/uncertainty.md#blocks); repeat the motion"
+_TESTS = "see [residual tests](../explanation/residual_tests.md)"
+
+PHYSICS = {
+    "not-physical": stop(
+        f"no rigid bodies have these base parameters, beyond their sigma: {_READ}",
+        "these base parameters are not physically consistent: the closest consistent set is {rms:.2g} sigma"
+        " away (rms over {count} parameters)",
+        "use `estimator: consistent`, and check for missing model terms before using single parameters",
+    ),
+    "rotor-not-felt": care(
+        f"the efforts contain no rotor inertia: {_READ}",
+        "rotor inertia is negative at {names} and positive at no joint: a torque sensor on the link side does"
+        " not measure the rotor",
+        "remove Ia from `drive:` if a torque sensor gives the effort; else check drive gain and delay",
+    ),
+    "not-consistent": stop(
+        f"no physically consistent parameters were found: {_READ}",
+        "{status}: {reason}. The parameters shown are those of the linear fit",
+        "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds",
+        standard=(
+            "no standard set, {status}: {reason}",
+            "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds",
+        ),
+    ),
+    "consistency-costs": care(
+        f"physically consistent parameters fit the data worse: {_READ}",
+        "physically consistent parameters fit the data {percent:.1f} % worse than unconstrained ones: rigid"
+        " bodies and these drive terms do not explain all of the data",
+        "compare friction models, check delay and effort scale, or give a larger `spread`",
+    ),
+    "at-bound": care(
+        f"parameters at the lower bound zero: {_READ}",
+        "{names}: at the lower bound zero; sigma does not account for the bound",
+        "check for a missing friction term, a delay, or efforts measured on the link side",
+    ),
+    "at-edge": care(
+        f"bodies at the limit of physical consistency: {_READ}",
+        "{names}: at the limit of physical consistency (a flat or massless body)",
+        "excite these links more, or give a `margin`",
+    ),
+    "generic-prior": note(
+        f"bodies without prior follow a generic body where the data give no information: {_READ}",
+        "no prior for {names}: generic bodies are used where the data give no information",
+        "give them a prior (URDF inertial, or `bodies:`)",
+    ),
+    "placeholder-prior": care(
+        f"all priors are the same body: {_READ}",
+        "all {count} priors are the same body of {mass:g} kg: probably placeholders",
+        "do not use entries `from: prior`; give true values",
+    ),
+    "scale-differs": stop(
+        "all masses differ from their priors by the same large factor: check drive gains and units, or"
+        " identify the [gains](../howto/drive_gains.md). One rounded mass for all bodies (1 kg per link) is a"
+        " placeholder and is not compared",
+        "inertial parameters are {factor:.3g} times their priors (median of {count} accurate ones){unit}",
+        "check drive gains, gear ratios and units of the efforts (columns: {{tau_1: {{name: ..., unit:"
+        " ...}}}}): without a known mass the scale is not identifiable; use runs with a weighed payload:"
+        " gains: all",
+    ),
+    "scale-implausible": stop(
+        "the masses are implausible for a robot of this size: most likely the efforts are in another unit"
+        " (mA, N mm, kN). The size is that of the links, including loops and rods; the travel of prismatic"
+        " joints only widens the allowed range",
+        "these parameters are too {size} for a robot {reach:.2g} m long (mass over length cubed {density:.2g}"
+        " kg/m^3; robots have 0.4 to 50){unit}",
+        "check the unit of the efforts (columns: {{tau_1: {{name: ..., unit: ...}}}}), gear ratios and gains:"
+        " the fit does not depend on the scale",
+    ),
+    "differs-from-description": care(
+        "single parameters with small sigma differ from their priors by a factor of two or more, by 5 sigma"
+        " and by 5 % of an effort: check the inertials of the description, a missing tool, gravity",
+        "well-determined parameters differ from the description: {shown}{more}; the largest difference is"
+        " {percent:.0f} % of an effort",
+        "check the inertial values of the description (missing tool, wrong frame of a centre of mass, unit);"
+        " if they are right, check gravity, joint zeros and drive gains",
+    ),
+}
+
+RESIDUALS = {
+    "told-once": care(
+        f"only one block of the log determines a parameter: {_BLOCKS}",
+        "only one {part} determines {names}: their errors cannot be estimated from these data, and the"
+        " intervals of these parameters are a lower bound",
+        "repeat the motion that excites them, or use a longer log",
+    ),
+    "few-blocks": care(
+        f"few blocks of the log determine a parameter: {_BLOCKS}",
+        "sigma of {names} depends on fewer than two of the {parts}: the intervals are wide, and still"
+        " uncertain",
+        "use longer logs, or more of them",
+    ),
+    "one-block": care(
+        f"the log is too short for blocks: {_BLOCKS}",
+        "the data form one block of time, but '{method}' needs several: the classical uncertainty is used"
+        " instead, which assumes white noise",
+        "use a longer log, or shorter blocks: uncertainty: {{method: cluster, block: ...}}",
+    ),
+    "delay": care(
+        f"efforts are late or early, which biases inertias: {_TESTS}",
+        "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
+        "align the columns in time (shift them by this delay), or log both with one clock; a delay biases"
+        " inertias without any other sign",
+    ),
+    "gain": care(
+        f"an effort is too large or too small: {_TESTS}",
+        "{found}",
+        "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
+        " description; or estimate gains from runs with a weighed payload: gains: all",
+        sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
+    ),
+    "zero-offset": care(
+        f"the zero of a joint is off; the text gives its size: {_TESTS}",
+        "the zero of '{joint}' seems off by {shown}: the residuals follow the derivative of the model with"
+        " respect to it",
+        "check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+    ),
+    "gravity-off": stop(
+        f"gravity differs from the description: {_TESTS}",
+        "{found} {percent:.0f} % of the residual remains{alike}",
+        "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall,"
+        " hanging){sensor}",
+        small=(
+            "gravity seems to differ from the description by {size:.2g} m/s^2",
+            "check `gravity:` of the robot file and how the base is mounted",
+        ),
+    ),
+    "friction-speed": care(
+        f"the residual still depends on speed: {_TESTS}",
+        "the residual of '{joint}' still depends on its speed: better friction terms reduce its rms by"
+        " {percent:.0f} %",
+        "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
+    ),
+    "friction-load": care(
+        f"friction grows with the load: {_TESTS}",
+        "the friction of '{joint}' seems to grow with the load: a term {size:.2g} |effort| sign(v) reduces"
+        " the rms of its residual by {percent:.0f} %",
+        "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
+    ),
+    "outlying-run": care(
+        f"the residual of one run is much larger than that of the others: {_TESTS}",
+        "the residual of one run is much larger than that of the others: {shown}",
+        "possible causes: a payload mounted differently (rotated on its flange), another tool, a collision,"
+        " or another robot; or leave that run out",
+        free=(
+            "the residual of one run is much larger than that of the others: {shown}",
+            "possible causes: a hand on the platform, a winch that slipped, a slack cable, or wrong end"
+            " points of a cable; or leave that run out",
+        ),
+    ),
+    "burst": care(
+        f"the residual is large for a fraction of a second: {_TESTS}",
+        "the residual rises above {times:.0f} times its usual size: {shown}",
+        "check for a contact or collision there, and remove it with a `segment` column; `estimator: robust`"
+        " ignores such samples",
+    ),
+    "not-white": care(
+        f"residuals are correlated in time, and classical intervals are too small: {_TESTS}",
+        "the residuals of {names} are correlated in time, but the classical uncertainty assumes white noise:"
+        " its intervals are too small",
+        "use uncertainty: cluster or bootstrap, which do not assume white noise",
+    ),
+}

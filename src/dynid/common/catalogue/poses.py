@@ -1,0 +1,132 @@
+"""Warnings about poses of closed robots, cables and free motion."""
+
+from __future__ import annotations
+
+from dynid.common.catalogue.entry import care, note, stop
+
+_LOOPS = "see [closed loops](../models/closed_loops.md#all-joints-from-the-measured-ones)"
+_CABLES = "see [cables](../howto/cables.md#what-is-refused-or-reported)"
+
+POSES = {
+    "not-assembled": care(
+        f"poses that do not close the loops are excluded: {_LOOPS}",
+        "{counted} of log '{log}' do not close the loops and are excluded",
+        "check the largest motions of the log",
+    ),
+    "singular-poses": care(
+        f"poses that the measured joints hardly determine are excluded: {_LOOPS}",
+        "{counted} of log '{log}' are singular and are excluded",
+        "avoid poses in which the measured joints do not move the robot",
+    ),
+    "dead-points": care(
+        f"poses at which two branches fit the log: {_LOOPS}",
+        "log '{log}' passes {count} dead points of the measured joints, the first at t = {first:.4g} s: there"
+        " '{joint}' can move while they are fixed. After each dead point two branches fit the log equally"
+        " well, and the computed branch may be wrong",
+        "measure '{joint}' too, or use only parts of the log between dead points",
+    ),
+    "assembly-jump": stop(
+        f"neighbouring poses are on different branches: {_LOOPS}",
+        "log '{log}' changes its assembly mode {count} times, first at t = {first:.4g} s: neighbouring poses"
+        " are on different branches",
+        "check `start:`, split the log there, or measure one more joint",
+        dead=(
+            "log '{log}' changes its assembly mode {count} times, first at t = {first:.4g} s: neighbouring"
+            " poses are on different branches, because noise selects the branch at dead points of the"
+            " measured joints",
+            "measure '{joint}' too",
+        ),
+    ),
+    "whole-turns": note(
+        "encoders of a closed-loop robot have an offset of whole turns: the turns are removed; the text gives"
+        " joint and number",
+        "encoders differ from the closed pose by full turns, which are removed: {shown}",
+        "set the encoder's zero, or give an `offset` under `columns:`",
+    ),
+    "singular-start": care(
+        "the start pose of a closed-loop robot is singular (a stretched parallelogram): another pose nearby"
+        " is used, and shown. Give a pose on the intended branch under `start:`",
+        "the start pose of robot '{robot}' is singular: branches of its motion meet there (rank {there} of"
+        " the loops, {beside} nearby). Another pose is used: {{{pose}}}",
+        "give a pose on the intended branch under `start:`",
+    ),
+    "rounded-geometry": care(
+        "dimensions are written with six to nine digits, and columns are independent only because of that"
+        " rounding: they are treated as dependent. `rank-undecided` if there is no clear gap",
+        "the dimensions of the robot description are rounded to {rounding:.0e} m, and {count} columns of the"
+        " structural regressor may be independent only because of this rounding. They are treated as"
+        " dependent: {new} base parameters, not {old}",
+        "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`",
+    ),
+    "loop-misfit": stop(
+        "more joints are measured than there are degrees of freedom, and they contradict the loops by more"
+        " than their noise; the text gives joint, size, and the joint zero that explains it. `care` below"
+        " 1e-3 rad or m, or below 50 times the noise",
+        "the measured joints of log '{log}' contradict the loops: '{joint}' differs from the closed pose by"
+        " {rms:.2g} {unit} RMS{noise}; the largest error is {worst:.2g} ('{where}', t = {when:.4g} s)."
+        " {cause}",
+        "check this zero, gear ratios and the dimensions of the loops",
+    ),
+    "cable-inside": stop(
+        "a cable ends inside its pulley, where its shape is not defined",
+        "cable '{cable}' ends inside its pulley at {count} of {total} poses",
+        "check its points, the radius and the columns of the log",
+    ),
+    "cable-on-axis": care(
+        "a cable ends on the swivel axis of its pulley, where its shape is not defined",
+        "cable '{cable}' ends {off:.2g} mm from its swivel axis, where its pulley can turn anywhere",
+        "check `axis`, or avoid such poses",
+    ),
+    "cable-slack": care(
+        f"the length of a cable varies in a run, to one side: {_CABLES}",
+        "cable '{cable}' was slack in log '{log}', run {run}: its length varies by {sigma:.2g} mm (sigma),"
+        " {most:.2g} mm at t = {when:.4g} s",
+        "excite less, or shorten this cable",
+    ),
+    "cable-not-locked": care(
+        f"the length of a cable varies in a run: {_CABLES}",
+        "cable '{cable}' was not locked in log '{log}', run {run}: its length varies by {sigma:.2g} mm"
+        " (sigma), {most:.2g} mm at t = {when:.4g} s",
+        "lock the winches, and check columns, angles and the end points of the cables",
+    ),
+    "length-differs": care(
+        f"the lengths of a run differ from the given ones: {_CABLES}",
+        "the given length of '{cable}' is {given:.4f} m, but the poses of log '{log}', run {run}, give"
+        " {found:.4f} m",
+        "use lengths: estimate, or check the zero of the given lengths",
+    ),
+    "free-singular": care(
+        "free coordinates hardly determine the motion",
+        "the pose is solved from {what}",
+        "use the complete pose if the log has it (pose: projected); otherwise measure angles of the platform",
+        velocity=("equations use the velocity of {what}", "nullspace: orthonormal, or free: [{best}]"),
+    ),
+    "free-turned": care(
+        "a free motion rotates too far in one run",
+        "the direction of free motion in log '{log}' changes by more than 70 degrees in {runs} run(s)",
+        "split the log into shorter runs",
+    ),
+    "not-free-motion": stop(
+        "the energy of a run increases: an external force acts",
+        "log '{log}' is not free motion in run {runs}: the energy grows by {percent:.0f} % of the largest"
+        " kinetic energy (run {run}). An external force acts, a winch moves, or a cable is slack",
+        "start the log after the platform was released, or leave these runs out",
+    ),
+    "lengths-not-converged": care(
+        "refined lengths did not converge: give them, or estimate them from the pose",
+        "the locked lengths of log '{log}' have not converged: the last step still reduced the squared error"
+        " by {percent:.2g} %",
+        "use lengths: estimate, or record more motion in every run",
+    ),
+    "mass-joined": note(
+        "masses that act only together with the reference mass: parameters are per unit of their sum",
+        "{names} {act} only together with {mass}: parameters are per unit of {mass}{parts}{others}",
+        "nothing to do: this does not change any free motion of this robot",
+    ),
+    "payload-always": note(
+        "a payload mounted in every log cannot be separated from the body that carries it",
+        "{names} is mounted in every log: its parameters are part of those of its carrier, and the reference"
+        " mass is the mass of both",
+        "add a log without it: logs with and without a known payload determine the mass itself",
+    ),
+}

@@ -1,0 +1,129 @@
+"""Warnings of validation, prediction, comparison, simulation and excitation."""
+
+from __future__ import annotations
+
+from dynid.common.catalogue.entry import care, note, stop
+
+_PREDICTED = "see [predicted efforts](../howto/predict.md#what-is-refused-or-reported)"
+_COMPARED = "see [comparison](../howto/compare.md)"
+_REHEARSED = "see [rehearsal](../howto/rehearse.md#read-the-table)"
+
+VALIDATION = {
+    "validation-not-independent": care(
+        "validate on a log that was not used",
+        "{names} was also used for identification: its errors are not those of a new motion",
+        "validate on a log that was not used",
+        compared=(
+            "{label}: {names} was also used for its identification",
+            "compare on logs used by none of them",
+        ),
+    ),
+    "poor-prediction": stop(
+        "check payload, units, zeros and signs of the poorly predicted log",
+        "prediction error {percent:.2g} %, compared with {fitted:.2g} % in the fit",
+        "check the payload (--payload), units, zeros and signs of this log; else do not use the result",
+    ),
+    "not-identified": care(
+        f"parameters that act in the trajectory were not identified: {_PREDICTED}",
+        "the data of the result do not determine {shown}: they are set to zero, but act in this trajectory,"
+        " and sigma does not include them",
+        "identify from motion like this trajectory, or predict motion like that of the logs",
+    ),
+    "rough-trajectory": care(
+        f"the accelerations of a trajectory are mostly noise or corners: {_PREDICTED}",
+        "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners",
+        "smooth the positions, give ddq, or use dynid validate for a recorded log",
+    ),
+    "friction-at-rest": note(
+        f"dry friction of joints at rest is unknown: {_PREDICTED}",
+        "{names} at rest: dry friction can be anything between -Fs and Fs, 0 is predicted",
+        "do not compare predicted efforts of joints at rest",
+    ),
+    "not-compared": care(
+        f"a line of a comparison failed: {_COMPARED}",
+        "{label}: {reason}",
+        "{remedy}",
+    ),
+    "rows-differ": note(
+        f"lines of a comparison use different samples: {_COMPARED}",
+        "{names}: fitted to other samples than the first line, because samples near reversals are masked only"
+        " for dry friction; no F-test and no BIC",
+        "compare sets that all contain Fs, Fs+ or Fl",
+    ),
+    "experiments-differ": note(
+        f"lines of a comparison may use different logs and filters: {_COMPARED}",
+        "the experiments may have different logs and filters: each error shows how well it predicts its own",
+        "vary one experiment for a fair comparison",
+    ),
+    "logs-differ": care(
+        f"results that were validated on different logs cannot be compared: {_COMPARED}",
+        "the results were validated on different logs: their errors cannot be compared",
+        "give the logs to predict with --log",
+    ),
+    "robots-differ": care(
+        f"results for different robots cannot be compared: {_COMPARED}",
+        "the results are for different robots, {names}: their errors cannot be compared",
+        "if it is one robot described twice, give logs that both predict with --log",
+    ),
+}
+
+SIMULATION = {
+    "no-drive-values": note(
+        "drive terms without a value are zero",
+        "no value for {names}: taken as zero",
+        "give values under `parameters:` of the simulation file",
+        planned=(
+            "no value for {names}: taken as zero",
+            "give values with --prior, or reduce the limits `tau` by the expected friction",
+        ),
+    ),
+    "no-priors": note(
+        "a controller without priors uses the true values",
+        "the description has no priors, so the controller uses the true parameters",
+        "give `prior:` for the bodies",
+    ),
+    "no-controller": care(
+        "the engine `inverse` follows the motion exactly: controller settings have no effect",
+        "engine 'inverse' follows the motion exactly: the controller is not simulated",
+        "use engine `dynid` or `mujoco`",
+    ),
+    "loose-cables": care(
+        "a simulated cable leaves its tension range, or would have to push: the motion is too large or too"
+        " fast, or no range is given",
+        "the tension of '{cable}' would be {tension:.4g} N, range {low:g} to {high:g} N",
+        "reduce the motion, change `tension:`, or set `limits: {{cables: {{tension: [20, 400]}}}}`",
+    ),
+    "limits-unused": care(
+        "limits of the robot file that have no effect on an exciting trajectory, e.g. `tau` of a joint"
+        " without motor",
+        "limits that were ignored, because they do not apply to this motion: {names}",
+        "give `tau` for motors, and ranges for joints, motors and bodies",
+    ),
+    "efforts-unchecked": care(
+        "effort limits cannot be checked without priors",
+        "effort limits are not checked: predicting efforts needs a prior of every body",
+        "give `bodies: {{NAME: {{prior: ...}}}}` in the robot file or values with --prior, or check the"
+        " efforts before you run the robot",
+    ),
+    "promised-by-another-model": note(
+        "sigma is predicted for another model than the robot's own (`power` for `energy`, whose windows carry"
+        " less information)",
+        "sigma is predicted for model '{promised}', not for '{model}' of the robot file{more}",
+        "run dynid rehearse to predict sigma for the real experiment",
+    ),
+    "sigma-too-small": care(
+        f"errors of simulated identifications are larger than their sigma: {_REHEARSED}",
+        "sigma is too small for {names}; worst: {worst}, by a factor of {ratio:.2g}",
+        "try another filter: coloured noise, encoder steps or delays may not be modelled",
+    ),
+    "sigma-too-large": note(
+        f"errors of simulated identifications are smaller than their sigma: {_REHEARSED}",
+        "the reported sigma is too large: the median error is {ratio:.2f} times sigma",
+        "use longer logs or more runs; use `uncertainty: classical` where noise is white",
+    ),
+    "bias": care(
+        f"estimates of simulated identifications are biased: {_REHEARSED}",
+        "estimates are biased for {names}, by more than {sigmas:g} sigma",
+        "check for missing model terms: friction, delays, filter settings",
+    ),
+}

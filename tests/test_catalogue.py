@@ -1,0 +1,105 @@
+"""Every warning is in the catalogue once, is given somewhere, and gets exactly the values of its text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dynid.common.catalogue import CATALOGUE, STAGES, Severity, Template
+from dynid.common.catalogue.__main__ import page
+from dynid.common.notices import Notice, by_severity, notice
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "src/dynid").rglob("*.py"))
+
+
+def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
+    """Place and node of every call of a function in the sources."""
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                yield f"{file.relative_to(ROOT)}:{node.lineno}", node
+
+
+def strings(node: ast.expr) -> list[str]:
+    """A string, or both of `a if ... else b`; none if it is anything else."""
+    parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
+    return [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+
+def given() -> Iterator[tuple[str, str, str, set[str | None]]]:
+    """Place, code, variant and names of the values of every notice."""
+    for place, node in calls("notice"):
+        codes = strings(node.args[0])
+        assert codes, f"{place}: the code must be written here"
+        variants = [one for argument in node.args[1:] for one in strings(argument)] or [""]
+        for code in codes:
+            yield place, code, variants[0], {one.arg for one in node.keywords}
+
+
+def templates() -> dict[tuple[str, str], Template]:
+    found = {(code, ""): entry.template for code, entry in CATALOGUE.items()}
+    return found | {(c, name): one for c, entry in CATALOGUE.items() for name, one in entry.variants.items()}
+
+
+def test_every_notice_is_in_the_catalogue_and_gets_the_values_of_its_text() -> None:
+    known = templates()
+    for place, code, variant, values in given():
+        assert (code, variant) in known, f"{place}: '{code}' {variant} is not in the catalogue"
+        assert values == known[code, variant].fields, f"{place}: values of '{code}' {variant}"
+
+
+def test_every_entry_of_the_catalogue_is_given_somewhere() -> None:
+    used = {(code, variant) for _, code, variant, _ in given()}
+    idle = set(templates()) - used
+    # `dynid excite` replaces the remedy of a notice by this one.
+    assert idle == {("no-drive-values", "planned")}
+
+
+def test_no_notice_bypasses_the_catalogue() -> None:
+    assert [place for place, _ in calls("Notice")] == [
+        place for place, _ in calls("Notice") if place.startswith("src/dynid/common/notices.py")
+    ]
+
+
+def test_codes_that_are_asked_for_exist() -> None:
+    """`one.code == "gap"` with a code that nobody gives would never be true."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in SOURCES)
+    asked = re.findall(r'\.code (?:==|!=) "([a-z-]+)"', text)
+    assert asked
+    assert set(asked) <= set(CATALOGUE)
+
+
+def test_an_unknown_code_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no-such-code"):
+        notice("no-such-code")
+    with pytest.raises(KeyError, match="count"):
+        notice("samples-filled")
+
+
+def test_each_code_belongs_to_one_stage() -> None:
+    assert sum(map(len, STAGES.values())) == len(CATALOGUE)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in CATALOGUE)
+
+
+def test_severities_follow_the_consequence() -> None:
+    """What makes a result wrong stops its use; what was repaired without harm is a note."""
+    stop = {"loop-misfit", "assembly-jump", "gravity-off", "moment-unit", "scale-implausible", "gain-sign"}
+    stop |= {"angles-large", "not-physical", "negative-parameter", "poor-fit", "poor-prediction"}
+    note = {"snapped-angle", "over-constrained", "normalised-axis", "samples-filled", "angle-wrapped"}
+    assert {CATALOGUE[code].severity for code in stop} == {Severity.STOP}
+    assert {CATALOGUE[code].severity for code in note} == {Severity.NOTE}
+
+
+def test_notices_are_listed_by_severity() -> None:
+    several = [notice("quaternion-sign", count=1), notice("logs-differ"), Notice("x", "", "", Severity.STOP)]
+    assert [one.code for one in by_severity(several)] == ["x", "logs-differ", "quaternion-sign"]
+
+
+def test_the_reference_page_is_the_catalogue() -> None:
+    text = (ROOT / "docs/reference/warnings.md").read_text(encoding="utf-8")
+    assert text == page(), "python -m dynid.common.catalogue > docs/reference/warnings.md"
