@@ -401,7 +401,12 @@ def good_cases() -> Iterator[Case]:
     yield Case("good/serial6/noise1/1", (), lambda: clean("serial6", 1), "aside")
     for robot, half in (("ur5", "aside"), ("fivebar", "aside"), ("delta", "aside"), ("rrr3", "aside")):
         yield Case(f"good/{robot}/noise0.5/5", (), lambda r=robot: clean(r, 5, noise=0.5), half)
-    for robot, half in (("panda_gaz", "tuned"), ("ur10_unisa", "aside"), ("staubli_tx40", "aside"), ("kuka_kr300", "tuned")):
+    for robot, half in (
+        ("panda_gaz", "tuned"),
+        ("ur10_unisa", "aside"),
+        ("staubli_tx40", "aside"),
+        ("kuka_kr300", "tuned"),
+    ):
         yield Case(f"good/real/{robot}", (), lambda r=robot: REAL / f"{r}.yaml", half)
 
 
@@ -449,11 +454,21 @@ def bad_cases() -> Iterator[Case]:
     yield from _bad("labels-exchanged", LABEL, labelled((LOAD,), ()), arms, 89, loaded=True)
     for i, robot in enumerate((*arms, "scara")):
         half = "aside" if i % 2 else "tuned"
-        yield Case(f"bad/{robot}/payload-turned/{92 + i}", LABEL, lambda r=robot, s=92 + i: turned_payload(r, s), half)
+        yield Case(
+            f"bad/{robot}/payload-turned/{92 + i}",
+            LABEL,
+            lambda r=robot, s=92 + i: turned_payload(r, s),
+            half,
+        )
     yield from _bad("contact", ("burst",), contact, ("ur5", "scara", "delta", "puma560"), 96)
     poor = ("not-excited", "weak-parameters", "ill-conditioned", "rank-undecided", "told-once")
     for i, robot in enumerate(("ur5", "scara", "panda")):
-        yield Case(f"bad/{robot}/still/{101 + i}", poor, lambda r=robot, s=101 + i: still(r, s, 1), "aside" if i % 2 else "tuned")
+        yield Case(
+            f"bad/{robot}/still/{101 + i}",
+            poor,
+            lambda r=robot, s=101 + i: still(r, s, 1),
+            "aside" if i % 2 else "tuned",
+        )
     yield from _bad("no-friction", MODEL, without_drive("Fs", "Fv"), ("ur5", "puma560", "scara"), 104)
     yield from _bad("no-coulomb", MODEL, without_drive("Fs"), ("panda", "fivebar"), 107)
     yield from _bad("other-robot", GEOMETRY, longer("elbow_joint", 0.1), ("ur5",), 109)
@@ -517,7 +532,10 @@ def main() -> None:
             result = Outcome("crash", (traceback.format_exc(limit=-2),), 0.0)
         found.append((case, result))
         first = ", ".join(reason[:70] for reason in result.reasons[:4]).replace("\n", " ")
-        print(f"{case.half:6}{case.name:36}{result.level:6}{result.seconds:6.1f} s {result.text:9} {first}", flush=True)
+        print(
+            f"{case.half:6}{case.name:36}{result.level:6}{result.seconds:6.1f} s {result.text:9} {first}",
+            flush=True,
+        )
     if given.json is not None:
         records = [{"case": c.name, "half": c.half, "level": o.level, "reasons": o.reasons} for c, o in found]
         given.json.write_text(json.dumps(records, indent=1))

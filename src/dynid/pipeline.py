@@ -15,7 +15,7 @@ from dynid.base.grouping import Symbols
 from dynid.checks.effort_order import refuse_misplaced, refuse_reversed
 from dynid.checks.estimate import check_estimate
 from dynid.checks.residuals import residual_checks
-from dynid.checks.scale import check_scale
+from dynid.checks.scale import check_scale, effort_shares
 from dynid.checks.summary import choices_of, tested_ties, warnings_of
 from dynid.common.errors import NoResultError
 from dynid.common.threads import single_threaded_blas
@@ -143,11 +143,12 @@ def identify_logs(
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )
+    shares = effort_shares(fit.data.system)
     known = any(one.code == "gravity-off" for one in estimate.warnings)  # which biases the parameters
     scale = check_scale(
         parts.parameters, problem.mechanism, problem.case.has_scale, None if known else fit.data.system
     )
-    estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate), *scale))
+    estimate = replace(estimate, warnings=(*estimate.warnings, *check_estimate(estimate, shares), *scale))
     failure = real.failure or gate.failure or _not_converged(fit)
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)

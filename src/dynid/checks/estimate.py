@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -15,18 +15,26 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
 _WEAK_PERCENT = 100.0
+_RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
 
 # Six turns of a joint without limits: a wheel may, an arm in degrees does.
 _SWEEP = 12.0 * np.pi
+# Ranges of a linear joint with limits: no joint goes so far beyond them, millimetres do.
+_TRAVELS = 10.0
 
 
-def check_estimate(estimate: Estimate) -> tuple[Notice, ...]:
-    """Warnings a reader must see before the numbers."""
+def check_estimate(estimate: Estimate, shares: Mapping[str, float] | None = None) -> tuple[Notice, ...]:
+    """Warnings a reader must see before the numbers.
+
+    Args:
+        estimate: The result.
+        shares: How much of an effort one unit of each parameter makes, see `effort_shares`.
+    """
     return (
         *_poor_fit(estimate),
         *_negative(estimate.parameters),
-        *_weak(estimate.parameters, estimate.estimator == "consistent"),
+        *_weak(estimate.parameters, shares or {}, estimate.estimator == "consistent"),
         *_reused(estimate.validation),
     )
 
@@ -45,29 +53,36 @@ def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
     """What makes the logs of a fit doubtful before anything is computed."""
     return (
         *_repeated(logs),
-        *(notice for log in logs for notice in (*_degrees(log, mechanism), *position_steps(log))),
+        *(notice for log in logs for notice in (*_units(log, mechanism), *position_steps(log))),
     )
 
 
-def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
-    """Angles that sweep far more than the joint can: most likely they are not in radians."""
+def _units(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
+    """Positions that sweep far more than the joint can: most likely they are not in radians or metres."""
     for i, name in enumerate(log.position_names):
         joint = mechanism.joint_of_coordinate.get(name)
-        if joint is None or not joint.is_angle(name) or not log.valid.any():
+        if joint is None or joint.has_quaternion or not log.valid.any():
             continue
         sweep = float(np.ptp(log.q[log.valid, i]))
         low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
         room = high - low
-        if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
-            limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
+        if joint.is_angle(name):
+            if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
+                limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
+                turns = sweep / (2 * np.pi)
+                found = notice(
+                    "angles-large",
+                    name=name,
+                    log=log.name,
+                    sweep=sweep,
+                    turns=turns,
+                    limits=limits,
+                    number=i + 1,
+                )
+                yield found if np.isfinite(room) else eased(found)  # a wheel may turn so far
+        elif np.isfinite(room) and sweep > _TRAVELS * room:
             yield notice(
-                "angles-large",
-                name=name,
-                log=log.name,
-                sweep=sweep,
-                turns=sweep / (2 * np.pi),
-                limits=limits,
-                number=i + 1,
+                "lengths-large", name=name, log=log.name, sweep=sweep, times=sweep / room, number=i + 1
             )
 
 
@@ -123,7 +138,13 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         yield notice("negative-parameter", shown=shown)
 
 
-def _weak(parameters: Sequence[ParameterEstimate], consistent: bool) -> Iterable[Notice]:
+def _weak(
+    parameters: Sequence[ParameterEstimate], shares: Mapping[str, float], consistent: bool
+) -> Iterable[Notice]:
+    """Parameters whose uncertainty is a relevant part of an effort: another motion would be predicted poorly.
+
+    A parameter that is zero within a narrow interval is well known.
+    """
     sizes = _sizes(parameters)
     weak = [
         one
@@ -131,6 +152,7 @@ def _weak(parameters: Sequence[ParameterEstimate], consistent: bool) -> Iterable
         if one.sigma_rel_percent is not None
         and one.sigma_rel_percent > _WEAK_PERCENT
         and (one.sigma or 0.0) > _SMALL * sizes.get(one.name, 0.0)
+        and (one.sigma or 0.0) * shares.get(one.name, np.inf) > _RELEVANT
     ]
     if weak:
         names = ", ".join(one.name for one in weak[:6]) + (

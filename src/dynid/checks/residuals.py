@@ -31,7 +31,7 @@ from dynid.checks.residual_texts import confounded, verdict_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit
@@ -141,7 +141,7 @@ def _suspects(
     if turned is None and any(one.suspect.test == "gravity" for one in judged.flagged):
         # Something else, which resembles gravity to first order only.
         judged = _judged(problem, data, chi, experiment, burst, without="gravity")
-        notices.append(_unexplained())
+        notices.append(notice("model-misfit", "gravity"))
     flagged = judged.flagged
     if turned is not None:
         tilt = next(one for one in flagged if one.suspect.test == "gravity")
@@ -210,14 +210,6 @@ def _judged(
     )
     hidden = tuple(one.words for one in suspects if one not in first)
     return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
-
-
-def _unexplained() -> Notice:
-    return Notice(
-        "model-misfit",
-        "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains them",
-        "check the geometry of the description (link lengths, axes, joint zeros) and the clock of the log",
-    )
 
 
 def _turned_gravity(

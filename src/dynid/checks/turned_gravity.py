@@ -19,7 +19,7 @@ from dynid.base.system import BaseSystem
 from dynid.checks.fault_selection import Verdict
 from dynid.checks.pose_columns import gravity_axes
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit
 from dynid.problem import Problem
@@ -29,6 +29,7 @@ from dynid.projection.pose_rows import MovingRows
 _ROUNDS = 3
 _STEP = 0.01  # [m/s^2]: 0.06 degrees
 _UPSIDE_DOWN = 120.0  # degrees
+_TILTED = 3.0  # degrees: what is less may be a base that was not levelled
 _LARGER = 0.03  # of gravity: its size is wrong too
 # Part of the residual that may remain if gravity is the cause: other faults resemble it to first order. Its size
 # is known, so that another size needs more evidence than another direction.
@@ -61,23 +62,25 @@ class TurnedGravity:
         """
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
+        degrees = 0.0
         if before == 0.0:
             text = f"the efforts contain gravity, but the description has none: with ({vector}) m/s^2"
         else:
             cosine = float(np.clip(self.g @ described / (size * before), -1.0, 1.0))
-            degrees = np.rad2deg(np.arccos(cosine))
+            degrees = float(np.rad2deg(np.arccos(cosine)))
             turned = f"rotated by {degrees:.3g} degrees"
             turned += ", upside down" if degrees > _UPSIDE_DOWN else ""
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
             turned += scaled if abs(size / before - 1.0) > _LARGER else ""
             text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
-        return notice(
+        found = notice(
             "gravity-off",
             found=text,
             percent=100 * self.left,
             alike=alike,
             sensor="; or estimate it: force_sensor: {gravity: estimate}" if sensor else "",
         )
+        return found if self.left < _SCALED and (before == 0.0 or degrees > _TILTED) else eased(found)
 
 
 def find_gravity(

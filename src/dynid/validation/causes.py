@@ -19,8 +19,7 @@ import numpy as np
 
 from dynid.checks.turned_gravity import fit_under
 from dynid.common.errors import DynidError
-from dynid.common.notices import Notice
-from dynid.experiment.experiment import Experiment
+from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
 from dynid.linear import LinearFit, linear_fit
 from dynid.mechanism.mechanism import Mechanism
@@ -28,7 +27,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
 from dynid.statistics.estimate import Estimate, ResidualTest
-from dynid.validation.hypotheses import REMEDY_LABEL, Hypothesis, hypotheses, shifted_zero
+from dynid.validation.hypotheses import Hypothesis, hypotheses, shifted_zero
 from dynid.validation.unseen import Unseen
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
@@ -91,13 +90,19 @@ def _misfit(unseen: Unseen, notices: Sequence[Notice], tests: Sequence[ResidualT
         return
     worst = max(rows, key=lambda row: row.percent)
     flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
-    also = f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them" if flagged else ""
-    yield Notice(
+    also = (
+        f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
+        if flagged
+        else ""
+    )
+    yield notice(
         "model-misfit",
-        f"the model leaves more than noise: {worst.name} {worst.error:.3g} {worst.unit} rms on unseen motion"
-        f" ({worst.error / max(worst.floor, 1e-300):.0f} times the noise, {worst.percent:.2g} % of its peak){also}",
-        "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
-        " elasticity, cables and springs",
+        row=worst.name,
+        error=worst.error,
+        unit=worst.unit,
+        times=worst.error / max(worst.floor, 1e-300),
+        percent=worst.percent,
+        also=also,
     )
 
 
@@ -106,19 +111,14 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
     for body in fit.problem.loaded_bodies:
         mass = next((one for one in fit.parts.parameters if one.name == f"M_{body}"), None)
         if mass is not None and mass.ci95 is not None and mass.ci95[1] < 0.0:
-            yield Notice(
-                "payload-label",
-                f"payload '{body}' has a negative mass, {mass.value:.3g} kg: the logs that carry it and those that"
-                " do not seem to be exchanged",
-                REMEDY_LABEL,
-            )
+            yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
 def likely_cause(fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest]) -> tuple[Notice | None, float]:
     """The correction that explains the residuals, as a warning, and what it leaves; None if no correction does."""
     plan, mechanism = fit.problem.plans[0], fit.task.mechanism
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
-    before = _fitted(fit, Hypothesis("", "", "", mechanism, logs))
+    before = _fitted(fit, mechanism, logs)
     if before is None:
         return None, 1.0
     trials: list[_Trial] = []
@@ -133,7 +133,11 @@ def likely_cause(fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest]) -> tup
 
 
 def _tried(fit: Fit, hypothesis: Hypothesis, before: LinearFit) -> list[_Trial]:
-    fitted = _fitted(fit, hypothesis, before)
+    turned = np.asarray(hypothesis.mechanism.gravity, float) if hypothesis.code == "gravity-off" else None
+    if turned is not None:
+        fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
+    else:
+        fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs)
     return [] if fitted is None else [_Trial(hypothesis, _left(fitted, before))]
 
 
@@ -191,14 +195,12 @@ def _part(log: Log, plan: MotionPlan) -> Log:
     return replace(log, segments=tuple(parts))
 
 
-def _fitted(fit: Fit, hypothesis: Hypothesis, before: LinearFit | None = None) -> LinearFit | None:
-    """The linear fit under a hypothesis; None where there is no such."""
-    experiment: Experiment = replace(fit.experiment, model=fit.problem.model.name)
+def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit | None:
+    """The linear fit of other logs or another description; None where there is no such."""
+    experiment = replace(fit.experiment, model=fit.problem.model.name)
     try:
-        plans = [fit.problem.plans[0]] * len(hypothesis.logs)
-        if before is not None and hypothesis.code == "gravity-off":
-            return fit_under(before.problem, np.asarray(hypothesis.mechanism.gravity, float), experiment)
-        return linear_fit(prepare(hypothesis.mechanism, hypothesis.logs, experiment, plans), experiment)
+        problem = prepare(mechanism, logs, experiment, [fit.problem.plans[0]] * len(logs))
+        return linear_fit(problem, experiment)
     except (DynidError, np.linalg.LinAlgError):
         return None
 
@@ -228,7 +230,11 @@ def _named(trials: Sequence[_Trial]) -> tuple[Notice | None, float]:
         return None, 1.0
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
-    others = f"; as well explained by: {', or '.join(one.hypothesis.text for one in beside[:2])}" if beside else ""
+    others = (
+        f"; as well explained by: {', or '.join(one.hypothesis.notice.text for one in beside[:2])}"
+        if beside
+        else ""
+    )
     one = best.hypothesis
-    text = f"{one.text}: so corrected, {100 * best.left:.2g} % of the residual remains{others}"
-    return Notice(one.code, text, one.remedy), best.left
+    text = f"{one.notice.text}: so corrected, {100 * best.left:.2g} % of the residual remains{others}"
+    return replace(one.notice, text=text), best.left

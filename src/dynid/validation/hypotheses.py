@@ -9,12 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from dynid.checks.fault_columns import ALL
+from dynid.common.notices import Notice, notice
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
 from dynid.statistics.estimate import ResidualTest
 
-REMEDY_LABEL = "check which payload each log carries, and how it is mounted: `payload:` of the log's entry"
 _UNKNOWN = "unknown_load"
 _MOST_PAIRS = 21  # exchanged positions of seven joints
 _MOST_BRANCHES = 12
@@ -26,15 +26,18 @@ class Hypothesis:
     """One correction.
 
     Attributes:
-        code, text, remedy: Of the warning, if it is the cause.
+        notice: The warning, if it is the cause.
         mechanism, logs: As they would be without the fault.
     """
 
-    code: str
-    text: str
-    remedy: str
+    notice: Notice
     mechanism: Mechanism
     logs: tuple[Log, ...]
+
+    @property
+    def code(self) -> str:
+        """Of the warning."""
+        return self.notice.code
 
 
 def hypotheses(
@@ -69,9 +72,7 @@ def _gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis
         vector = ", ".join(f"{x:.3g}" for x in one + 0.0)
         turned = "upside down" if np.allclose(one, -g) else "along another axis"
         yield Hypothesis(
-            "gravity-off",
-            f"gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base frame",
-            "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)",
+            notice("gravity-off", "turned", turned=turned, vector=vector),
             replace(mechanism, gravity=one),
             logs,
         )
@@ -81,26 +82,23 @@ def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
     """Every log with each other payload, and with one that no log declares."""
     if len(logs) < 2:
         return
-    known = list(dict.fromkeys([(), *(log.payloads for log in logs), *((name,) for name in mechanism.payloads)]))
+    known = list(
+        dict.fromkeys([(), *(log.payloads for log in logs), *((name,) for name in mechanism.payloads)])
+    )
     for i, log in enumerate(logs):
         for label in known:
             if label == log.payloads:
                 continue
             said = f"'{', '.join(label)}'" if label else "no payload"
-            declared = f"'{', '.join(log.payloads)}'" if log.payloads else "none"
             yield Hypothesis(
-                "payload-label",
-                f"log '{log.name}' seems to carry {said} instead of {declared}",
-                REMEDY_LABEL,
+                notice("payload-label", log=log.name, said=said, declared=_declared(log)),
                 mechanism,
                 _put(logs, {i: replace(log, payloads=label)}),
             )
     for (i, a), (j, b) in combinations(enumerate(logs), 2):
         if a.payloads != b.payloads:
             yield Hypothesis(
-                "payload-label",
-                f"the payloads of logs '{a.name}' and '{b.name}' seem to be exchanged",
-                REMEDY_LABEL,
+                notice("payload-label", "exchanged", log=a.name, other=b.name),
                 mechanism,
                 _put(logs, {i: replace(a, payloads=b.payloads), j: replace(b, payloads=a.payloads)}),
             )
@@ -109,15 +107,15 @@ def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
         return
     wider = replace(mechanism, payloads={**mechanism.payloads, _UNKNOWN: Payload(_UNKNOWN, carrier)})
     for i, log in enumerate(logs):
-        same = f" (declared: '{', '.join(log.payloads)}')" if log.payloads else " (declared: none)"
         yield Hypothesis(
-            "payload-label",
-            f"log '{log.name}' seems to carry another payload than the other logs, or it is mounted differently,"
-            f" e.g. turned on its flange{same}",
-            REMEDY_LABEL,
+            notice("payload-label", "other", log=log.name, declared=_declared(log)),
             wider,
             _put(logs, {i: replace(log, payloads=(_UNKNOWN,))}),
         )
+
+
+def _declared(log: Log) -> str:
+    return f"'{', '.join(log.payloads)}'" if log.payloads else "none"
 
 
 def _carrier(mechanism: Mechanism) -> str | None:
@@ -136,9 +134,7 @@ def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
         if own.any():
             scale = np.where(own, factor, 1.0)
             yield Hypothesis(
-                "position-unit",
-                f"positions seem to be in {unit}",
-                f"set the unit: columns: {{q_1: {{name: ..., unit: {unit}}}, ...}}",
+                notice("position-unit", unit=unit),
                 mechanism,
                 tuple(_moved(log, scale) for log in logs),
             )
@@ -159,9 +155,7 @@ def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
         start = {name: -value if name in flipped else value for name, value in mechanism.start.items()}
         shown = ", ".join(flipped[:4]) + (", ..." if len(flipped) > 4 else "")
         yield Hypothesis(
-            "wrong-branch",
-            f"the loops seem to be closed on another branch than the robot's: {shown} bent the other way",
-            "give a pose on the branch of the robot under `start:`",
+            notice("wrong-branch", names=shown),
             replace(mechanism, start=start),
             logs,
         )
@@ -171,15 +165,11 @@ def _drives(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]
     """Friction that most robots have and this description lacks."""
     owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
     given = {symbol for own in mechanism.drive.values() for symbol in own}
-    missing = [
-        symbols[0] for symbols in _FRICTION if not any(one.startswith(symbols) for one in given)
-    ]
+    missing = [symbols[0] for symbols in _FRICTION if not any(one.startswith(symbols) for one in given)]
     if missing:
         full = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *missing))) for name in owners}
         yield Hypothesis(
-            "friction-missing",
-            f"the description lacks friction that the robot has: {', '.join(missing)}",
-            f"add to `drive:` of these joints: {', '.join(missing)}",
+            notice("friction-missing", names=", ".join(missing)),
             replace(mechanism, drive=full),
             logs,
         )
@@ -195,9 +185,7 @@ def _delays(
         who = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
         yield Hypothesis(
-            "delay",
-            f"{who} {1e3 * abs(test.value):.2g} ms {late} than the positions",
-            "align the columns in time (shift them by this delay), or log both with one clock",
+            notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late),
             mechanism,
             tuple(_shifted(log, columns, test.value) for log in logs),
         )
@@ -211,12 +199,9 @@ def _gains(
             continue
         tau = np.ones(len(mechanism.actuators))
         tau[_efforts(mechanism, test.about)] = 1.0 / (1.0 + test.value)
-        size = f"{100 * abs(test.value):.0f} % too {'large' if test.value > 0 else 'small'}"
+        percent, large = 100.0 * abs(test.value), "large" if test.value > 0 else "small"
         yield Hypothesis(
-            "gain",
-            f"the effort of '{test.about}' is {size}",
-            "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains from"
-            " runs with a weighed payload: gains: all",
+            notice("gain", "confirmed", effort=test.about, percent=percent, large=large),
             mechanism,
             tuple(replace(log, tau=log.tau * tau) for log in logs),
         )
@@ -229,9 +214,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     shift[joint] = size
     shown = f"{np.rad2deg(size):.2g} degrees" if _is_angle(mechanism, name) else f"{1e3 * size:.2g} mm"
     return Hypothesis(
-        "zero-offset",
-        f"the zero of '{name}' seems off by {shown}",
-        f"check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+        notice("zero-offset", "confirmed", joint=name, shown=shown, size=size),
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
     )
@@ -263,9 +246,7 @@ def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothes
         scale = np.ones(len(names))
         scale[i] = -1.0
         yield Hypothesis(
-            "position-order",
-            f"the position of '{name}' seems to have the opposite sign",
-            f"columns: {{q_{i + 1}: {{name: ..., scale: -1}}}}",
+            notice("position-order", joint=name, number=i + 1),
             mechanism,
             tuple(_moved(log, scale) for log in logs),
         )
@@ -273,9 +254,7 @@ def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothes
         order = list(range(len(names)))
         order[i], order[j] = j, i
         yield Hypothesis(
-            "position-order",
-            f"the positions of '{names[i]}' and '{names[j]}' seem to be exchanged",
-            "check the columns of the positions under `columns:`",
+            notice("position-order", "exchanged", joint=names[i], other=names[j]),
             mechanism,
             tuple(_moved(log, np.ones(len(names)), order) for log in logs),
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
+from dynid.common.notices import notice
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import Reason
 from dynid.validation.unseen import Unseen
@@ -38,7 +39,8 @@ _UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
 def missing_for(purpose: str, estimate: Estimate, unseen: Unseen) -> Iterator[Reason]:
     """What a result lacks for its purpose, beyond the errors of the joints; each is a reason that it is bad."""
     for text, remedy in _ASKED.get(purpose, _nothing)(estimate, unseen):
-        yield Reason("purpose", f"for {purpose}: {text}", remedy, "bad")
+        found = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
+        yield Reason(found.code, found.text, found.remedy, "bad")
 
 
 def _nothing(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
@@ -64,7 +66,9 @@ def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
     for mass in loads:
         half = _half(mass.ci95)
         if half > _MASS_PERCENT / 100.0 * abs(mass.value):
-            text = f"{mass.name} = {mass.value:.3g} +- {half:.2g} kg is not known within {_MASS_PERCENT:.0f} %"
+            text = (
+                f"{mass.name} = {mass.value:.3g} +- {half:.2g} kg is not known within {_MASS_PERCENT:.0f} %"
+            )
             yield text, "excite the payload more, or weigh it and declare its mass"
         body = mass.name.removeprefix("M_")
         moments = [by_name.get(f"{symbol}_{body}") for symbol in ("MX", "MY", "MZ")]
@@ -76,9 +80,13 @@ def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
 
 
 def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
-    noisy = [one for one in unseen.rows if one.error > _FLOOR_TIMES * one.floor and one.percent > _BIAS_PERCENT]
+    noisy = [
+        one for one in unseen.rows if one.error > _FLOOR_TIMES * one.floor and one.percent > _BIAS_PERCENT
+    ]
     if noisy:
-        names = ", ".join(f"{one.name} ({one.error:.2g} {one.unit}, noise {one.floor:.2g})" for one in noisy[:3])
+        names = ", ".join(
+            f"{one.name} ({one.error:.2g} {one.unit}, noise {one.floor:.2g})" for one in noisy[:3]
+        )
         yield (
             f"the residual is far above the noise floor: {names}",
             "add friction terms, and check delay and filters; thresholds would have to be as large",

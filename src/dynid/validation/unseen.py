@@ -189,7 +189,9 @@ def noise_floors(sources: Sequence[RowSource], filters: Sequence[RowFilter]) -> 
     for source, rows in zip(sources, filters, strict=True):
         ends = source.layout.start[1:] - 1
         third: list[Array] = []
-        for _, measured, valid in series(_Some(source), unfiltered(source.dt), lambda packed, e=ends: packed[e]):
+        for _, measured, valid in series(
+            _Some(source), unfiltered(source.dt), lambda packed, e=ends: packed[e]
+        ):
             third.append(np.diff(np.where(valid, measured, np.nan), n=3, axis=1))
         passed = float(np.linalg.norm(np.convolve(rows.kernel, rows.within)))
         both = np.concatenate(third, axis=1) if third else np.zeros((len(ends), 0))

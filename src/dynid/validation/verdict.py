@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynid.common.notices import Notice
+from dynid.common.catalogue import Severity
+from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import LEVELS, JointVerdict, Reason, Verdict, worst
@@ -23,7 +24,16 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     # No result, or one that contradicts what is asked.
     ("no-result",),
     # The input is not what the description or the file says.
-    ("angles-large", "moment-unit", "constant-effort", "wrong-branch", "position-order", "position-unit", "gravity-off"),
+    (
+        "angles-large",
+        "lengths-large",
+        "moment-unit",
+        "constant-effort",
+        "wrong-branch",
+        "position-order",
+        "position-unit",
+        "gravity-off",
+    ),
     ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
     ("scale-implausible", "scale-differs", "loop-misfit", "position-step", "burst", "outlying-run"),
     ("friction-missing", "model-misfit"),
@@ -32,15 +42,23 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     ("not-excited", "rank-undecided", "ill-conditioned"),
     # Symptoms.
     ("joint-error", "poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
-    ("purpose", "weak-parameters", "told-once", "one-block"),
+    ("purpose-not-met", "weak-parameters", "told-once", "one-block"),
 )
 _RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
 _LAST = len(_ORDER)
-_SEVERITY = {"note": "good", "care": "care", "stop": "bad"}
+_LEVEL = {Severity.NOTE: "good", Severity.CARE: "care", Severity.STOP: "bad"}
 _MOST_SHOWN = 3
 # Warnings about the input itself: where predictions are poor too, they explain them.
 _WRONG_INPUT = frozenset(
-    {"angles-large", "lengths-large", "gravity-off", "constant-effort", "loop-misfit", "assembly-jump", "friction-missing"}
+    {
+        "angles-large",
+        "lengths-large",
+        "gravity-off",
+        "constant-effort",
+        "loop-misfit",
+        "assembly-jump",
+        "friction-missing",
+    }
 )
 
 
@@ -73,10 +91,10 @@ def _joint(row: RowError, purpose: str) -> JointVerdict:
     return JointVerdict(row.name, level, row.error, row.unit, row.percent, row.floor)
 
 
-def _reason(notice: Notice, poor: bool) -> Reason:
+def _reason(one: Notice, poor: bool = False) -> Reason:
     """A warning as a reason; a wrong input that also makes predictions poor is not only a care."""
-    level = "bad" if poor and notice.code in _WRONG_INPUT else _severity(notice.code)
-    return Reason(notice.code, notice.text, notice.remedy, level)
+    level = "bad" if poor and one.code in _WRONG_INPUT else _LEVEL[one.severity]
+    return Reason(one.code, one.text, one.remedy, level)
 
 
 def gathered(notices: Sequence[Notice]) -> list[Notice]:
@@ -87,22 +105,9 @@ def gathered(notices: Sequence[Notice]) -> list[Notice]:
     return [replace(own[0], text="; ".join(dict.fromkeys(one.text for one in own))) for own in found.values()]
 
 
-_NOTES = (
-    "few-blocks correlated snapped-angle coarse-angle normalised-axis orthogonalised-axes missing-inertial"
-    " inertia-from-geom massless-frame unscaled-prior renamed-link renamed-body renamed-actuator start-from-key"
-    " over-constrained scale-unknown angle-wrapped whole-turns singular-start rounded-geometry generic-prior"
-    " mass-joined payload-always refinement-adds-nothing velocity-differs effort-spikes clock-jitter"
-).split()
-_STOPS = "angles-large scale-implausible wrong-branch payload-label position-order position-unit lengths-large".split()
-
-
-def _severity(code: str) -> str:
-    return "good" if code in _NOTES else "bad" if code in _STOPS else "care"
-
-
 def _failed(failure: str) -> Iterator[Reason]:
     if failure:
-        yield Reason("no-result", failure, "see the other reasons", "bad")
+        yield _reason(notice("no-result", failure=failure))
 
 
 def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Reason]:
@@ -115,13 +120,8 @@ def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Rea
         for one in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    yield Reason(
-        "joint-error",
-        f"efforts on unseen motion ({unseen.judged_on}) are predicted poorly: {shown}{more}",
-        "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction terms"
-        " and the geometry of the description",
-        worst(one.level for one in poor),
-    )
+    found = notice("joint-error", judged_on=unseen.judged_on, shown=shown, more=more)
+    yield replace(_reason(found), level=worst(one.level for one in poor))
 
 
 def _weight(reason: Reason) -> tuple[int, int]:
