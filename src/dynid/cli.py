@@ -68,7 +68,7 @@ def main(context: click.Context, no_limits: bool) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
     ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 success; 2 input rejected,
-    nothing written; 3 no reliable result; 130 interrupted.
+    nothing written; 3 no reliable result, or verdict bad (results are written); 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
 
@@ -150,6 +150,12 @@ def info(
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
+@click.option(
+    "--for",
+    "purpose",
+    metavar="PURPOSE",
+    help="feedforward, simulation, payload or collision: exit code 3 if the result is not sufficient for it.",
+)
 @out_option
 @full_option
 def identify(
@@ -160,6 +166,7 @@ def identify(
     model: str | None,
     estimator: str | None,
     drop_bad_rows: bool,
+    purpose: str | None,
     out: Path | None,
     full: bool,
 ) -> None:
@@ -169,6 +176,7 @@ def identify(
     from dynid.report.progress import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
+    chosen["purpose"] = purpose
     problem = _experiment(experiment, robot, logs, unseen, chosen)
     folder_asked = Path(out or problem.out or _default_out(problem.name))
     keep_unloaded(problem, folder_asked)
@@ -353,14 +361,14 @@ def _experiment(
 def _saving(folder: ResultFolder) -> Iterator[None]:
     """Save the estimate and print its warnings also if the run has no reliable result."""
     from dynid.report.console import standard_console
-    from dynid.report.tables import print_warnings
+    from dynid.report.text import print_verdict
 
     try:
         yield
     except NoResultError as error:
         if error.estimate is not None:
             folder.write(error.estimate)
-            print_warnings(standard_console(), error.estimate.warnings)
+            print_verdict(standard_console(), error.estimate)
             click.echo(f"saved for inspection: {shown(folder.path)} (report.html, result.json)")
         raise
 
@@ -375,6 +383,8 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
         ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
     )
     click.echo(f"\nwritten: {shown(folder.path)} ({files})")
+    if estimate.verdict.level == "bad":
+        click.get_current_context().exit(NoResultError.exit_code)
 
 
 def _show_validation(validations: Any, folder: Path) -> None:

@@ -50,6 +50,7 @@ class LeftOpen(str):
 
 DEFAULT_ESTIMATOR = LeftOpen("wls")
 GATES = ("prior",)
+PURPOSES = ("feedforward", "simulation", "payload", "collision")
 ENERGY_OPTIONS = ("window", "overlap", "integration")
 
 
@@ -98,6 +99,7 @@ class Experiment:
         cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
+        purpose: What the result is for: it sets what the verdict asks; None: general use.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked. May be True or a mapping of options.
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
@@ -130,6 +132,7 @@ class Experiment:
     stribeck: Mapping[str, float] = field(default_factory=dict)
     cross_validate: int | None = None
     gate: str | None = None
+    purpose: str | None = None
     standard: Consistency | Mapping[str, Any] | bool | None = None
     gains: GainSettings | None = None
     refine: RefineSettings | Mapping[str, Any] | bool | None = None
@@ -171,6 +174,8 @@ class Experiment:
         check_choice("angles", self.angles, ANGLES)
         if self.gate is not None:
             check_choice("gate", self.gate, GATES)
+        if self.purpose is not None:
+            check_choice("purpose", self.purpose, PURPOSES)
         if self.cross_validate is not None and self.cross_validate < 2:
             raise InputError(
                 f"cross_validate {self.cross_validate} leaves nothing to fit",

@@ -14,6 +14,7 @@ from dynid.estimator.estimator import MAKERS, estimator_named
 from dynid.experiment.experiment import (
     ANGLES,
     GATES,
+    PURPOSES,
     ColumnMap,
     Experiment,
     FilterSettings,
@@ -62,6 +63,7 @@ _KEYS = (
     "stribeck",
     "cross_validate",
     "gate",
+    "purpose",
     "standard",
     "gains",
     "refine",
@@ -133,6 +135,7 @@ class _Reader:
             "stribeck": self.stribeck,
             "cross_validate": lambda entry: entry.count(least=2),
             "gate": lambda entry: entry.choice(GATES),
+            "purpose": lambda entry: entry.choice(PURPOSES),
             "standard": self.standard,
             "gains": lambda entry: read_gains(entry, self.scope),
             "refine": lambda entry: read_refine(entry, self.scope),

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from dynid.report.quality import verdict
+from dynid.report.quality import evidence
 from dynid.report.sections import SECTIONS
 from dynid.report.template import render, source
 from dynid.statistics.estimate import Estimate
@@ -23,7 +23,7 @@ def report_html(estimate: Estimate) -> str:
 
 def notebook_html(estimate: Estimate) -> str:
     """Notebook view of a result: verdict, warnings and parameters, all text escaped."""
-    return str(render("notebook.html", estimate=estimate, verdict=verdict(estimate)))
+    return str(render("notebook.html", estimate=estimate, evidence=evidence(estimate)))
 
 
 def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:

@@ -19,7 +19,6 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import Reason
 from dynid.validation.unseen import Unseen
 
-PURPOSES = ("feedforward", "simulation", "payload", "collision")
 # Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
 # within 5 % of the peak leaves the feedback controller a twentieth of its work; a tenth is what a drawing gives.
 LIMITS: Mapping[str, tuple[float, float]] = {

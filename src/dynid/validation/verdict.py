@@ -71,7 +71,7 @@ def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = ""
         unseen: Its errors on unseen data.
         failure: Why it must not be published (gate, no convergence); empty if it may.
     """
-    purpose = getattr(fit.experiment, "purpose", None) or ""
+    purpose = fit.experiment.purpose or ""
     joints = tuple(_joint(one, purpose) for one in unseen.rows)
     poor = any(one.level != "good" for one in joints)
     found = [
