@@ -2,10 +2,10 @@
 
     python benchmarks/verdict.py [--only PATTERN] [--half tuned|aside|both] [--json FILE]
 
-Good cases are simulated robots (several seeds, noise levels, coloured noise, with and without a validation log)
-and real logs. Bad cases are the same with one fault each: units, signs, columns, gravity, branch, delay, gain,
-joint zero, payload label, contact, poor excitation, wrong model or geometry. A case states the codes that name
-its cause; a refusal (exit code 2) counts as `bad` if its text names the cause.
+Good cases are simulated robots (several seeds, noise levels, coloured noise, with and without a validation
+log) and real logs. Bad cases are the same with one fault each: units, signs, columns, gravity, branch, delay,
+gain, joint zero, payload label, contact, poor excitation, wrong model or geometry. A case states the codes
+that name its cause; a refusal (exit code 2) counts as `bad`, and its text must name the cause.
 
 Limits of the verdict were chosen on the half `tuned`; the half `aside` has other robots or seeds.
 """
@@ -40,7 +40,8 @@ from dynid.statistics.estimate import Estimate
 REAL = Path(__file__).parents[1] / "examples" / "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"
 LOAD = "load"
-# Mass [kg] and centre of mass [m] of the payload in the cases about payloads, by robot; the body that carries it.
+_SECONDS, _RATE = 5.0, 500.0  # at least one period; [s], [Hz]
+# The body that carries the payload, its mass [kg] and centre of mass [m], in the cases about payloads.
 CARRIED = {
     "ur5": ("wrist_3_link", 2.5, (0.05, 0.03, 0.12)),
     "puma560": ("link_6", 2.0, (0.06, 0.02, 0.15)),
@@ -138,12 +139,12 @@ def simulated(
     motion = random_motion(
         mechanism, seed=977 * seed + 5, harmonics=demo.harmonics, frequency=demo.frequency, draws=4
     )
-    periods = min(demo.periods, max(1, round(8.0 * demo.frequency)))
+    periods = min(demo.periods, max(1, round(_SECONDS * demo.frequency)))
     return simulate_log(
         mechanism,
         truth,
         motion,
-        rate=min(demo.rate, 1000.0),
+        rate=min(demo.rate, _RATE),
         duration=periods * motion.period,
         encoder_resolution=demo.encoder,
         torque_sigma=noise * demo.torque_sigma,
@@ -420,7 +421,7 @@ def _bad(
         yield Case(
             f"bad/{robot}/{fault}/{seed + i}",
             tuple(causes),
-            lambda r=robot, s=seed + i, v=validated: make(clean(r, s, validated=v, loaded=loaded)),
+            lambda r=robot, s=seed + i, v=validated, k=loaded: make(clean(r, s, validated=v, loaded=k)),
             "aside" if i % 2 else "tuned",
         )
 
@@ -432,13 +433,13 @@ def bad_cases() -> Iterator[Case]:
     yield from _bad("gravity-up", GRAVITY, gravity(0, 9.81, 0), ("fivebar", "fivebar"), 17)
     yield from _bad("gravity-up", GRAVITY, gravity(0, -9.81, 0), ("orthoglide",), 19)
     yield from _bad("gravity-axes", GRAVITY, gravity(0, -9.81, 0), ("ur5", "puma560", "delta"), 21)
-    yield from _bad("gravity-axes", GRAVITY, gravity(-9.81, 0, 0), ("panda", "stewart", "fivebar"), 24)
+    yield from _bad("gravity-axes", GRAVITY, gravity(-9.81, 0, 0), ("panda", "puma560", "fivebar"), 24)
     tilt = 9.81 * np.array([np.sin(0.17), 0.0, -np.cos(0.17)])
-    yield from _bad("gravity-tilted", GRAVITY, gravity(*tilt), ("ur5", "panda", "palletiser", "stewart"), 27)
+    yield from _bad("gravity-tilted", GRAVITY, gravity(*tilt), ("ur5", "panda", "palletiser", "puma560"), 27)
     yield from _bad("degrees", UNITS, degrees, ("ur5", "puma560", "scara", "fivebar", "delta", "panda"), 31)
     yield from _bad("millimetres", LENGTH, millimetres, ("scara", "orthoglide", "stewart"), 37)
     yield from _bad("kilo", UNITS, efforts_times(1e-3), ("ur5", "puma560", "fivebar"), 41)
-    yield from _bad("milli", UNITS, efforts_times(1e3), ("panda", "delta", "stewart", "scara"), 44)
+    yield from _bad("milli", UNITS, efforts_times(1e3), ("panda", "delta", "rrr3", "scara"), 44)
     yield from _bad("effort-sign", ORDER, efforts_times(-1.0, 1), ("ur5", "scara", "fivebar", "dualv"), 51)
     yield from _bad("all-signs", ORDER, efforts_times(-1.0), ("ur5", "delta"), 55)
     yield from _bad("effort-order", ORDER, exchanged(0, 1), ("puma560", "delta", "rrr3"), 57)

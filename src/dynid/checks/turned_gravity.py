@@ -31,8 +31,8 @@ _STEP = 0.01  # [m/s^2]: 0.06 degrees
 _UPSIDE_DOWN = 120.0  # degrees
 _TILTED = 3.0  # degrees: what is less may be a base that was not levelled
 _LARGER = 0.03  # of gravity: its size is wrong too
-# Part of the residual that may remain if gravity is the cause: other faults resemble it to first order. Its size
-# is known, so that another size needs more evidence than another direction.
+# Part of the residual that may remain if gravity is the cause: other faults resemble it to first order. Its
+# size is known, so that another size needs more evidence than another direction.
 _CONFIRMED, _SCALED = 0.85, 0.5
 
 

@@ -1,8 +1,8 @@
 """Likely causes of residuals beyond noise: would the same logs fit if one thing were corrected?
 
-Each hypothesis corrects the description or the logs (gravity, branch of the loops, units, signs and order of
-positions, payload labels) and is fitted again on a part of each log. With rms_h(j) and rms_0(j) the residuals of
-effort j with and without the correction,
+Each hypothesis corrects the description or the logs (gravity, branch of the loops, units, signs and order
+of positions, payload labels) and is fitted again on a part of each log. With rms_h(j) and rms_0(j) the
+residuals of effort j with and without the correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
 
@@ -82,7 +82,7 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> tuple[Notice, .
 
 
 def _misfit(unseen: Unseen, notices: Sequence[Notice], tests: Sequence[ResidualTest]) -> Iterator[Notice]:
-    """Residuals beyond noise without a single cause: what may be missing, with the suspects that are flagged."""
+    """Residuals beyond noise without a single cause: what may be missing, with the flagged suspects."""
     rubbing = {one.about for one in tests if one.test == "speed" and one.warned and one.value > _EXPLAINS}
     rows = [row for row in unseen.rows if row.error > _TIMES * row.floor and row.percent > _MISFIT]
     rows = [row for row in rows if row.name not in rubbing]
@@ -115,7 +115,7 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
 
 
 def likely_cause(fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest]) -> tuple[Notice | None, float]:
-    """The correction that explains the residuals, as a warning, and what it leaves; None if no correction does."""
+    """The correction that explains the residuals, as a warning, and what it leaves; None if none does."""
     plan, mechanism = fit.problem.plans[0], fit.task.mechanism
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
     before = _fitted(fit, mechanism, logs)
@@ -174,8 +174,8 @@ def _best_zero(
             continue
         middle += float(np.clip(0.5 * (a - c) / bend, -3.0, 3.0)) * step
         step *= 0.4
-    trials |= {middle: one for one in _tried(fit, shifted_zero(mechanism, logs, joint, middle), before)}
-    return [min(trials.values(), key=lambda one: one.left)]
+    last = _tried(fit, shifted_zero(mechanism, logs, joint, middle), before)
+    return [min([*trials.values(), *last], key=lambda one: one.left)]
 
 
 def _suspicious(fit: Fit, unseen: Unseen, notices: Sequence[Notice]) -> bool:

@@ -1,4 +1,4 @@
-"""Corrections of a description or its logs that a wrong input would need, the cheap and frequent ones first."""
+"""Corrections of a description or its logs that a wrong input would need, the cheap ones first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from jaxtyping import Float
 
 from dynid.checks.fault_columns import ALL
+from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -260,14 +262,11 @@ def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothes
         )
 
 
-def _moved(log: Log, scale: np.ndarray, order: Sequence[int] | None = None) -> Log:
+def _moved(log: Log, scale: Float[Array, "m"], order: Sequence[int] | None = None) -> Log:
     """The log with its positions (and their rates) scaled, after they are put in order."""
     rows = list(range(len(scale))) if order is None else list(order)
-    changed = {
-        name: None if x is None else x[:, rows] * scale
-        for name, x in (("q", log.q), ("dq", log.dq), ("ddq", log.ddq))
-    }
-    return replace(log, **changed, origins={})
+    dq, ddq = (None if x is None else x[:, rows] * scale for x in (log.dq, log.ddq))
+    return replace(log, q=log.q[:, rows] * scale, dq=dq, ddq=ddq, origins={})
 
 
 def _put(logs: tuple[Log, ...], new: dict[int, Log]) -> tuple[Log, ...]:

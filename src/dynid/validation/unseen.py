@@ -1,15 +1,17 @@
 """Error of every effort on motion that the fit has not seen, and the noise floor it cannot go below.
 
-Validation logs are the best judges. Without them, contiguous parts of the logs are left out in turn. W and Y of
-a part are in its triangular factors, so leaving it out is one more small least-squares problem:
+Validation logs are the best judges. Without them, contiguous parts of the logs are left out in turn. W and
+Y of a part are in its triangular factors, so leaving it out is one more small least-squares problem:
 
     chi_c = argmin sum_(b not in c) |Y_b - W_b chi|^2        rho_c = Y_c - W_c chi_c
 
-The noise floor is what white noise of the measured side leaves behind the row filter h,
+The noise floor is what noise of the measured side leaves behind the row filter h,
 
-    sigma_floor = sigma_Y |h|,     sigma_Y = median |d^3 Y| / (0.6745 sqrt(20))
+    sigma_floor = sigma |h|,     sigma = median |k * Y| / (0.6745 |k|)
 
-with d^3 the third difference from sample to sample: it removes the motion, and the median ignores reversals.
+with a kernel k that removes the motion: the third difference from sample to sample (white noise), or a band
+just above that of the rows, of Y - W chi instead of Y (coloured noise); the larger counts. The median
+ignores reversals.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from jaxtyping import Float
 
 from dynid.checks.fault_columns import spread_windows
 from dynid.common.arrays import Array
-from dynid.conditioning.lowpass import RowFilter
+from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.fit import Fit
 from dynid.projection.factor import triangle
@@ -33,7 +36,9 @@ from dynid.statistics.prediction import unfiltered
 PARTS = 8  # left out in turn
 _MOST_SAMPLES = 4096
 _DETERMINED = 1e-8  # of the largest singular value
-_THIRD = 0.6745 * np.sqrt(20.0)  # median of |d^3| of white noise, in parts of its deviation
+_NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
+_DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
+_BAND = (1.3, 2.6)  # times the cutoff of the rows
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     fitted = [one for one in signals if not one.validation]
     held = [one for one in signals if one.validation]
     fresh = [one for one, judged in zip(held, validation, strict=True) if judged.independent]
-    floors = noise_floors(fit.problem.sources, fit.problem.filters) if fit.problem.case.is_series else {}
+    floors = (
+        noise_floors(fit.problem.sources, fit.problem.filters, fit.chi) if fit.problem.case.is_series else {}
+    )
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
         return Unseen(tuple(rows), f"validation {', '.join(one.log for one in fresh)}", True)
@@ -178,25 +185,58 @@ class _Some:
         return self.source.rows(start, stop, tile)
 
 
-def noise_floors(sources: Sequence[RowSource], filters: Sequence[RowFilter]) -> dict[str, float]:
+def noise_floors(
+    sources: Sequence[RowSource], filters: Sequence[RowFilter], chi: Float[Array, "p"]
+) -> dict[str, float]:
     """Noise floor of each group of rows behind the row filter, in the unit of the rows.
 
     Args:
         sources: Rows of every log.
         filters: Their filters.
+        chi: Standard parameters of the estimate, shape (p,), SI.
     """
     found: dict[str, list[float]] = {}
     for source, rows in zip(sources, filters, strict=True):
-        ends = source.layout.start[1:] - 1
-        third: list[Array] = []
-        for _, measured, valid in series(
-            _Some(source), unfiltered(source.dt), lambda packed, e=ends: packed[e]
-        ):
-            third.append(np.diff(np.where(valid, measured, np.nan), n=3, axis=1))
         passed = float(np.linalg.norm(np.convolve(rows.kernel, rows.within)))
-        both = np.concatenate(third, axis=1) if third else np.zeros((len(ends), 0))
-        for name, own in zip(source.directions.group_names, both, strict=True):
-            known = np.abs(own[np.isfinite(own)])
-            sigma = float(np.median(known)) / _THIRD if len(known) else 0.0
+        measured, residual = _as_logged(source, chi)
+        white, band = _density(measured, _DIFFERENCE), _above(rows, source.dt)
+        # A model that is wrong may leave anything: never more than the measured side itself has there.
+        coloured = np.minimum(_density(measured, band), _density(residual, band))
+        sigmas = np.maximum(white, coloured).tolist()
+        for name, sigma in zip(source.directions.group_names, sigmas, strict=True):
             found.setdefault(name, []).append(sigma * passed)
     return {name: float(np.sqrt(np.mean(np.square(own)))) for name, own in found.items()}
+
+
+_Parts = list[Float[Array, "k n"]]
+
+
+def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Parts]:
+    """The measured side of every row and its residual, not filtered, in some windows."""
+    every = series(_Some(source), unfiltered(source.dt), predictor(source.layout, chi))
+    both = [(np.asarray(measured), np.asarray(predicted)) for _, (measured, predicted), _ in every]
+    return [measured for measured, _ in both], [measured - predicted for measured, predicted in both]
+
+
+def _above(rows: RowFilter, dt: float) -> Float[Array, "h"]:
+    """A band just above that of the rows: there is little motion, and noise is about as dense as below."""
+    if rows.cutoff is None or _BAND[1] * rows.cutoff * dt >= 0.5:
+        return _DIFFERENCE
+    low, high = (row_filter(dt, 1, times * rows.cutoff).kernel for times in _BAND)
+    band = -low
+    more = (len(low) - len(high)) // 2
+    band[more : more + len(high)] += high
+    return band
+
+
+def _density(parts: Sequence[Float[Array, "k n"]], kernel: Float[Array, "h"]) -> Float[Array, "k"]:
+    """Deviation of white noise with the same density as the signals have in the band of a kernel."""
+    found = [
+        np.stack([np.convolve(own, kernel, mode="valid") for own in one])
+        for one in parts
+        if one.shape[1] >= len(kernel)
+    ]
+    if not found:
+        return np.zeros(len(parts[0]) if parts else 0)
+    size = np.abs(np.concatenate(found, axis=1))
+    return np.asarray(np.nanmedian(size, axis=1) / (_NORMAL * np.linalg.norm(kernel)))

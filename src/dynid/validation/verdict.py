@@ -1,8 +1,8 @@
 """The verdict on a result: good, care or bad, the reasons in the order of their weight, and every joint.
 
-Level of a joint: rms error on unseen motion beyond the noise floor, in percent of its largest effort. Level of a
-result: the worst of its joints, of its warnings and of what its purpose asks. Causes are named before symptoms:
-a wrong gravity before the large residuals that it leaves.
+Level of a joint: rms error on unseen motion beyond the noise floor, in percent of its largest effort. Level
+of a result: the worst of its joints, of its warnings and of what its purpose asks. Causes are named before
+symptoms: a wrong gravity before the large residuals that it leaves.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = ""
         *_poor_joints(unseen, joints),
         *missing_for(purpose, estimate, unseen),
     ]
-    level = worst(one.level for one in (*found, *joints))
+    level = worst([*(one.level for one in found), *(one.level for one in joints)])
     reasons = tuple(sorted((one for one in found if one.level != "good"), key=_weight))
     return Verdict(level, _headline(level, purpose, joints), purpose, unseen.judged_on, reasons, joints)
 

@@ -45,9 +45,9 @@ FIT = {
         " the branch of its loops, and contacts",
     ),
     "weak-parameters": care(
-        "parameters whose sigma exceeds their value and is a relevant part of an effort: excite more, or request"
-        " [essential parameters](../howto/essential.md). A value that is zero within a narrow interval is well"
-        " known, and not listed",
+        "parameters whose sigma exceeds their value and is a relevant part of an effort: excite more, or"
+        " request [essential parameters](../howto/essential.md). A value that is zero within a narrow"
+        " interval is well known, and not listed",
         "not determined well (sigma over 100 % of the value, and over 5 % of an effort): {names}",
         "excite them more, or use essential parameters",
         # Not physically consistent with parameters set to zero.

@@ -122,8 +122,8 @@ RESIDUALS = {
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
-            "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains from"
-            " runs with a weighed payload: gains: all",
+            "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains"
+            " from runs with a weighed payload: gains: all",
         ),
     ),
     "zero-offset": care(
@@ -142,20 +142,23 @@ RESIDUALS = {
         "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall,"
         " hanging){sensor}",
         turned=(
-            "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base frame",
+            "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base"
+            " frame",
             "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)",
         ),
     ),
     "model-misfit": care(
         "the residuals are beyond noise, and no single cause explains them: check the geometry, then missing"
         " effects; see [verdict](../explanation/verdict.md#causes)",
-        "the model leaves more than noise: {row} {error:.3g} {unit} rms on unseen motion ({times:.0f} times the"
-        " noise, {percent:.2g} % of its peak){also}",
+        "the model leaves more than noise: {row} {error:.3g} {unit} rms on unseen motion ({times:.0f} times"
+        " the noise, {percent:.2g} % of its peak){also}",
         "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
         " elasticity, cables and springs",
         gravity=(
-            "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains them",
-            "check the geometry of the description (link lengths, axes, joint zeros) and the clock of the log",
+            "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains"
+            " them",
+            "check the geometry of the description (link lengths, axes, joint zeros) and the clock of the"
+            " log",
         ),
     ),
     "friction-missing": care(
@@ -167,17 +170,17 @@ RESIDUALS = {
     "payload-label": stop(
         "a log seems to carry another payload than declared, or it is mounted differently; see"
         " [verdict](../explanation/verdict.md#causes)",
-        "log '{log}' seems to carry {said} instead of {declared} (or the other logs are declared wrongly)",
+        "log '{log}' seems to carry {said} instead of {declared} (or the others are declared wrongly)",
         _LABELS,
         exchanged=("the payloads of logs '{log}' and '{other}' seem to be exchanged", _LABELS),
         other=(
-            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs, or it"
-            " is mounted differently, e.g. turned on its flange",
+            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs,"
+            " or it is mounted differently, e.g. turned on its flange",
             _LABELS,
         ),
         negative=(
-            "payload '{body}' has a negative mass, {mass:.3g} kg: the logs that carry it and those that do not"
-            " seem to be exchanged",
+            "payload '{body}' has a negative mass, {mass:.3g} kg: the logs that carry it and those that do"
+            " not seem to be exchanged",
             _LABELS,
         ),
     ),
@@ -197,7 +200,8 @@ RESIDUALS = {
         ),
     ),
     "wrong-branch": stop(
-        "the logs fit with the loops closed on another branch; see [verdict](../explanation/verdict.md#causes)",
+        "the logs fit with the loops closed on another branch; see"
+        " [verdict](../explanation/verdict.md#causes)",
         "the loops seem to be closed on another branch than the robot's: {names} bent the other way",
         "give a pose on the branch of the robot under `start:`",
     ),

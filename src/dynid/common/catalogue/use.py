@@ -27,8 +27,8 @@ VALIDATION = {
         "efforts on unseen motion are predicted poorly: check the joints in the text; see"
         " [verdict](../explanation/verdict.md)",
         "efforts on unseen motion ({judged_on}) are predicted poorly: {shown}{more}",
-        "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction terms"
-        " and the geometry of the description",
+        "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
+        " terms and the geometry of the description",
     ),
     "purpose-not-met": stop(
         "the result is not sufficient for the purpose it is judged for; see"
