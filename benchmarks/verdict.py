@@ -1,6 +1,6 @@
 """Verdicts on good and bad experiments: confusion table, misses, and the first reason of every case.
 
-    python benchmarks/verdict.py [--only PATTERN] [--half tuned|aside|both] [--json FILE]
+    python benchmarks/verdict.py [--only PATTERN ...] [--half tuned|aside|both] [--json FILE]
 
 Good cases are simulated robots (several seeds, noise levels, coloured noise, with and without a validation
 log) and real logs. Bad cases are the same with one fault each: units, signs, columns, gravity, branch, delay,
@@ -369,8 +369,17 @@ def still(robot: str, seed: int, moving: int) -> Setup:
 
 # --- cases --------------------------------------------------------------------------------------------------
 
-UNITS = ("angles-large", "scale-implausible", "scale-differs", "~unit", "~deg")
-LENGTH = ("scale-implausible", "~unit", "~mm", "length-unit", "not-assembled", "~loop")
+UNITS = ("angles-large", "position-unit", "scale-implausible", "scale-differs", "~unit", "~deg")
+LENGTH = (
+    "lengths-large",
+    "position-unit",
+    "scale-implausible",
+    "~unit",
+    "~mm",
+    "length-unit",
+    "not-assembled",
+    "~loop",
+)
 ORDER = ("~signs or order", "~sign", "effort-order", "gain")
 POSITIONS = ("position-order", "~sign", "~order", "~opposite", "zero-offset")
 GRAVITY = ("gravity-off",)
@@ -519,11 +528,11 @@ def names(causes: Sequence[str], reason: str) -> bool:
 def main() -> None:
     """Run the cases and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="*", help="pattern of case names")
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns of case names")
     parser.add_argument("--half", choices=("tuned", "aside", "both"), default="both")
     parser.add_argument("--json", type=Path, help="file for all outcomes")
     given = parser.parse_args()
-    chosen = [one for one in all_cases() if fnmatch.fnmatch(one.name, f"*{given.only}*")]
+    chosen = [one for one in all_cases() if any(fnmatch.fnmatch(one.name, f"*{x}*") for x in given.only)]
     chosen = [one for one in chosen if given.half in ("both", one.half)]
     found: list[tuple[Case, Outcome]] = []
     for case in chosen:

@@ -150,12 +150,7 @@ def info(
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
-@click.option(
-    "--for",
-    "purpose",
-    metavar="PURPOSE",
-    help="feedforward, simulation, payload or collision: exit code 3 if the result is not sufficient for it.",
-)
+@click.option("--for", "purpose", metavar="PURPOSE", help="feedforward, simulation, payload or collision.")
 @out_option
 @full_option
 def identify(
@@ -175,9 +170,8 @@ def identify(
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
 
-    chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
-    chosen["purpose"] = purpose
-    problem = _experiment(experiment, robot, logs, unseen, chosen)
+    chosen = {"model": model, "estimator": estimator, "purpose": purpose}
+    problem = _experiment(experiment, robot, logs, unseen, {**chosen, "drop_bad_rows": drop_bad_rows or None})
     folder_asked = Path(out or problem.out or _default_out(problem.name))
     keep_unloaded(problem, folder_asked)
     with claimed(folder_asked) as folder:
@@ -316,8 +310,9 @@ def predict(
     if file.resolve() in (trajectory.resolve(), own.resolve()):
         raise InputError("this input would be overwritten", file=file, remedy="choose another --out")
     if file.suffix.lower() != ".csv":
-        text = f"efforts are written as .csv, not '{file.suffix}'"
-        raise InputError(text, file=file, remedy="rename --out")
+        raise InputError(
+            f"efforts are written as .csv, not '{file.suffix}'", file=file, remedy="rename --out"
+        )
     prediction = predict_efforts(
         result, trajectory, robot=robot, payloads=payloads, tension=tension, body=body
     )
@@ -379,10 +374,8 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
     folder.write(estimate)
     print_summary(estimate, full=full)
     history = () if estimate.history is None else ("history.csv",)
-    files = ", ".join(
-        ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
-    )
-    click.echo(f"\nwritten: {shown(folder.path)} ({files})")
+    files = ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
+    click.echo(f"\nwritten: {shown(folder.path)} ({', '.join(files)})")
     if estimate.verdict.level == "bad":
         click.get_current_context().exit(NoResultError.exit_code)
 

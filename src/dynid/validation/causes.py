@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.checks.turned_gravity import fit_under
+from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
@@ -26,6 +27,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
+from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.validation.hypotheses import Hypothesis, hypotheses, shifted_zero
 from dynid.validation.unseen import Unseen
@@ -39,6 +41,8 @@ _SURELY = 0.25
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _TIMES, _PERCENT = 3.0, 1.0
 _SHARE, _SECONDS = 0.4, 3.0  # part of each log, and the least of it
+# Corrections that negative masses can absorb, and what may be left with them if they are right.
+_ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
 _MOST_ZEROS = 3
@@ -58,6 +62,7 @@ _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 @dataclass(frozen=True, eq=False)
 class _Trial:
     hypothesis: Hypothesis
+    fit: LinearFit
     left: float
 
 
@@ -73,7 +78,8 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> tuple[Notice, .
     labels = tuple(_negative_loads(fit))
     if labels or not _suspicious(fit, unseen, notices):
         return (*notices, *labels)
-    cause, left = likely_cause(fit, unseen, estimate.residual_tests)
+    impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
+    cause, left = likely_cause(fit, unseen, estimate.residual_tests, impossible)
     if cause is None:
         return (*notices, *_misfit(unseen, notices, estimate.residual_tests))
     # Linear tests see the effects of the cause as faults of their own.
@@ -114,8 +120,17 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def likely_cause(fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest]) -> tuple[Notice | None, float]:
-    """The correction that explains the residuals, as a warning, and what it leaves; None if none does."""
+def likely_cause(
+    fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest], impossible: bool
+) -> tuple[Notice | None, float]:
+    """The correction that explains the residuals, as a warning, and what it leaves; None if none does.
+
+    Args:
+        fit: To all logs.
+        unseen: Its errors on unseen data.
+        tests: Linear tests of its residuals.
+        impossible: Whether no rigid bodies have its parameters.
+    """
     plan, mechanism = fit.problem.plans[0], fit.task.mechanism
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
     before = _fitted(fit, mechanism, logs)
@@ -129,7 +144,23 @@ def likely_cause(fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest]) -> tup
         trials += _tried(fit, one, before)
     for joint in _doubtful_zeros(logs, tests):
         trials += _best_zero(fit, mechanism, logs, joint, before)
-    return _named(trials)
+    named = _named(trials)
+    return named if named[0] is not None or not impossible else _physical(fit, trials)
+
+
+def _physical(fit: Fit, trials: Sequence[_Trial]) -> tuple[Notice | None, float]:
+    """A correction that fits as well, with physical parameters where the description needs impossible ones.
+
+    On slow motion gravity upside down is absorbed by negative masses.
+    """
+    plain = replace(fit.experiment, standard=None)
+    for one in trials:
+        if one.hypothesis.code in _ABSORBED and one.left < _NO_WORSE:
+            realised = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
+            if not any(found.code == "not-physical" for found in realised.notices):
+                text = f"{one.hypothesis.notice.text}: so corrected, the parameters are physically consistent"
+                return replace(one.hypothesis.notice, text=text), one.left
+    return None, 1.0
 
 
 def _tried(fit: Fit, hypothesis: Hypothesis, before: LinearFit) -> list[_Trial]:
@@ -138,7 +169,7 @@ def _tried(fit: Fit, hypothesis: Hypothesis, before: LinearFit) -> list[_Trial]:
         fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
     else:
         fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs)
-    return [] if fitted is None else [_Trial(hypothesis, _left(fitted, before))]
+    return [] if fitted is None else [_Trial(hypothesis, fitted, _left(fitted, before))]
 
 
 def _least(trials: Sequence[_Trial]) -> float:

@@ -48,6 +48,7 @@ _RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
 _LAST = len(_ORDER)
 _LEVEL = {Severity.NOTE: "good", Severity.CARE: "care", Severity.STOP: "bad"}
 _MOST_SHOWN = 3
+_NOTHING = "no parameter could be determined"
 # Warnings about the input itself: where predictions are poor too, they explain them.
 _WRONG_INPUT = frozenset(
     {
@@ -75,7 +76,7 @@ def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = ""
     joints = tuple(_joint(one, purpose) for one in unseen.rows)
     poor = any(one.level != "good" for one in joints)
     found = [
-        *_failed(failure),
+        *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
         *(_reason(one, poor) for one in gathered(estimate.warnings)),
         *_poor_joints(unseen, joints),
         *missing_for(purpose, estimate, unseen),
