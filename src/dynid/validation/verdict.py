@@ -41,7 +41,8 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     # What the data cannot show.
     ("not-excited", "rank-undecided", "ill-conditioned"),
     # Symptoms.
-    ("joint-error", "poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
+    ("joint-error",),
+    ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
     ("purpose-not-met", "weak-parameters", "told-once", "one-block"),
 )
 _RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
