@@ -196,12 +196,14 @@ def validate(
     """Validate a result (result.json or its folder) on other logs; writes validation.json."""
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
+    from dynid.report.text import print_validation
     from dynid.report.validation_file import validation_document, write_validation
 
     folder = out or (result if result.is_dir() else result.parent)
     validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
     write_validation(validation_document(result, validations), folder, signals)
-    _show_validation(validations, folder)
+    print_validation(validations, warnings=True)
+    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 
 @main.command(short_help="Compare fits or results.")
@@ -378,13 +380,6 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
     click.echo(f"\nwritten: {shown(folder.path)} ({', '.join(files)})")
     if estimate.verdict.level == "bad":
         click.get_current_context().exit(NoResultError.exit_code)
-
-
-def _show_validation(validations: Any, folder: Path) -> None:
-    from dynid.report.text import print_validation
-
-    print_validation(validations, warnings=True)
-    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 
 def _default_out(name: str) -> Path:

@@ -10,6 +10,7 @@ from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.ranges import wide_ranges
 from dynid.motion.steps import position_steps
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
@@ -17,11 +18,6 @@ _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
 _WEAK_PERCENT = 100.0
 _RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
-
-# Six turns of a joint without limits: a wheel may, an arm in degrees does.
-_SWEEP = 12.0 * np.pi
-# Ranges of a linear joint with limits: no joint goes so far beyond them, millimetres do.
-_TRAVELS = 10.0
 
 
 def check_estimate(estimate: Estimate, shares: Mapping[str, float] | None = None) -> tuple[Notice, ...]:
@@ -59,31 +55,25 @@ def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
 
 def _units(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
     """Positions that sweep far more than the joint can: most likely they are not in radians or metres."""
-    for i, name in enumerate(log.position_names):
-        joint = mechanism.joint_of_coordinate.get(name)
-        if joint is None or joint.has_quaternion or not log.valid.any():
-            continue
-        sweep = float(np.ptp(log.q[log.valid, i]))
-        low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
-        room = high - low
-        if joint.is_angle(name):
-            if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
-                limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
-                turns = sweep / (2 * np.pi)
-                found = notice(
-                    "angles-large",
-                    name=name,
-                    log=log.name,
-                    sweep=sweep,
-                    turns=turns,
-                    limits=limits,
-                    number=i + 1,
-                )
-                yield found if np.isfinite(room) else eased(found)  # a wheel may turn so far
-        elif np.isfinite(room) and sweep > _TRAVELS * room:
+    for one in wide_ranges(log, mechanism):
+        times, number = one.sweep / one.room, one.column + 1
+        if not one.angle:
             yield notice(
-                "lengths-large", name=name, log=log.name, sweep=sweep, times=sweep / room, number=i + 1
+                "lengths-large", name=one.name, log=log.name, sweep=one.sweep, times=times, number=number
             )
+            continue
+        bounded = bool(np.isfinite(one.room))
+        limits = f", {times:.0f} times the range of its limits" if bounded else ""
+        found = notice(
+            "angles-large",
+            name=one.name,
+            log=log.name,
+            sweep=one.sweep,
+            turns=one.sweep / (2 * np.pi),
+            limits=limits,
+            number=number,
+        )
+        yield found if bounded else eased(found)  # a wheel may turn so far
 
 
 def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:

@@ -150,7 +150,7 @@ def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
     bent = [
         name
         for name, value in mechanism.start.items()
-        if name not in measured and value != 0.0 and _is_angle(mechanism, name)
+        if name not in measured and value != 0.0 and not _is_quaternion(mechanism, name)
     ][:_MOST_BRANCHES]
     choices = [(name,) for name in bent] + ([tuple(bent)] if len(bent) > 1 else [])
     for flipped in choices:
@@ -239,6 +239,10 @@ def _shifted(log: Log, columns: Sequence[int], seconds: float) -> Log:
 def _is_angle(mechanism: Mechanism, name: str) -> bool:
     joint = mechanism.joint_of_coordinate.get(name)
     return joint is not None and joint.is_angle(name)
+
+
+def _is_quaternion(mechanism: Mechanism, name: str) -> bool:
+    return any(joint.has_quaternion and name in joint.positions[-4:] for joint in mechanism.joints)
 
 
 def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
