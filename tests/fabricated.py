@@ -14,6 +14,7 @@ from dynid.statistics.estimate import (
     Signals,
     Validation,
 )
+from dynid.statistics.verdict import JointVerdict, Reason, Verdict
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
 _INERTIAL = {
@@ -60,7 +61,15 @@ def estimate(*, truth: bool = True, seed: int = 4, joints: tuple[str, ...] = JOI
             for log in ("sinus_1.parquet", "sinus_2.parquet", "sinus_3.parquet")
         ),
         truth=true_values if truth else None,
+        verdict=_verdict(joints),
     )
+
+
+def _verdict(joints: tuple[str, ...]) -> Verdict:
+    """Usable with care, for the reasons of the warnings."""
+    reasons = tuple(Reason(one.code, one.text, one.remedy) for one in _WARNINGS)
+    judged = tuple(JointVerdict(joint, "good", 0.21, "N m", 1.4, 0.17) for joint in joints)
+    return Verdict("care", "Usable with care", "", "validation sinus_3.parquet", reasons, judged)
 
 
 def _names(joints: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -92,6 +92,7 @@ LONG = frozenset(
         "test_total_mass.py::test_what_the_base_carries_is_taken_from_priors_and_said",
         "test_validation.py::test_a_tie_that_binds_nothing_says_so",
         "test_validation.py::test_the_tie_test_rejects_as_often_as_it_says",
+        "test_verdict.py::test_the_first_reason_is_the_cause_of_slower_cases",
         "test_wrench_table.py::test_moments_about_another_point_are_recognised",
     }
 )

@@ -89,7 +89,7 @@ def test_each_code_belongs_to_one_stage() -> None:
 def test_severities_follow_the_consequence() -> None:
     """What makes a result wrong stops its use; what was repaired without harm is a note."""
     stop = {"loop-misfit", "assembly-jump", "gravity-off", "moment-unit", "scale-implausible", "gain-sign"}
-    stop |= {"angles-large", "not-physical", "negative-parameter", "poor-fit", "poor-prediction"}
+    stop |= {"angles-large", "not-physical", "poor-fit", "poor-prediction", "payload-label", "wrong-branch"}
     note = {"snapped-angle", "over-constrained", "normalised-axis", "samples-filled", "angle-wrapped"}
     assert {CATALOGUE[code].severity for code in stop} == {Severity.STOP}
     assert {CATALOGUE[code].severity for code in note} == {Severity.NOTE}

@@ -25,6 +25,7 @@ _KEYS = [
     "fit",
     "validation",
     "warnings",
+    "verdict",
     "provenance",
 ]
 _PARAMETER_KEYS = [

@@ -16,10 +16,12 @@ from dynid.base.system import NotIdentifiable
 from dynid.common.notices import Notice
 from dynid.report.html import report_html
 from dynid.report.panels import _since_start, points_per_panel
-from dynid.report.quality import Quality, owner_of, quality, verdict
+from dynid.report.quality import Quality, coverage, owner_of, quality
 from dynid.report.sections.parameters import standard_section
+from dynid.report.sections.verdict import section
 from dynid.report.text import print_summary
 from dynid.statistics.estimate import Signals
+from dynid.statistics.verdict import Reason
 from tests.fabricated import JOINTS, estimate
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -133,6 +135,7 @@ def test_hostile_names_do_nothing():
         whole,
         robot=_HOSTILE,
         warnings=(Notice(_HOSTILE, _HOSTILE, _HOSTILE),),
+        verdict=replace(whole.verdict, reasons=(Reason(_HOSTILE, _HOSTILE, _HOSTILE),)),
         not_identifiable=(NotIdentifiable(_HOSTILE, _HOSTILE),),
         choices={_HOSTILE: _HOSTILE},
         provenance={"inputs": [{"file": _HOSTILE, "sha256": _HOSTILE}], "options": {_HOSTILE: _HOSTILE}},
@@ -193,28 +196,26 @@ def test_an_effort_masked_throughout_is_drawn_empty():
 
 def test_without_parameters():
     empty = replace(estimate(), parameters=(), covariance=np.zeros((0, 0)), truth=None)
-    assert "no parameter could be determined" in report_html(empty)
+    assert "0 of 0 parameters" in report_html(empty)
 
 
-def test_verdict_levels():
+def test_three_reasons_are_shown_and_the_others_folded():
     whole = estimate()
-    assert verdict(whole).level == "care"
-    clean = replace(whole, warnings=(), not_identifiable=())
-    assert verdict(clean).level == "good"
-    assert verdict(replace(clean, validation=())).level == "care"
-    reused = replace(clean.validation[0], independent=False)
-    assert verdict(replace(clean, validation=(reused,))).level == "care"
-    off = replace(clean.validation[0], residual_percent=40.0)
-    assert verdict(replace(clean, validation=(off,))).level == "bad"
-    assert verdict(replace(clean, fit=replace(clean.fit, residual_percent=float("nan")))).level == "bad"
+    more = Reason("burst", "a contact at t = 3 s", "cut it out", "bad")
+    verdict = replace(whole.verdict, level="bad", reasons=(*whole.verdict.reasons, more))
+    body = section(replace(whole, verdict=verdict)).body
+    shown, folded = str(body).split("<details>")
+    assert shown.count("<li") == 3
+    assert "a contact" in folded
+    assert shown.index('class="verdict bad"') < shown.index("<li")
+    assert folded.count('class="badge light good"') == len(JOINTS)
 
 
-def test_verdict_tells_when_intervals_promise_too_much():
+def test_the_report_tells_when_intervals_promise_too_much():
     whole = estimate()
-    assert not any("true value" in reason for reason in verdict(whole).reasons)
+    assert "too few" not in coverage(whole)
     off = {name: value + 10.0 for name, value in list(whole.truth.items())[:6]}
-    broken = replace(whole, truth={**whole.truth, **off})
-    assert any("intervals contain the true value" in reason for reason in verdict(broken).reasons)
+    assert "too few" in coverage(replace(whole, truth={**whole.truth, **off}))
 
 
 def test_quality_and_owner():

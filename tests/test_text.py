@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dynid.common.notices import Notice
 from dynid.report.numbers import percent, sigma_text, value_text
 from dynid.report.text import print_summary, print_validation
+from dynid.statistics.verdict import Reason
 from tests.fabricated import estimate
 
 
@@ -20,11 +20,23 @@ def _printed(width: int, whole=None, **options) -> str:
     return console.export_text()
 
 
-def test_warnings_come_first_with_their_remedies():
+def test_the_verdict_comes_first_with_three_reasons_and_their_remedies():
     text = _printed(100)
-    assert text.splitlines()[0].startswith("! delay")
-    assert text.index("remedy: mount a known payload") < text.index("serial6: Usable with care")
-    assert text.index("serial6:") < text.index("Fit") < text.index("not identifiable   reason")
+    assert text.splitlines()[0].startswith("serial6: Usable with care")
+    assert text.splitlines()[1].startswith("1. delay: tau of joint_2 lags")
+    assert text.index("remedy: mount a known payload") < text.index("Unseen motion") < text.index("Fit")
+    assert text.index("Fit") < text.index("not identifiable   reason")
+
+
+def test_further_reasons_are_named_and_printed_on_request():
+    whole = estimate()
+    more = Reason("burst", "a contact at t = 3 s", "cut it out")
+    verdict = replace(whole.verdict, reasons=(*whole.verdict.reasons, more))
+    whole = replace(whole, verdict=verdict)
+    short = _printed(100, whole)
+    assert "more in report.html: burst" in short
+    assert "a contact" not in short
+    assert "4. burst: a contact at t = 3 s" in _printed(100, whole, full=True)
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -58,7 +70,8 @@ def test_truth_is_marked():
 
 
 def test_names_are_no_markup():
-    whole = replace(estimate(), warnings=(Notice("x", "[bold]joint[/bold] [link=http://a]b[/link]"),))
+    reasons = (Reason("x", "[bold]joint[/bold] [link=http://a]b[/link]"),)
+    whole = replace(estimate(), verdict=replace(estimate().verdict, reasons=reasons))
     assert "[bold]joint[/bold] [link=http://a]b[/link]" in _printed(100, whole)
 
 

@@ -70,7 +70,7 @@ def main(context: click.Context, no_limits: bool) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
     ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 success; 2 input rejected,
-    nothing written; 3 no reliable result; 130 interrupted.
+    nothing written; 3 no reliable result, or verdict bad (results are written); 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
 
@@ -152,6 +152,7 @@ def info(
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
+@click.option("--for", "purpose", metavar="PURPOSE", help="feedforward, simulation, payload or collision.")
 @out_option
 @full_option
 def identify(
@@ -162,6 +163,7 @@ def identify(
     model: str | None,
     estimator: str | None,
     drop_bad_rows: bool,
+    purpose: str | None,
     out: Path | None,
     full: bool,
 ) -> None:
@@ -170,8 +172,8 @@ def identify(
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
 
-    chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
-    problem = _experiment(experiment, robot, logs, unseen, chosen)
+    chosen = {"model": model, "estimator": estimator, "purpose": purpose}
+    problem = _experiment(experiment, robot, logs, unseen, {**chosen, "drop_bad_rows": drop_bad_rows or None})
     folder_asked = Path(out or problem.out or _default_out(problem.name))
     keep_unloaded(problem, folder_asked)
     with claimed(folder_asked) as folder:
@@ -197,11 +199,13 @@ def validate(
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
     from dynid.report.prediction import validation_document, write_validation
+    from dynid.report.text import print_validation
 
     folder = out or (result if result.is_dir() else result.parent)
     validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
     write_validation(validation_document(result, validations), folder, signals)
-    _show_validation(validations, folder)
+    print_validation(validations, warnings=True)
+    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 
 @main.command(short_help="Compare fits or results.")
@@ -309,8 +313,9 @@ def predict(
     if file.resolve() in (trajectory.resolve(), own.resolve()):
         raise InputError("this input would be overwritten", file=file, remedy="choose another --out")
     if file.suffix.lower() != ".csv":
-        text = f"efforts are written as .csv, not '{file.suffix}'"
-        raise InputError(text, file=file, remedy="rename --out")
+        raise InputError(
+            f"efforts are written as .csv, not '{file.suffix}'", file=file, remedy="rename --out"
+        )
     prediction = predict_efforts(
         result, trajectory, robot=robot, payloads=payloads, tension=tension, body=body
     )
@@ -351,14 +356,15 @@ def _experiment(
 @contextlib.contextmanager
 def _saving(folder: ResultFolder) -> Iterator[None]:
     """Save the estimate and print its warnings also if the run has no reliable result."""
-    from dynid.report.terminal import print_warnings, standard_console
+    from dynid.report.terminal import standard_console
+    from dynid.report.text import print_verdict
 
     try:
         yield
     except NoResultError as error:
         if error.estimate is not None:
             folder.write(error.estimate)
-            print_warnings(standard_console(), error.estimate.warnings)
+            print_verdict(standard_console(), error.estimate)
             click.echo(f"saved for inspection: {shown(folder.path)} (report.html, result.json)")
         raise
 
@@ -369,17 +375,10 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
     folder.write(estimate)
     print_summary(estimate, full=full)
     history = () if estimate.history is None else ("history.csv",)
-    files = ", ".join(
-        ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
-    )
-    click.echo(f"\nwritten: {shown(folder.path)} ({files})")
-
-
-def _show_validation(validations: Any, folder: Path) -> None:
-    from dynid.report.text import print_validation
-
-    print_validation(validations, warnings=True)
-    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
+    files = ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
+    click.echo(f"\nwritten: {shown(folder.path)} ({', '.join(files)})")
+    if estimate.verdict.level == "bad":
+        click.get_current_context().exit(NoResultError.exit_code)
 
 
 def _default_out(name: str) -> Path:

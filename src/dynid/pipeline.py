@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,7 @@ from dynid.common.errors import NoResultError
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
-from dynid.fit import fit_task
+from dynid.fit import Fit, fit_task
 from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -30,8 +31,11 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
+from dynid.validation.causes import with_causes
 from dynid.validation.crossvalidation import judge
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
+from dynid.validation.unseen import unseen_errors
+from dynid.validation.verdict import judge_result
 
 __all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
 
@@ -136,14 +140,22 @@ def identify_logs(
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )
-    if real.failure or refused:
-        raise NoResultError(real.failure or refused, estimate)
-    if parts.solution.status != CONVERGED:
-        raise NoResultError(
-            f"'{fit.experiment.estimator}' has not converged after {parts.solution.iterations} iterations",
-            estimate,
-        )
+    failure = real.failure or refused or _not_converged(fit)
+    with single_threaded_blas():
+        errors = unseen_errors(fit, estimate.signals, estimate.validation)
+        estimate = replace(estimate, warnings=with_causes(fit, errors, estimate))
+    estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
+    if failure:
+        raise NoResultError(failure, estimate)
     return estimate
+
+
+def _not_converged(fit: Fit) -> str:
+    """That the iterations of the estimator did not end; empty if they did."""
+    solution = fit.parts.solution
+    if solution.status == CONVERGED:
+        return ""
+    return f"'{fit.experiment.estimator}' has not converged after {solution.iterations} iterations"
 
 
 def _symbols(problem: Problem, experiment: Experiment) -> Symbols:

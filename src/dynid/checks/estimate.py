@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from dynid.checks.check import Finished
+from dynid.checks.scale import effort_shares
 from dynid.common.notices import Notice, notice
 from dynid.statistics.estimate import Fit, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
 _WEAK_PERCENT = 100.0
+_RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
 
 
@@ -26,7 +30,8 @@ def negative(finished: Finished) -> Iterable[Notice]:
 def weak(finished: Finished) -> Iterable[Notice]:
     """Parameters that the data hardly determine."""
     fit = finished.fit
-    return _weak(fit.parts.parameters, fit.experiment.estimator == "consistent")
+    shares = effort_shares(fit.data.system)
+    return _weak(fit.parts.parameters, shares, fit.experiment.estimator == "consistent")
 
 
 def reused(finished: Finished) -> Iterable[Notice]:
@@ -62,7 +67,13 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         yield notice("negative-parameter", shown=shown)
 
 
-def _weak(parameters: Sequence[ParameterEstimate], consistent: bool) -> Iterable[Notice]:
+def _weak(
+    parameters: Sequence[ParameterEstimate], shares: Mapping[str, float], consistent: bool
+) -> Iterable[Notice]:
+    """Parameters whose uncertainty is a relevant part of an effort: another motion would be predicted poorly.
+
+    A parameter that is zero within a narrow interval is well known.
+    """
     sizes = _sizes(parameters)
     weak = [
         one
@@ -70,6 +81,7 @@ def _weak(parameters: Sequence[ParameterEstimate], consistent: bool) -> Iterable
         if one.sigma_rel_percent is not None
         and one.sigma_rel_percent > _WEAK_PERCENT
         and (one.sigma or 0.0) > _SMALL * sizes.get(one.name, 0.0)
+        and (one.sigma or 0.0) * shares.get(one.name, np.inf) > _RELEVANT
     ]
     if weak:
         names = ", ".join(one.name for one in weak[:6]) + (

@@ -6,43 +6,42 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.ranges import wide_ranges
 from dynid.motion.steps import position_steps
-
-# Six turns of a joint without limits: a wheel may, an arm in degrees does.
-_SWEEP = 12.0 * np.pi
 
 
 def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
     """What makes the logs of a fit doubtful before anything is computed."""
     return (
         *_repeated(logs),
-        *(one for log in logs for one in (*_degrees(log, mechanism), *position_steps(log))),
+        *(one for log in logs for one in (*_units(log, mechanism), *position_steps(log))),
     )
 
 
-def _degrees(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
-    """Angles that sweep far more than the joint can: most likely they are not in radians."""
-    for i, name in enumerate(log.position_names):
-        joint = mechanism.joint_of_coordinate.get(name)
-        if joint is None or not joint.is_angle(name) or not log.valid.any():
-            continue
-        sweep = float(np.ptp(log.q[log.valid, i]))
-        low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
-        room = high - low
-        if sweep > (2.0 * np.pi * room if np.isfinite(room) else _SWEEP):
-            limits = f", {sweep / room:.0f} times the range of its limits" if np.isfinite(room) else ""
+def _units(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
+    """Positions that sweep far more than the joint can: most likely they are not in radians or metres."""
+    for one in wide_ranges(log, mechanism):
+        times, number = one.sweep / one.room, one.column + 1
+        if not one.angle:
             yield notice(
-                "angles-large",
-                name=name,
-                log=log.name,
-                sweep=sweep,
-                turns=sweep / (2 * np.pi),
-                limits=limits,
-                number=i + 1,
+                "lengths-large", name=one.name, log=log.name, sweep=one.sweep, times=times, number=number
             )
+            continue
+        bounded = bool(np.isfinite(one.room))
+        limits = f", {times:.0f} times the range of its limits" if bounded else ""
+        found = notice(
+            "angles-large",
+            name=one.name,
+            log=log.name,
+            sweep=one.sweep,
+            turns=one.sweep / (2 * np.pi),
+            limits=limits,
+            number=number,
+        )
+        yield found if bounded else eased(found)  # a wheel may turn so far
 
 
 def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:

@@ -48,11 +48,8 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
 
 
 def _turned(verdict: Verdict) -> Notice:
-    """Warning about gravity where no better one was found, and about a force sensor."""
-    size = float(np.linalg.norm(verdict.size))
-    if verdict.suspect.test == "gravity":
-        return notice("gravity-off", "small", size=size)
-    return notice("mounting-off", "residual", degrees=np.rad2deg(size))
+    """Warning about the mounting of a force sensor; that about gravity needs a fit of its own."""
+    return notice("mounting-off", "residual", degrees=np.rad2deg(float(np.linalg.norm(verdict.size))))
 
 
 def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:

@@ -33,7 +33,7 @@ from dynid.checks.residual_texts import confounded, verdict_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit
 from dynid.log_pass import LogPass
@@ -139,8 +139,13 @@ def _suspects(
     burst: Collection[BlockPlace],
 ) -> _Asked:
     judged = _judged(problem, data, chi, experiment, burst)
-    flagged, turned = judged.flagged, _turned_gravity(problem, data, chi, experiment, judged)
+    turned = _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
+    if turned is None and any(one.suspect.test == "gravity" for one in judged.flagged):
+        # Something else, which resembles gravity to first order only.
+        judged = _judged(problem, data, chi, experiment, burst, without="gravity")
+        notices.append(notice("model-misfit", "gravity"))
+    flagged = judged.flagged
     if turned is not None:
         tilt = next(one for one in flagged if one.suspect.test == "gravity")
         described, sensor = (
@@ -178,8 +183,9 @@ def _judged(
     chi: Float[Array, "p"],
     experiment: Experiment,
     burst: Collection[BlockPlace] = (),
+    without: str = "",
 ) -> _Judged:
-    """Forward selection among all suspects of a fit, without the blocks of a burst."""
+    """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
     sources = [
         SuspectRows(
             problem.mechanism,
@@ -199,7 +205,7 @@ def _judged(
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
     weights = _weights(system, solved, chi)
-    suspects = sources[0].suspects()
+    suspects = [one for one in sources[0].suspects() if one.test != without]
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
     flagged, first = flagged_verdicts(

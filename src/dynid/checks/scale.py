@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from dynid.checks.check import Finished
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
@@ -25,6 +25,7 @@ from dynid.statistics.estimate import ParameterEstimate
 
 # Priors from drawings are seldom off by more than this, all of them alike.
 _SCALE = 2.0
+_UNIT = 5.0
 _SCALE_PRIORS, _SURE_PERCENT = 5, 10.0
 # So many bodies of one round mass (one significant digit) are a placeholder, not evidence.
 _SAME_MASSES = 3
@@ -96,7 +97,9 @@ def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     middle = float(np.median(ratios))
     if middle > 0.0 and 1.0 / _SCALE <= middle <= _SCALE:
         return
-    yield notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
+    found = notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
+    # Drawings may be wrong by a factor of some; a unit is wrong by more.
+    yield eased(found) if 1.0 / _UNIT < middle < _UNIT else found
 
 
 def effort_shares(seen: System) -> dict[str, float]:

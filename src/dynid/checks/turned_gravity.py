@@ -19,7 +19,7 @@ from dynid.base.system import BaseSystem
 from dynid.checks.fault_selection import Verdict
 from dynid.checks.pose_columns import gravity_axes
 from dynid.common.arrays import Array
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit
 from dynid.problem import Problem
@@ -27,7 +27,11 @@ from dynid.problem import Problem
 _ROUNDS = 3
 _STEP = 0.01  # [m/s^2]: 0.06 degrees
 _UPSIDE_DOWN = 120.0  # degrees
+_TILTED = 3.0  # degrees: what is less may be a base that was not levelled
 _LARGER = 0.03  # of gravity: its size is wrong too
+# Part of the residual that may remain if gravity is the cause: other faults resemble it to first order. Its
+# size is known, so that another size needs more evidence than another direction.
+_CONFIRMED, _SCALED = 0.85, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +60,25 @@ class TurnedGravity:
         """
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
+        degrees = 0.0
         if before == 0.0:
             text = f"the efforts contain gravity, but the description has none: with ({vector}) m/s^2"
         else:
             cosine = float(np.clip(self.g @ described / (size * before), -1.0, 1.0))
-            degrees = np.rad2deg(np.arccos(cosine))
+            degrees = float(np.rad2deg(np.arccos(cosine)))
             turned = f"rotated by {degrees:.3g} degrees"
             turned += ", upside down" if degrees > _UPSIDE_DOWN else ""
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
             turned += scaled if abs(size / before - 1.0) > _LARGER else ""
             text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
-        return notice(
+        found = notice(
             "gravity-off",
             found=text,
             percent=100 * self.left,
             alike=alike,
             sensor="; or estimate it: force_sensor: {gravity: estimate}" if sensor else "",
         )
+        return found if self.left < _SCALED and (before == 0.0 or degrees > _TILTED) else eased(found)
 
 
 def find_gravity(
@@ -83,7 +89,7 @@ def find_gravity(
     verdict: Verdict,
     judge: Callable[[LinearFit], tuple[list[Verdict], list[Verdict]]],
 ) -> TurnedGravity | None:
-    """The gravity with the smallest residuals; None if none is better than that of the description.
+    """The gravity with the smallest residuals; None if none is much better than that of the description.
 
     Args:
         problem: Mechanism and logs.
@@ -96,7 +102,7 @@ def find_gravity(
     before = _squares(data, chi)
     g = np.asarray(problem.mechanism.gravity, float)
     starts = [_moved(g, verdict), -g] if np.any(g) else [_moved(g, verdict)]
-    fits = [(one, _fit_under(problem, one, experiment)) for one in starts]
+    fits = [(one, fit_under(problem, one, experiment)) for one in starts]
     g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
     left = _left(fit.data, fit.chi, before)
     flagged, every = judge(fit)
@@ -105,13 +111,15 @@ def find_gravity(
         if step is None or float(np.linalg.norm(step.size)) < _STEP:
             break
         further = _moved(g, step)
-        again = _fit_under(problem, further, experiment)
+        again = fit_under(problem, further, experiment)
         if _left(again.data, again.chi, before) >= left:
             break
         g, fit, left = further, again, _left(again.data, again.chi, before)
         flagged, every = judge(fit)
     others = tuple(one for one in flagged if one.suspect.test != "gravity")
-    return TurnedGravity(g, fit, left, others) if left < 1.0 else None
+    size, before_size = float(np.linalg.norm(g)), float(np.linalg.norm(problem.mechanism.gravity))
+    heavier = before_size > 0.0 and abs(size / before_size - 1.0) > _LARGER
+    return TurnedGravity(g, fit, left, others) if left < (_SCALED if heavier else _CONFIRMED) else None
 
 
 def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
@@ -122,7 +130,8 @@ def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
     return np.asarray(moved if 2 in verdict.places or size == 0.0 else moved * size / np.linalg.norm(moved))
 
 
-def _fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:
+def fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:
+    """The linear fit of the same logs with another gravity in the base frame, shape (3,), in [m/s^2]."""
     mechanism = replace(problem.mechanism, gravity=g)
     turned = replace(problem, mechanism=mechanism)
     sources = tuple(source.under(mechanism) for source in problem.sources)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynid.common.catalogue import CATALOGUE, Severity
+
+_ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,14 @@ def notice(code: str, variant: str = "", /, **values: object) -> Notice:
     return Notice(code, template.text.format(**values), template.remedy.format(**values), entry.severity)
 
 
+def eased(one: Notice) -> Notice:
+    """The same finding where it is too small to stop the use of a result."""
+    return replace(one, severity=min(one.severity, Severity.CARE, key=_ORDER.index))
+
+
 def by_severity(notices: Iterable[Notice]) -> list[Notice]:
     """The most severe first, otherwise in their order."""
-    order = [Severity.STOP, Severity.CARE, Severity.NOTE]
-    return sorted(notices, key=lambda one: order.index(one.severity))
+    return sorted(notices, key=lambda one: -_ORDER.index(one.severity))
 
 
 def severity_of(code: str) -> Severity:

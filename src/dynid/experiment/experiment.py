@@ -82,6 +82,7 @@ class Experiment(Settings, frozen=True):
         cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
+        purpose: Use of the result, which defines what is enough; None: none in particular.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked.
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
@@ -116,6 +117,7 @@ class Experiment(Settings, frozen=True):
     stribeck: Mapping[str, Positive] = {}
     cross_validate: Annotated[int, msgspec.Meta(ge=2)] | None = None
     gate: Literal["prior"] | None = None
+    purpose: Literal["feedforward", "simulation", "payload", "collision"] | None = None
     standard: Consistency | None = None
     gains: GainSettings | None = None
     refine: RefineSettings | None = None

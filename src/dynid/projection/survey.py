@@ -15,6 +15,7 @@ from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
+from dynid.motion.ranges import wide_ranges
 from dynid.motion.steps import position_steps
 from dynid.projection.dead_points import Span, pass_dead_points
 from dynid.projection.misfit import Misfit, beyond
@@ -305,6 +306,8 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
         f" {100 * len(lost) / len(gaps):.2g} % of the samples are off"
     )
     cause = _cause(kinematics, motion, at[lost]) if names[first] in log.position_names else ""
+    units = {one.unit for one in wide_ranges(log, kinematics.assembly.mechanism)}
+    cause = f". Likely cause: positions in {' and '.join(sorted(units))}" if units else cause
     raise InputError(f"{text}{cause}", file=log.file, remedy=_REMEDY)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dynid.report.page import Section, render, scripted_page, source
-from dynid.report.quality import verdict
+from dynid.report.quality import evidence
 from dynid.report.sections import provenance, warnings
 from dynid.report.sections import verdict as verdict_section
 from dynid.report.sections.efforts import (
@@ -51,4 +51,4 @@ def report_html(estimate: Estimate) -> str:
 
 def notebook_html(estimate: Estimate) -> str:
     """Notebook view of a result: verdict, warnings and parameters, all text escaped."""
-    return str(render("notebook.html", estimate=estimate, verdict=verdict(estimate)))
+    return str(render("notebook.html", estimate=estimate, evidence=evidence(estimate)))

@@ -27,6 +27,7 @@ from dynid.statistics.estimate import (
     ResidualTest,
     Validation,
 )
+from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"
@@ -47,6 +48,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "robot": estimate.robot,
         "model": estimate.model,
         "estimator": estimate.estimator,
+        "verdict": asdict(estimate.verdict),
         "parameters": [asdict(p) for p in estimate.parameters],
         "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
         "invisible": [asdict(item) for item in estimate.invisible],
@@ -159,6 +161,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         shared=_shared(document),
+        verdict=_shaped(document["verdict"], Verdict) if "verdict" in document else NOT_JUDGED,
     )
 
 

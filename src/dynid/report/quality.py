@@ -1,4 +1,4 @@
-"""Quality classes of a parameter and of a whole result, each with a clear consequence for the reader.
+"""Quality classes of a parameter, and what the verdict on a result is based on, in words.
 
 R2 is not used: it hardly changes with a delay, a wrong gain or a wrong joint zero.
 """
@@ -6,12 +6,11 @@ R2 is not used: it hardly changes with a delay, a wrong gain or a wrong joint ze
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from dynid.report.numbers import percent, plural
-from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+from dynid.statistics.verdict import Reason
 
 
 class Quality(StrEnum):
@@ -33,17 +32,8 @@ MEANING = {
 }
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
 _LOAD = "load "  # prefix of the choices that describe identified loads
+_FIRST = 3  # reasons that are shown; the others are folded
 _PROMISED = 0.95  # expected share of intervals that contain the true value
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result in one line: `level` is good, care or bad; `reasons` list the problems."""
-
-    level: str
-    headline: str
-    evidence: str
-    reasons: tuple[str, ...]
 
 
 def quality(parameter: ParameterEstimate) -> Quality:
@@ -74,7 +64,10 @@ def holds_truth(parameter: ParameterEstimate, truth: float) -> bool | None:
 def coverage(estimate: Estimate) -> str:
     """How many 95 % intervals contain the true value, and how many are expected to."""
     held, n = _held(estimate)
-    return f"{held} of {n} intervals contain the true value (about {_PROMISED * n:.0f} expected)"
+    # Three standard deviations of a binomial count below the expected number: not explained by chance.
+    few = held < _PROMISED * n - 3.0 * math.sqrt(n * _PROMISED * (1.0 - _PROMISED))
+    note = "; too few: the intervals are too narrow" if few else ""
+    return f"{held} of {n} intervals contain the true value (about {_PROMISED * n:.0f} expected){note}"
 
 
 def _held(estimate: Estimate) -> tuple[int, int]:
@@ -83,17 +76,6 @@ def _held(estimate: Estimate) -> tuple[int, int]:
     found = [holds_truth(p, truth[p.name]) for p in estimate.parameters if p.name in truth]
     marks = [mark for mark in found if mark is not None]
     return sum(marks), len(marks)
-
-
-def verdict(estimate: Estimate) -> Verdict:
-    """The whole result in one line, with the problems found."""
-    failures = tuple(_failures(estimate))
-    cares = tuple(_cares(estimate))
-    if failures:
-        return Verdict("bad", "Do not use these parameters yet", _evidence(estimate), failures + cares)
-    if cares:
-        return Verdict("care", "Usable with care", _evidence(estimate), cares)
-    return Verdict("good", "Usable: no warnings, and validated on independent data", _evidence(estimate), ())
 
 
 def loads(estimate: Estimate) -> list[tuple[str, str]]:
@@ -106,41 +88,22 @@ def other_choices(estimate: Estimate) -> dict[str, str]:
     return {name: text for name, text in estimate.choices.items() if not name.startswith(_LOAD)}
 
 
-def _evidence(estimate: Estimate) -> str:
+def evidence(estimate: Estimate) -> str:
+    """What the verdict is based on, in one sentence."""
     kept = [p for p in estimate.parameters if p.essential]
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
     text = f"{known} of {plural(len(kept), 'parameter')} with a standard deviation below {_FAIR_BELOW:.0f} %"
     text += f"; residual of the fit {percent(estimate.fit.residual_percent)} %"
-    unseen = _independent(estimate.validation)
+    unseen = [one for one in estimate.validation if one.independent]
     if unseen:
         worst = max(unseen, key=lambda item: item.residual_percent)
         text += f", of validation logs {percent(worst.residual_percent)} %"
+    if estimate.verdict.judged_on:
+        text += f"; joints judged on {estimate.verdict.judged_on}"
     return text
 
 
-def _failures(estimate: Estimate) -> Iterable[str]:
-    fit = estimate.fit
-    if not any(p.essential for p in estimate.parameters):
-        yield "no parameter could be determined"
-    if fit.poor:
-        yield f"the fit leaves {percent(fit.residual_percent)} % of the measured effort unexplained"
-    for item in _independent(estimate.validation):
-        if item.poor(fit.residual_percent):
-            yield f"validation log {item.log} is predicted with {percent(item.residual_percent)} % error"
-
-
-def _cares(estimate: Estimate) -> Iterable[str]:
-    if estimate.warnings:
-        yield plural(len(estimate.warnings), "warning")
-    if estimate.not_identifiable:
-        yield f"{plural(len(estimate.not_identifiable), 'parameter')} not identifiable"
-    if not _independent(estimate.validation):
-        yield "no independent validation log"
-    held, n = _held(estimate)
-    # Three standard deviations of a binomial count below the expected number: not explained by chance.
-    if held < _PROMISED * n - 3.0 * math.sqrt(n * _PROMISED * (1.0 - _PROMISED)):
-        yield f"only {held} of {n} intervals contain the true value"
-
-
-def _independent(validations: Iterable[Validation]) -> list[Validation]:
-    return [item for item in validations if item.independent]
+def first_reasons(estimate: Estimate) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+    """The reasons to read first, and the others."""
+    reasons = estimate.verdict.reasons
+    return reasons[:_FIRST], reasons[_FIRST:]

@@ -1,4 +1,4 @@
-"""The terminal summary of a result: warnings first, then the verdict, then the numbers."""
+"""The terminal summary of a result: the verdict with its reasons first, then the numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dynid.common.catalogue import Severity
 from dynid.report.numbers import (
     interval_text,
     number,
@@ -19,12 +20,13 @@ from dynid.report.numbers import (
 from dynid.report.quality import (
     Quality,
     coverage,
+    evidence,
+    first_reasons,
     holds_truth,
     loads,
     other_choices,
     owner_of,
     quality,
-    verdict,
 )
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
@@ -57,8 +59,7 @@ _LEVELS = {"good": "bold green", "care": "bold yellow", "bad": "bold red"}
 def print_summary(estimate: Estimate, *, full: bool = False, console: Console | None = None) -> None:
     """Print the summary; `full` lists every parameter, however many there are."""
     out = console or standard_console()
-    _print_warnings(out, estimate.warnings)
-    _print_verdict(out, estimate)
+    print_verdict(out, estimate, full=full)
     _print_fit(out, estimate)
     if full or len(estimate.parameters) <= _MOST_ROWS:
         _titled(out, "Parameters", _parameter_table(estimate, estimate.parameters, out.width))
@@ -134,13 +135,41 @@ def print_prediction(prediction: EffortPrediction, *, console: Console | None = 
     _titled(out, f"Efforts of {prediction.robot} at {len(prediction.t)} samples", table)
 
 
-def _print_verdict(out: Console, estimate: Estimate) -> None:
-    found = verdict(estimate)
-    head = f"{found.headline} ({', '.join(found.reasons)})" if found.reasons else found.headline
-    out.print(_text(f"{estimate.robot}: ", "bold") + _text(head, _LEVELS[found.level]))
-    out.print(_text(found.evidence))
+def print_verdict(out: Console, estimate: Estimate, *, full: bool = False) -> None:
+    """Print the verdict with its first reasons and their remedies; `full`: all reasons."""
+    found = estimate.verdict
+    out.print(_text(f"{estimate.robot}: ", "bold") + _text(found.headline, _LEVELS[found.level]))
+    first, others = first_reasons(estimate)
+    for i, reason in enumerate((*first, *(others if full else ()))):
+        head = _text(f"{i + 1}. {reason.code}: ", _LEVELS[reason.level])
+        out.print(head + _text(reason.text))
+        if reason.remedy:
+            out.print(_text(f"   remedy: {reason.remedy}", "cyan"))
+    noted = [one.code for one in estimate.warnings if one.severity is Severity.NOTE]
+    rest = [*(() if full else (one.code for one in others)), *noted]
+    if rest:
+        out.print(_text(f"more in report.html: {', '.join(dict.fromkeys(rest))}", "dim"))
+    out.print(_text(evidence(estimate)))
     for name, text in loads(estimate):
         out.print(_text(f"{name}: ", "bold") + _text(text))
+    _print_joints(out, estimate)
+
+
+def _print_joints(out: Console, estimate: Estimate) -> None:
+    """Efforts on unseen motion, the worst ones if there are many."""
+    joints = estimate.verdict.joints
+    if not joints:
+        return
+    shown = joints
+    if len(joints) > _MOST_GROUPS:
+        shown = tuple(sorted(joints, key=lambda one: -one.error_percent)[:_WORST_ROWS])
+    table = _table(
+        "effort", "level", "rms error", "noise floor", "unit", "% of peak", left=("effort", "level", "unit")
+    )
+    for one in shown:
+        figures = (number(one.error_rms, 3), number(one.noise_floor, 2), one.unit, percent(one.error_percent))
+        table.add_row(_text(one.name), _text(one.level, _LEVELS[one.level]), *map(_text, figures))
+    _titled(out, "Unseen motion: error, and what is beyond noise in percent of the peak effort", table)
 
 
 def _print_fit(out: Console, estimate: Estimate) -> None:

@@ -14,6 +14,7 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.statistics.correlation import Correlation
+from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
 _POOR_TIMES = 3.0
@@ -238,6 +239,7 @@ class Estimate:
         history: Of recursive estimators, the parameters over time; not kept in `result.json`.
         truth: True base values where known (simulated logs), by name; shown side by side.
         files: Further files of the result's folder, name -> text.
+        verdict: Whether it can be used, and why not.
     """
 
     robot: str
@@ -261,6 +263,7 @@ class Estimate:
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None
+    verdict: Verdict = NOT_JUDGED
 
     def __contains__(self, name: object) -> bool:
         """Whether a parameter is called `name`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.consistent import physical_distance
 from dynid.estimator.solution import Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
@@ -12,6 +12,8 @@ from dynid.projection.projection import System
 from dynid.statistics.uncertainty import uncertainty
 
 _UNLIKELY = 1e-3  # significance level
+# Sigma, rms: model errors of good real arms give 1 to 3, exchanged payloads and wrong units hundreds.
+_IMPOSSIBLE = 10.0
 _MOST_PARAMETERS = 1000  # beyond, the test would outlast the identification
 _FEWEST_ROTORS = 2
 
@@ -30,7 +32,8 @@ def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
     if distance is None or chdtrc(len(data.chi), distance**2) > _UNLIKELY:
         return ()
     rms = distance / np.sqrt(len(data.chi))
-    return (notice("not-physical", rms=rms, count=len(data.chi)),)
+    found = notice("not-physical", rms=rms, count=len(data.chi))
+    return (found if rms > _IMPOSSIBLE else eased(found),)
 
 
 def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:

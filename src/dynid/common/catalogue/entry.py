@@ -42,7 +42,7 @@ class Entry:
     """One code of the catalogue.
 
     Attributes:
-        severity: Of every notice with this code.
+        severity: Of the notices with this code; a small finding may be eased to `care`.
         meaning: One line of Markdown for the reference page, with links relative to `docs/reference`.
         template: Usual wording.
         variants: Other wordings of the same finding, by name.

@@ -31,7 +31,7 @@ FIT = {
         " lost",
         "excite the robot more, or fix parameters that are known",
     ),
-    "correlated": care(
+    "correlated": note(
         "two parameters have almost the same effect: use the combination in the text, or a motion that"
         " separates them",
         "hardly separable with these data: {shown}{more}",
@@ -45,13 +45,14 @@ FIT = {
         " the branch of its loops, and contacts",
     ),
     "weak-parameters": care(
-        "parameters that are statistically indistinguishable from zero: excite more, or request [essential"
-        " parameters](../howto/essential.md)",
-        "statistically indistinguishable from zero (relative sigma over 100 %): {names}",
+        "parameters whose sigma exceeds their value and is a relevant part of an effort: excite more, or"
+        " request [essential parameters](../howto/essential.md). A value that is zero within a narrow"
+        " interval is well known, and not listed",
+        "not determined well (sigma over 100 % of the value, and over 5 % of an effort): {names}",
         "excite them more, or use essential parameters",
         # Not physically consistent with parameters set to zero.
         consistent=(
-            "statistically indistinguishable from zero (relative sigma over 100 %): {names}",
+            "not determined well (sigma over 100 % of the value, and over 5 % of an effort): {names}",
             "excite them more",
         ),
         rehearsed=(
@@ -59,7 +60,7 @@ FIT = {
             "use a motion that excites them more (dynid excite), more periods, or less noise",
         ),
     ),
-    "negative-parameter": stop(
+    "negative-parameter": care(
         "the interval of a mass, rotor inertia or friction is below zero: look for a wrong sign, a delay"
         " between position and effort, a missing friction term",
         "{shown}: cannot be negative",

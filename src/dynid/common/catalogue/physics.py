@@ -6,6 +6,7 @@ from dynid.common.catalogue.entry import care, note, stop
 
 _READ = "see [physically consistent parameters](../howto/consistent.md#read-the-warnings)"
 _BLOCKS = "[intervals are not reliable](../explanation/uncertainty.md#blocks); repeat the motion"
+_LABELS = "check which payload each log carries, and how it is mounted: `payload:` of the log's entry"
 _TESTS = "see [residual tests](../explanation/residual_tests.md)"
 
 PHYSICS = {
@@ -91,7 +92,7 @@ RESIDUALS = {
         " intervals of these parameters are a lower bound",
         "repeat the motion that excites them, or use a longer log",
     ),
-    "few-blocks": care(
+    "few-blocks": note(
         f"few blocks of the log determine a parameter: {_BLOCKS}",
         "sigma of {names} depends on fewer than two of the {parts}: the intervals are wide, and still"
         " uncertain",
@@ -108,6 +109,10 @@ RESIDUALS = {
         "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
         "align the columns in time (shift them by this delay), or log both with one clock; a delay biases"
         " inertias without any other sign",
+        confirmed=(
+            "{who} {size:.2g} ms {late} than the positions",
+            "align the columns in time (shift them by this delay), or log both with one clock",
+        ),
     ),
     "gain": care(
         f"an effort is too large or too small: {_TESTS}",
@@ -115,22 +120,90 @@ RESIDUALS = {
         "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
         " description; or estimate gains from runs with a weighed payload: gains: all",
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
+        confirmed=(
+            "the effort of '{effort}' is {percent:.0f} % too {large}",
+            "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains"
+            " from runs with a weighed payload: gains: all",
+        ),
     ),
     "zero-offset": care(
         f"the zero of a joint is off; the text gives its size: {_TESTS}",
         "the zero of '{joint}' seems off by {shown}: the residuals follow the derivative of the model with"
         " respect to it",
         "check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+        confirmed=(
+            "the zero of '{joint}' seems off by {shown}",
+            "check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+        ),
     ),
     "gravity-off": stop(
         f"gravity differs from the description: {_TESTS}",
         "{found} {percent:.0f} % of the residual remains{alike}",
         "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall,"
         " hanging){sensor}",
-        small=(
-            "gravity seems to differ from the description by {size:.2g} m/s^2",
-            "check `gravity:` of the robot file and how the base is mounted",
+        turned=(
+            "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base"
+            " frame",
+            "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)",
         ),
+    ),
+    "model-misfit": care(
+        "the residuals are beyond noise, and no single cause explains them: check the geometry, then missing"
+        " effects; see [verdict](../explanation/verdict.md#causes)",
+        "the model leaves more than noise: {row} {error:.3g} {unit} rms on unseen motion ({times:.0f} times"
+        " the noise, {percent:.2g} % of its peak){also}",
+        "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
+        " elasticity, cables and springs",
+        gravity=(
+            "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains"
+            " them",
+            "check the geometry of the description (link lengths, axes, joint zeros) and the clock of the"
+            " log",
+        ),
+    ),
+    "friction-missing": care(
+        "friction terms that the description lacks explain the residuals; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "the description lacks friction that the robot has: {names}",
+        "add to `drive:` of these joints: {names}",
+    ),
+    "payload-label": stop(
+        "a log seems to carry another payload than declared, or it is mounted differently; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "log '{log}' seems to carry {said} instead of {declared} (or the others are declared wrongly)",
+        _LABELS,
+        exchanged=("the payloads of logs '{log}' and '{other}' seem to be exchanged", _LABELS),
+        other=(
+            "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs,"
+            " or it is mounted differently, e.g. turned on its flange",
+            _LABELS,
+        ),
+        negative=(
+            "payload '{body}' has a negative mass, {mass:.3g} kg: the logs that carry it and those that do"
+            " not seem to be exchanged",
+            _LABELS,
+        ),
+    ),
+    "position-unit": stop(
+        "the logs fit with positions in another unit; see [verdict](../explanation/verdict.md#causes)",
+        "positions seem to be in {unit}",
+        "set the unit: columns: {{q_1: {{name: ..., unit: {unit}}}, ...}}",
+    ),
+    "position-order": stop(
+        "the logs fit with other signs or another order of the positions; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "the position of '{joint}' seems to have the opposite sign",
+        "columns: {{q_{number}: {{name: ..., scale: -1}}}}",
+        exchanged=(
+            "the positions of '{joint}' and '{other}' seem to be exchanged",
+            "check the columns of the positions under `columns:`",
+        ),
+    ),
+    "wrong-branch": stop(
+        "the logs fit with the loops closed on another branch; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "the loops seem to be closed on another branch than the robot's: {names} bent the other way",
+        "give a pose on the branch of the robot under `start:`",
     ),
     "friction-speed": care(
         f"the residual still depends on speed: {_TESTS}",

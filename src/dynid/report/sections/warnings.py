@@ -13,4 +13,4 @@ def section(estimate: Estimate) -> Section | None:
     if not estimate.warnings:
         return None
     body = render("warnings.html", warnings=by_severity(estimate.warnings), meaning=MEANING)
-    return Section("warnings", f"Warnings ({len(estimate.warnings)})", body)
+    return Section("warnings", f"All warnings ({len(estimate.warnings)})", body)

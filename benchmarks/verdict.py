@@ -1,0 +1,569 @@
+"""Verdicts on good and bad experiments: confusion table, misses, and the first reason of every case.
+
+    python benchmarks/verdict.py [--only PATTERN ...] [--half tuned|aside|both] [--json FILE]
+
+Good cases are simulated robots (several seeds, noise levels, coloured noise, with and without a validation
+log) and real logs. Bad cases are the same with one fault each: units, signs, columns, gravity, branch, delay,
+gain, joint zero, payload label, contact, poor excitation, wrong model or geometry. A case states the codes
+that name its cause; a refusal (exit code 2) counts as `bad`, and its text must name the cause.
+
+Limits of the verdict were chosen on the half `tuned`; the half `aside` has other robots or seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.common.errors import InputError, NoResultError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, read_experiment
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.motion.log import Log
+from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs, run_experiment
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import Estimate
+
+REAL = Path(__file__).parents[1] / "examples" / "real"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+LOAD = "load"
+_SECONDS, _RATE = 5.0, 500.0  # at least one period; [s], [Hz]
+# The body that carries the payload, its mass [kg] and centre of mass [m], in the cases about payloads.
+CARRIED = {
+    "ur5": ("wrist_3_link", 2.5, (0.05, 0.03, 0.12)),
+    "puma560": ("link_6", 2.0, (0.06, 0.02, 0.15)),
+    "panda": ("link_7", 1.5, (0.05, -0.04, 0.18)),
+    "scara": ("tool", 2.0, (0.06, 0.03, 0.05)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a user would hand to `dynid identify`."""
+
+    mechanism: Mechanism
+    logs: tuple[Log, ...]
+    validate: tuple[Log, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One experiment.
+
+    Attributes:
+        name: Group, robot, fault and seed.
+        causes: Codes or words of a refusal that name the cause; empty: a good case.
+        half: `tuned` or `aside`.
+    """
+
+    name: str
+    causes: tuple[str, ...]
+    make: Callable[[], Setup | Path]
+    half: str = "tuned"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Level, codes of the reasons in their order (a refusal: its text), and seconds."""
+
+    level: str
+    reasons: tuple[str, ...]
+    seconds: float
+    text: str = ""
+
+
+# --- simulated robots ---------------------------------------------------------------------------------------
+
+
+@cache
+def plant(robot: str) -> tuple[Mechanism, dict[str, float], Any]:
+    """A built-in robot, with a payload where cases need one, its true parameters and its experiment."""
+    mechanism = load_robot(robot)
+    demo = read_demo(demo_file(robot), mechanism)
+    truth = dict(demo.truth)
+    if robot in CARRIED:
+        body, _, _ = CARRIED[robot]
+        mechanism = replace(mechanism, payloads={LOAD: Payload(LOAD, body)})
+        truth |= carried(robot)
+    return mechanism, truth, demo
+
+
+def carried(robot: str, turned: bool = False) -> dict[str, float]:
+    """True parameters of the payload; turned by half a turn about the axis of its flange."""
+    _, M, (x, y, z) = CARRIED[robot]
+    x, y = (-x, -y) if turned else (x, y)
+    values = {"M": M, "MX": M * x, "MY": M * y, "MZ": M * z, "XY": -M * x * y, "XZ": -M * x * z}
+    values |= {"YZ": -M * y * z, "XX": M * (y * y + z * z) + 0.004, "YY": M * (x * x + z * z) + 0.004}
+    values["ZZ"] = M * (x * x + y * y) + 0.003
+    return {f"{symbol}_{LOAD}": value for symbol, value in values.items()}
+
+
+@cache
+def simulated(
+    robot: str,
+    seed: int,
+    mounted: tuple[str, ...] = (),
+    noise: float = 1.0,
+    colour: float | None = None,
+    turned: bool = False,
+    small: float = 1.0,
+) -> Log:
+    """A log of the built-in robot along a motion of its own.
+
+    Args:
+        robot: Its name.
+        seed: Of motion and noise.
+        mounted: Payloads on the robot.
+        noise: Times the noise of its demo.
+        colour: Correlation of the noise from one sample to the next.
+        turned: Whether the payload is turned by half a turn on its flange.
+        small: Factor on the ranges of the motion.
+    """
+    mechanism, truth, demo = plant(robot)
+    if turned:
+        truth = truth | carried(robot, turned=True)
+    motion = random_motion(
+        mechanism, seed=977 * seed + 5, harmonics=demo.harmonics, frequency=demo.frequency, draws=4
+    )
+    periods = min(demo.periods, max(1, round(_SECONDS * demo.frequency)))
+    return simulate_log(
+        mechanism,
+        truth,
+        motion,
+        rate=min(demo.rate, _RATE),
+        duration=periods * motion.period,
+        encoder_resolution=demo.encoder,
+        torque_sigma=noise * demo.torque_sigma,
+        tau_coloured=colour,
+        seed=977 * seed + 6,
+        payloads=mounted,
+        tension=demo.tension,
+        name=f"{robot} {seed}",
+    )
+
+
+def clean(
+    robot: str,
+    seed: int,
+    *,
+    validated: bool = True,
+    noise: float = 1.0,
+    colour: float | None = None,
+    loaded: bool = False,
+) -> Setup:
+    """Two logs (the second loaded where asked), and one for validation."""
+    mechanism, _, demo = plant(robot)
+    runs = [(), (LOAD,)] if loaded else [demo.runs[i % len(demo.runs)] for i in range(2)]
+    logs = [simulated(robot, 10 * seed + i, mounted, noise, colour) for i, mounted in enumerate(runs)]
+    logs = [replace(log, name=f"{robot} run {i + 1}") for i, log in enumerate(logs)]
+    unseen = (simulated(robot, 10 * seed + 9, runs[-1], noise, colour),) if validated else ()
+    return Setup(mechanism, tuple(logs), unseen, {} if demo.model is None else {"model": demo.model})
+
+
+# --- faults -------------------------------------------------------------------------------------------------
+
+Fault = Callable[[Setup], Setup]
+
+
+def changed(setup: Setup, change: Callable[[Log, Any, Any], tuple[Any, Any]]) -> Setup:
+    """Every log recorded with a fault: positions and efforts as `change(log, q, tau)` gives them."""
+
+    def one(log: Log) -> Log:
+        q, tau = change(log, log.q.copy(), log.tau.copy())
+        return log_from_arrays(setup.mechanism, log.t, q, tau, name=log.name, payloads=log.payloads)
+
+    return replace(setup, logs=tuple(map(one, setup.logs)), validate=tuple(map(one, setup.validate)))
+
+
+def angles(setup: Setup) -> list[int]:
+    """Numbers of the measured coordinates that are angles."""
+    joints = setup.mechanism.joint_of_coordinate
+    names = setup.logs[0].position_names
+    return [i for i, name in enumerate(names) if name in joints and joints[name].is_angle(name)]
+
+
+def degrees(setup: Setup) -> Setup:
+    """Angles in degrees, read as radians."""
+    own = angles(setup)
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        q[:, own] = np.rad2deg(q[:, own])
+        return q, tau
+
+    return changed(setup, change)
+
+
+def millimetres(setup: Setup) -> Setup:
+    """Displacements in mm, read as m."""
+    own = [i for i in range(setup.logs[0].q.shape[1]) if i not in angles(setup)]
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        q[:, own] *= 1e3
+        return q, tau
+
+    return changed(setup, change)
+
+
+def efforts_times(factor: float, joint: int | None = None) -> Fault:
+    """All efforts, or one, times a factor."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        tau[:, slice(None) if joint is None else joint] *= factor
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
+def exchanged(i: int, j: int, positions: bool = False) -> Fault:
+    """Two columns exchanged."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        x = q if positions else tau
+        x[:, [i, j]] = x[:, [j, i]]
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
+def mirrored(i: int) -> Fault:
+    """One position counted the other way."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        q[:, i] *= -1.0
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
+def late(seconds: float) -> Fault:
+    """Efforts later than positions."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        steps = max(1, round(seconds / log.dt))
+        tau[steps:] = tau[:-steps].copy()
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
+def zero(joint: int, size: float) -> Fault:
+    """A joint zero off by so much."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        q[:, joint] += size
+        return q, tau
+
+    return lambda setup: changed(setup, change)
+
+
+def contact(setup: Setup) -> Setup:
+    """Somebody pushes for a third of a second in each log."""
+
+    def change(log: Log, q: Any, tau: Any) -> tuple[Any, Any]:
+        n, m = len(tau), max(10, round(0.35 / log.dt))
+        at = int(0.4 * n)
+        bump = np.hanning(m)[:, None] * np.abs(tau).max(axis=0) * np.array([1.0, -0.8] * 8)[: tau.shape[1]]
+        tau[at : at + m] += bump
+        return q, tau
+
+    one = changed(setup, change)
+    return replace(one, validate=setup.validate)
+
+
+def gravity(*g: float) -> Fault:
+    """The description has another gravity."""
+    return lambda setup: replace(setup, mechanism=replace(setup.mechanism, gravity=np.array(g, float)))
+
+
+def described(change: Callable[[Mechanism], Mechanism]) -> Fault:
+    """The description is changed, the logs are not."""
+    return lambda setup: replace(setup, mechanism=change(setup.mechanism))
+
+
+def other_branch(*joints: str) -> Fault:
+    """The loops closed on another branch: these joints start with the other sign."""
+
+    def change(robot: Mechanism) -> Mechanism:
+        start = {name: -value if name in joints else value for name, value in robot.start.items()}
+        return replace(robot, start=start)
+
+    return described(change)
+
+
+def longer(joint: str, metres: float) -> Fault:
+    """One link of the description longer than the robot's, along the placement of a joint."""
+
+    def change(robot: Mechanism) -> Mechanism:
+        joints = []
+        for one in robot.joints:
+            if one.name == joint:
+                p = np.asarray(one.placement.p, float)
+                along = p / np.linalg.norm(p) if np.any(p) else np.array([1.0, 0.0, 0.0])
+                one = replace(one, placement=replace(one.placement, p=p + metres * along))
+            joints.append(one)
+        return replace(robot, joints=tuple(joints))
+
+    return described(change)
+
+
+def without_drive(*symbols: str) -> Fault:
+    """The model lacks drive terms that the robot has."""
+
+    def change(robot: Mechanism) -> Mechanism:
+        drive = {name: tuple(s for s in own if s not in symbols) for name, own in robot.drive.items()}
+        return replace(robot, drive=drive)
+
+    return described(change)
+
+
+def labelled(*payloads: tuple[str, ...]) -> Fault:
+    """Logs declared with these payloads, whatever they carried."""
+
+    def change(setup: Setup) -> Setup:
+        logs = tuple(replace(log, payloads=own) for log, own in zip(setup.logs, payloads, strict=True))
+        unseen = tuple(replace(log, payloads=payloads[-1]) for log in setup.validate)
+        return replace(setup, logs=logs, validate=unseen)
+
+    return change
+
+
+def turned_payload(robot: str, seed: int) -> Setup:
+    """Of two loaded logs, one with the payload turned by half a turn on its flange."""
+    setup = clean(robot, seed, loaded=True)
+    other = simulated(robot, 10 * seed + 2, (LOAD,), turned=True)
+    return replace(setup, logs=(*setup.logs, replace(other, name=f"{robot} run 3")))
+
+
+def still(robot: str, seed: int, moving: int) -> Setup:
+    """Only one joint moves."""
+    mechanism, truth, demo = plant(robot)
+    setup = clean(robot, seed, validated=False)
+    from dynid.simulation.prescribed import inverse_efforts
+
+    logs = []
+    for log in setup.logs:
+        q = np.repeat(log.q[:1], len(log.q), axis=0)
+        q[:, moving] = log.q[:, moving]
+        smooth = [np.gradient(q, log.dt, axis=0)]
+        smooth.append(np.gradient(smooth[0], log.dt, axis=0))
+        rng = np.random.default_rng(seed)
+        tau = inverse_efforts(mechanism, truth, q, *smooth)
+        tau = tau + demo.torque_sigma * rng.standard_normal(tau.shape)
+        logs.append(log_from_arrays(mechanism, log.t, q, tau, name=log.name))
+    return replace(setup, logs=tuple(logs))
+
+
+# --- cases --------------------------------------------------------------------------------------------------
+
+UNITS = ("angles-large", "position-unit", "scale-implausible", "scale-differs", "~unit", "~degrees")
+LENGTH = ("lengths-large", "position-unit", "scale-implausible", "~unit", "~millimetres")
+ORDER = ("~sign", "~order", "gain")
+POSITIONS = ("position-order", "~sign", "~order")
+GRAVITY = ("gravity-off",)
+BRANCH = ("wrong-branch", "~branch")
+LABEL = ("payload-label",)
+GEOMETRY = ("model-misfit", "loop-misfit")
+FRICTION = ("friction-missing", "friction-speed")
+POOR = ("not-excited", "weak-parameters", "ill-conditioned", "rank-undecided")
+
+
+def good_cases() -> Iterator[Case]:
+    """Simulated robots with several seeds and noises, and real logs."""
+    tuned = ("ur5", "scara", "fivebar", "delta", "dualv", "panda")
+    aside = ("puma560", "palletiser", "orthoglide", "rrr3", "stewart", "cable8")
+    for robot in (*tuned, *aside):
+        half = "tuned" if robot in tuned else "aside"
+        for seed, noise, validated in ((1, 1.0, True), (2, 2.0, False)):
+            yield Case(
+                f"good/{robot}/noise{noise:g}/{seed}",
+                (),
+                lambda r=robot, s=seed, n=noise, v=validated: clean(r, s, noise=n, validated=v),
+                half,
+            )
+        if robot not in ("stewart", "cable8", "orthoglide", "dualv"):
+            yield Case(
+                f"good/{robot}/coloured/3", (), lambda r=robot: clean(r, 3, colour=0.9, validated=False), half
+            )
+        if robot in CARRIED:
+            yield Case(f"good/{robot}/loaded/4", (), lambda r=robot: clean(r, 4, loaded=True), half)
+    yield Case("good/serial6/noise1/1", (), lambda: clean("serial6", 1), "aside")
+    for robot, half in (("ur5", "aside"), ("fivebar", "aside"), ("delta", "aside"), ("rrr3", "aside")):
+        yield Case(f"good/{robot}/noise0.5/5", (), lambda r=robot: clean(r, 5, noise=0.5), half)
+    for robot, half in (
+        ("panda_gaz", "tuned"),
+        ("ur10_unisa", "aside"),
+        ("staubli_tx40", "aside"),
+        ("kuka_kr300", "tuned"),
+    ):
+        yield Case(f"good/real/{robot}", (), lambda r=robot: REAL / f"{r}.yaml", half)
+
+
+def _bad(
+    fault: str, causes: Sequence[str], make: Fault, cases: Sequence[str], seed: int, **how: Any
+) -> Iterator[Case]:
+    """One fault on several robots; every second one is set aside."""
+    for i, robot in enumerate(cases):
+        validated = how.get("validated", i % 3 != 2)
+        loaded = how.get("loaded", False)
+        yield Case(
+            f"bad/{robot}/{fault}/{seed + i}",
+            tuple(causes),
+            lambda r=robot, s=seed + i, v=validated, k=loaded: make(clean(r, s, validated=v, loaded=k)),
+            "aside" if i % 2 else "tuned",
+        )
+
+
+def bad_cases() -> Iterator[Case]:
+    """One fault each."""
+    robots = ("ur5", "puma560", "panda", "delta", "stewart", "palletiser")
+    yield from _bad("gravity-up", GRAVITY, gravity(0, 0, 9.81), robots, 11)
+    yield from _bad("gravity-up", GRAVITY, gravity(0, 9.81, 0), ("fivebar", "fivebar"), 17)
+    yield from _bad("gravity-up", GRAVITY, gravity(0, -9.81, 0), ("orthoglide",), 19)
+    yield from _bad("gravity-axes", GRAVITY, gravity(0, -9.81, 0), ("ur5", "puma560", "delta"), 21)
+    yield from _bad("gravity-axes", GRAVITY, gravity(-9.81, 0, 0), ("panda", "puma560", "fivebar"), 24)
+    tilt = 9.81 * np.array([np.sin(0.17), 0.0, -np.cos(0.17)])
+    yield from _bad("gravity-tilted", GRAVITY, gravity(*tilt), ("ur5", "panda", "palletiser", "puma560"), 27)
+    yield from _bad("degrees", UNITS, degrees, ("ur5", "puma560", "scara", "fivebar", "delta", "panda"), 31)
+    yield from _bad("millimetres", LENGTH, millimetres, ("scara", "orthoglide", "stewart"), 37)
+    yield from _bad("kilo", UNITS, efforts_times(1e-3), ("ur5", "puma560", "fivebar"), 41)
+    yield from _bad("milli", UNITS, efforts_times(1e3), ("panda", "delta", "rrr3", "scara"), 44)
+    yield from _bad("effort-sign", ORDER, efforts_times(-1.0, 1), ("ur5", "scara", "fivebar", "dualv"), 51)
+    yield from _bad("all-signs", ORDER, efforts_times(-1.0), ("ur5", "delta"), 55)
+    yield from _bad("effort-order", ORDER, exchanged(0, 1), ("puma560", "delta", "rrr3"), 57)
+    yield from _bad("position-sign", POSITIONS, mirrored(2), ("ur5", "panda"), 61)
+    yield from _bad("position-order", POSITIONS, exchanged(1, 2, True), ("puma560", "palletiser"), 63)
+    yield from _bad("branch", BRANCH, other_branch("elbow1", "elbow2"), ("fivebar",), 65)
+    yield from _bad("branch", BRANCH, other_branch("pose_z"), ("delta",), 66)
+    yield from _bad("branch", BRANCH, other_branch("elbow1", "elbow2"), ("fivebar", "fivebar"), 67)
+    yield from _bad("delay", ("delay",), late(0.01), ("ur5", "scara", "fivebar", "orthoglide", "delta"), 71)
+    yield from _bad("gain", ("gain",), efforts_times(1.2, 1), ("ur5", "puma560", "panda", "delta"), 76)
+    yield from _bad("zero", ("zero-offset",), zero(1, 0.09), ("ur5", "puma560", "fivebar", "palletiser"), 81)
+    arms = ("ur5", "puma560", "panda")
+    yield from _bad("declared-unloaded", LABEL, labelled((), ()), arms, 86, loaded=True)
+    yield from _bad("labels-exchanged", LABEL, labelled((LOAD,), ()), arms, 89, loaded=True)
+    for i, robot in enumerate((*arms, "scara")):
+        half = "aside" if i % 2 else "tuned"
+        yield Case(
+            f"bad/{robot}/payload-turned/{92 + i}",
+            LABEL,
+            lambda r=robot, s=92 + i: turned_payload(r, s),
+            half,
+        )
+    yield from _bad("contact", ("burst",), contact, ("ur5", "scara", "delta", "puma560"), 96)
+    for i, robot in enumerate(("ur5", "scara", "panda")):
+        yield Case(
+            f"bad/{robot}/still/{101 + i}",
+            POOR,
+            lambda r=robot, s=101 + i: still(r, s, 1),
+            "aside" if i % 2 else "tuned",
+        )
+    yield from _bad("no-friction", FRICTION, without_drive("Fs", "Fv"), ("ur5", "puma560", "scara"), 104)
+    yield from _bad("no-coulomb", FRICTION, without_drive("Fs"), ("panda", "fivebar"), 107)
+    yield from _bad("other-robot", GEOMETRY, longer("elbow_joint", 0.1), ("ur5",), 109)
+    yield from _bad("other-robot", GEOMETRY, longer("joint_3", 0.1), ("puma560",), 110)
+    yield from _bad("geometry", GEOMETRY, longer("motor1", 0.005), ("fivebar", "rrr3", "delta"), 111)
+
+
+def all_cases() -> list[Case]:
+    """Good ones, then bad ones; real logs only where they are."""
+    found = [*good_cases(), *bad_cases()]
+    return [one for one in found if "/real/" not in one.name or (DATA / one.name.split("/")[-1]).is_dir()]
+
+
+# --- run ----------------------------------------------------------------------------------------------------
+
+
+def outcome(case: Case) -> Outcome:
+    """Make the case, identify, and read the verdict."""
+    setup = case.make()
+    started = time.perf_counter()
+    try:
+        if isinstance(setup, Path):
+            estimate: Estimate | None = run_experiment(read_experiment(setup))
+        else:
+            experiment = Experiment(robot=setup.mechanism, **setup.options)
+            estimate = identify_logs(setup.mechanism, setup.logs, setup.validate, experiment)
+    except NoResultError as error:
+        estimate = error.estimate
+        if estimate is None:
+            return Outcome("bad", (f"~{error}",), time.perf_counter() - started)
+    except InputError as error:
+        return Outcome("bad", (f"~{error}",), time.perf_counter() - started)
+    assert estimate is not None  # noqa: S101 (the other ways end above)
+    seconds = time.perf_counter() - started
+    verdict = estimate.verdict
+    codes = tuple(one.code for one in verdict.reasons)
+    return Outcome(verdict.level, codes, seconds, f"{estimate.fit.residual_percent:.3g} %")
+
+
+def names(causes: Sequence[str], reason: str) -> bool:
+    """Whether a reason names one of the causes."""
+    if reason.startswith("~"):
+        return any(cause.startswith("~") and cause[1:].lower() in reason.lower() for cause in causes)
+    return reason in causes
+
+
+def main() -> None:
+    """Run the cases and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns of case names")
+    parser.add_argument("--half", choices=("tuned", "aside", "both"), default="both")
+    parser.add_argument("--json", type=Path, help="file for all outcomes")
+    given = parser.parse_args()
+    chosen = [one for one in all_cases() if any(fnmatch.fnmatch(one.name, f"*{x}*") for x in given.only)]
+    chosen = [one for one in chosen if given.half in ("both", one.half)]
+    found: list[tuple[Case, Outcome]] = []
+    for case in chosen:
+        try:
+            result = outcome(case)
+        except Exception:  # a crash is an outcome too
+            result = Outcome("crash", (traceback.format_exc(limit=-2),), 0.0)
+        found.append((case, result))
+        first = ", ".join(reason[:70] for reason in result.reasons[:4]).replace("\n", " ")
+        print(
+            f"{case.half:6}{case.name:36}{result.level:6}{result.seconds:6.1f} s {result.text:9} {first}",
+            flush=True,
+        )
+    if given.json is not None:
+        records = [{"case": c.name, "half": c.half, "level": o.level, "reasons": o.reasons} for c, o in found]
+        given.json.write_text(json.dumps(records, indent=1))
+    for half in ("tuned", "aside"):
+        show_half(half, [one for one in found if one[0].half == half])
+
+
+def show_half(half: str, found: Sequence[tuple[Case, Outcome]]) -> None:
+    """Confusion table of one half, and its misses."""
+    print(f"\n{half}")
+    for kind in ("good", "bad"):
+        own = [one for one in found if one[0].name.startswith(f"{kind}/")]
+        counts = {level: sum(o.level == level for _, o in own) for level in ("good", "care", "bad", "crash")}
+        print(f"  {kind:5} {len(own):3} cases: " + ", ".join(f"{n} {level}" for level, n in counts.items()))
+    bad = [one for one in found if one[0].causes]
+    missed = [
+        (c, o)
+        for c, o in bad
+        if o.level == "good" or (o.level != "bad" and not any(names(c.causes, r) for r in o.reasons[:3]))
+    ]
+    right = sum(bool(o.reasons) and names(c.causes, o.reasons[0]) for c, o in bad)
+    print(f"  bad cases whose first reason is the right one: {right} of {len(bad)}")
+    unnamed = [(c, o) for c, o in bad if not any(names(c.causes, r) for r in o.reasons[:3])]
+    print(f"  bad cases without the right one among the first three: {len(unnamed)}")
+    print(f"  missed: {', '.join(c.name for c, _ in missed) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

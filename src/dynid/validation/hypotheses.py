@@ -1,0 +1,277 @@
+"""Corrections of a description or its logs that a wrong input would need, the cheap ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.checks.fault_columns import ALL
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice, notice
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.motion.log import Log
+from dynid.statistics.estimate import ResidualTest
+
+_UNKNOWN = "unknown_load"
+_MOST_PAIRS = 21  # exchanged positions of seven joints
+_MOST_BRANCHES = 12
+_FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """One correction.
+
+    Attributes:
+        notice: The warning, if it is the cause.
+        mechanism, logs: As they would be without the fault.
+    """
+
+    notice: Notice
+    mechanism: Mechanism
+    logs: tuple[Log, ...]
+
+    @property
+    def code(self) -> str:
+        """Of the warning."""
+        return self.notice.code
+
+
+def hypotheses(
+    mechanism: Mechanism, logs: Sequence[Log], tests: Sequence[ResidualTest], poor: bool
+) -> Iterator[Hypothesis]:
+    """All corrections to try; those of one code follow each other.
+
+    Args:
+        mechanism: The description.
+        logs: Of the fit and for validation.
+        tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
+        poor: Whether predictions are so poor that columns may be wrong.
+    """
+    own = tuple(logs)
+    yield from _delays(mechanism, own, tests)
+    yield from _gains(mechanism, own, tests)
+    yield from _drives(mechanism, own)
+    yield from _gravity(mechanism, own)
+    yield from _payloads(mechanism, own)
+    yield from _units(mechanism, own)
+    yield from _branches(mechanism, own)
+    if poor:
+        yield from _positions(mechanism, own)
+
+
+def _gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    g = np.asarray(mechanism.gravity, float)
+    size = float(np.linalg.norm(g)) or 9.81
+    axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
+    other = [axis for axis in axes if not np.allclose(axis, g) and not np.allclose(axis, -g)]
+    for one in [-g, *other] if np.any(g) else other:
+        vector = ", ".join(f"{x:.3g}" for x in one + 0.0)
+        turned = "upside down" if np.allclose(one, -g) else "along another axis"
+        yield Hypothesis(
+            notice("gravity-off", "turned", turned=turned, vector=vector),
+            replace(mechanism, gravity=one),
+            logs,
+        )
+
+
+def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Every log with each other payload, and with one that no log declares."""
+    if len(logs) < 2:
+        return
+    known = list(
+        dict.fromkeys([(), *(log.payloads for log in logs), *((name,) for name in mechanism.payloads)])
+    )
+    for i, log in enumerate(logs):
+        for label in known:
+            if label == log.payloads:
+                continue
+            said = f"'{', '.join(label)}'" if label else "no payload"
+            yield Hypothesis(
+                notice("payload-label", log=log.name, said=said, declared=_declared(log)),
+                mechanism,
+                _put(logs, {i: replace(log, payloads=label)}),
+            )
+    for (i, a), (j, b) in combinations(enumerate(logs), 2):
+        if a.payloads != b.payloads:
+            yield Hypothesis(
+                notice("payload-label", "exchanged", log=a.name, other=b.name),
+                mechanism,
+                _put(logs, {i: replace(a, payloads=b.payloads), j: replace(b, payloads=a.payloads)}),
+            )
+    carrier = _carrier(mechanism)
+    if carrier is None:
+        return
+    wider = replace(mechanism, payloads={**mechanism.payloads, _UNKNOWN: Payload(_UNKNOWN, carrier)})
+    for i, log in enumerate(logs):
+        yield Hypothesis(
+            notice("payload-label", "other", log=log.name, declared=_declared(log)),
+            wider,
+            _put(logs, {i: replace(log, payloads=(_UNKNOWN,))}),
+        )
+
+
+def _declared(log: Log) -> str:
+    return f"'{', '.join(log.payloads)}'" if log.payloads else "none"
+
+
+def _carrier(mechanism: Mechanism) -> str | None:
+    """The body that carries payloads: that of the declared ones, else the last of a tree."""
+    declared = [one.body for one in mechanism.payloads.values()]
+    if declared:
+        return declared[0]
+    return mechanism.joints[-1].child if not mechanism.is_closed and mechanism.joints else None
+
+
+def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    names, joints = logs[0].position_names, mechanism.joint_of_coordinate
+    angle = np.array([_is_angle(mechanism, name) for name in names])
+    length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
+    for own, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
+        if own.any():
+            scale = np.where(own, factor, 1.0)
+            yield Hypothesis(
+                notice("position-unit", unit=unit),
+                mechanism,
+                tuple(_moved(log, scale) for log in logs),
+            )
+
+
+def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Closed robots with the unmeasured joints bent the other way: one after the other, and all."""
+    if not mechanism.is_closed:
+        return
+    measured = set(logs[0].position_names)
+    bent = [
+        name
+        for name, value in mechanism.start.items()
+        if name not in measured and value != 0.0 and not _is_quaternion(mechanism, name)
+    ][:_MOST_BRANCHES]
+    choices = [(name,) for name in bent] + ([tuple(bent)] if len(bent) > 1 else [])
+    for flipped in choices:
+        start = {name: -value if name in flipped else value for name, value in mechanism.start.items()}
+        shown = ", ".join(flipped[:4]) + (", ..." if len(flipped) > 4 else "")
+        yield Hypothesis(
+            notice("wrong-branch", names=shown),
+            replace(mechanism, start=start),
+            logs,
+        )
+
+
+def _drives(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Friction that most robots have and this description lacks."""
+    owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
+    given = {symbol for own in mechanism.drive.values() for symbol in own}
+    missing = [symbols[0] for symbols in _FRICTION if not any(one.startswith(symbols) for one in given)]
+    if missing:
+        full = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *missing))) for name in owners}
+        yield Hypothesis(
+            notice("friction-missing", names=", ".join(missing)),
+            replace(mechanism, drive=full),
+            logs,
+        )
+
+
+def _delays(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
+) -> Iterator[Hypothesis]:
+    for test in tests:
+        if test.test != "delay" or not test.warned:
+            continue
+        columns = _efforts(mechanism, test.about)
+        who = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
+        late = "later" if test.value > 0 else "earlier"
+        yield Hypothesis(
+            notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late),
+            mechanism,
+            tuple(_shifted(log, columns, test.value) for log in logs),
+        )
+
+
+def _gains(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
+) -> Iterator[Hypothesis]:
+    for test in tests:
+        if test.test != "gain" or not test.warned or test.about == ALL or test.value <= -0.9:
+            continue
+        tau = np.ones(len(mechanism.actuators))
+        tau[_efforts(mechanism, test.about)] = 1.0 / (1.0 + test.value)
+        percent, large = 100.0 * abs(test.value), "large" if test.value > 0 else "small"
+        yield Hypothesis(
+            notice("gain", "confirmed", effort=test.about, percent=percent, large=large),
+            mechanism,
+            tuple(replace(log, tau=log.tau * tau) for log in logs),
+        )
+
+
+def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: float) -> Hypothesis:
+    """A joint whose zero is off by `size`, in [rad] or [m]."""
+    name = logs[0].position_names[joint]
+    shift = np.zeros(len(logs[0].position_names))
+    shift[joint] = size
+    shown = f"{np.rad2deg(size):.2g} degrees" if _is_angle(mechanism, name) else f"{1e3 * size:.2g} mm"
+    return Hypothesis(
+        notice("zero-offset", "confirmed", joint=name, shown=shown, size=size),
+        mechanism,
+        tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
+    )
+
+
+def _efforts(mechanism: Mechanism, about: str) -> list[int]:
+    """Columns of the efforts that a test is about; none if it is an equation of several motors."""
+    names = [actuator.name for actuator in mechanism.actuators]
+    return list(range(len(names))) if about == ALL else [i for i, name in enumerate(names) if name == about]
+
+
+def _shifted(log: Log, columns: Sequence[int], seconds: float) -> Log:
+    """Efforts as if they had been logged earlier by so much."""
+    tau = log.tau.copy()
+    for k in columns:
+        tau[:, k] = np.interp(log.t + seconds, log.t, log.tau[:, k])
+    return replace(log, tau=tau)
+
+
+def _is_angle(mechanism: Mechanism, name: str) -> bool:
+    joint = mechanism.joint_of_coordinate.get(name)
+    return joint is not None and joint.is_angle(name)
+
+
+def _is_quaternion(mechanism: Mechanism, name: str) -> bool:
+    return any(joint.has_quaternion and name in joint.positions[-4:] for joint in mechanism.joints)
+
+
+def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Signs and order of the measured positions."""
+    names = logs[0].position_names
+    for i, name in enumerate(names):
+        scale = np.ones(len(names))
+        scale[i] = -1.0
+        yield Hypothesis(
+            notice("position-order", joint=name, number=i + 1),
+            mechanism,
+            tuple(_moved(log, scale) for log in logs),
+        )
+    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
+        order = list(range(len(names)))
+        order[i], order[j] = j, i
+        yield Hypothesis(
+            notice("position-order", "exchanged", joint=names[i], other=names[j]),
+            mechanism,
+            tuple(_moved(log, np.ones(len(names)), order) for log in logs),
+        )
+
+
+def _moved(log: Log, scale: Float[Array, "m"], order: Sequence[int] | None = None) -> Log:
+    """The log with its positions (and their rates) scaled, after they are put in order."""
+    rows = list(range(len(scale))) if order is None else list(order)
+    dq, ddq = (None if x is None else x[:, rows] * scale for x in (log.dq, log.ddq))
+    return replace(log, q=log.q[:, rows] * scale, dq=dq, ddq=ddq, origins={})
+
+
+def _put(logs: tuple[Log, ...], new: dict[int, Log]) -> tuple[Log, ...]:
+    return tuple(new.get(i, log) for i, log in enumerate(logs))

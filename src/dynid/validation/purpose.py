@@ -1,0 +1,116 @@
+"""What a use asks of a result, and what is enough.
+
+| purpose | asked |
+|---|---|
+| none | error on unseen motion up to 5 % of the peak effort: good; above 10 %: bad |
+| feedforward | the same, 5 and 10 % |
+| simulation | physically consistent; every base parameter excited and known |
+| payload | mass within 5 %, centre of mass within 10 mm (95 % intervals) |
+| collision | error on unseen motion near the noise floor, and without bias |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from dynid.common.notices import notice
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.verdict import Reason
+from dynid.validation.unseen import Unseen
+
+# Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
+# within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "": (5.0, 10.0),
+    "feedforward": (5.0, 10.0),
+    "simulation": (5.0, 10.0),
+    "payload": (10.0, 20.0),
+    "collision": (2.0, 5.0),
+}
+_MASS_PERCENT, _COM_METRES = 5.0, 0.010
+# A threshold for contacts is some times the residual without contact; a bias moves it.
+_FLOOR_TIMES, _BIAS_PERCENT = 5.0, 1.0
+_IMPOSSIBLE = ("not-physical", "not-consistent", "negative-parameter")
+_UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
+
+
+def missing_for(purpose: str, estimate: Estimate, unseen: Unseen) -> Iterator[Reason]:
+    """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
+    for text, remedy in _ASKED.get(purpose, _nothing)(estimate, unseen):
+        found = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
+        yield Reason(found.code, found.text, found.remedy, "bad")
+
+
+def _nothing(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+    return iter(())
+
+
+def _simulation(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+    codes = {one.code for one in estimate.warnings}
+    if codes & set(_IMPOSSIBLE):
+        yield "a simulation needs physically consistent parameters", "use `estimator: consistent`"
+    if codes & set(_UNKNOWN):
+        yield (
+            "a simulation moves the robot in ways that these logs do not show",
+            "excite the parameters that the warnings list",
+        )
+
+
+def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+    loads = [one for one in estimate.parameters if one.name.startswith("M_") and _is_load(estimate, one.name)]
+    if not loads:
+        yield "no payload was identified", "declare the payload of a log: `payload:` in its entry"
+    by_name = {one.name: one for one in estimate.parameters}
+    for mass in loads:
+        half = _half(mass.ci95)
+        if half > _MASS_PERCENT / 100.0 * abs(mass.value):
+            text = (
+                f"{mass.name} = {mass.value:.3g} +- {half:.2g} kg is not known within {_MASS_PERCENT:.0f} %"
+            )
+            yield text, "excite the payload more, or weigh it and declare its mass"
+        body = mass.name.removeprefix("M_")
+        moments = [by_name.get(f"{symbol}_{body}") for symbol in ("MX", "MY", "MZ")]
+        wide = [one for one in moments if one is not None and _half(one.ci95) > _COM_METRES * abs(mass.value)]
+        if wide:
+            names = ", ".join(one.name for one in wide)
+            text = f"{names}: the centre of mass is not known within {1e3 * _COM_METRES:.0f} mm"
+            yield text, "turn the payload into other directions of gravity"
+
+
+def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+    noisy = [
+        one for one in unseen.rows if one.error > _FLOOR_TIMES * one.floor and one.percent > _BIAS_PERCENT
+    ]
+    if noisy:
+        names = ", ".join(
+            f"{one.name} ({one.error:.2g} {one.unit}, noise {one.floor:.2g})" for one in noisy[:3]
+        )
+        yield (
+            f"the residual is far above the noise floor: {names}",
+            "add friction terms, and check delay and filters; thresholds would have to be as large",
+        )
+    biased = [
+        one
+        for one in unseen.rows
+        if math.isfinite(one.bias) and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
+    ]
+    if biased:
+        names = ", ".join(f"{one.name} ({one.bias:.2g} {one.unit})" for one in biased[:3])
+        yield f"the residual has a bias: {names}", "check offsets of the efforts, and payload and tool"
+
+
+def _is_load(estimate: Estimate, name: str) -> bool:
+    return f"load {name.removeprefix('M_')}" in estimate.choices
+
+
+def _half(ci95: tuple[float, float] | None) -> float:
+    """Half width of an interval; infinite without one."""
+    return math.inf if ci95 is None else 0.5 * (ci95[1] - ci95[0])
+
+
+_ASKED: Mapping[str, Callable[[Estimate, Unseen], Iterator[tuple[str, str]]]] = {
+    "simulation": _simulation,
+    "payload": _payload,
+    "collision": _collision,
+}

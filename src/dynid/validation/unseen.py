@@ -1,0 +1,242 @@
+"""Error of every effort on motion that the fit has not seen, and the noise floor it cannot go below.
+
+Validation logs are the best judges. Without them, contiguous parts of the logs are left out in turn. W and
+Y of a part are in its triangular factors, so leaving it out is one more small least-squares problem:
+
+    chi_c = argmin sum_(b not in c) |Y_b - W_b chi|^2        rho_c = Y_c - W_c chi_c
+
+The noise floor is what noise of the measured side leaves behind the row filter h,
+
+    sigma_floor = sigma |h|,     sigma = median |k * Y| / (0.6745 |k|)
+
+with a kernel k that removes the motion: the third difference from sample to sample (white noise), or a band
+just above that of the rows, of Y - W chi instead of Y (coloured noise); the larger counts. The median
+ignores reversals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.checks.fault_columns import spread_windows
+from dynid.common.arrays import Array
+from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.conditioning.rewritten import predictor
+from dynid.conditioning.stream import series
+from dynid.fit import Fit
+from dynid.projection.contract import PackedRows, RowSource
+from dynid.projection.factor import triangle
+from dynid.statistics.estimate import Signals, Validation
+from dynid.statistics.prediction import unfiltered
+
+PARTS = 8  # left out in turn
+_MOST_SAMPLES = 4096
+_DETERMINED = 1e-8  # of the largest singular value
+_NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
+_DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
+_BAND = (1.3, 2.6)  # times the cutoff of the rows
+
+
+@dataclass(frozen=True)
+class RowError:
+    """One row of the model on unseen data.
+
+    Attributes:
+        error: Rms of measured minus predicted, in `unit`.
+        bias: Mean of the same, in `unit`; NaN where only sums of squares are known.
+        peak: Largest measured value, in `unit`.
+        floor: Noise floor, in `unit`.
+    """
+
+    name: str
+    unit: str
+    error: float
+    bias: float
+    peak: float
+    floor: float
+
+    @property
+    def excess(self) -> float:
+        """Rms beyond the noise floor, in `unit`."""
+        return float(np.sqrt(max(self.error**2 - self.floor**2, 0.0)))
+
+    @property
+    def percent(self) -> float:
+        """The same in percent of the peak."""
+        return 100.0 * self.excess / self.peak if self.peak > 0.0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """Errors of all rows, and which data they are from."""
+
+    rows: tuple[RowError, ...]
+    judged_on: str
+    independent: bool
+
+
+def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Validation]) -> Unseen:
+    """Errors on the independent validation logs, else on parts of the logs that are left out in turn.
+
+    Args:
+        fit: To all logs.
+        signals: Of the logs of the fit, then of the validation logs.
+        validation: Of the validation logs, in the same order.
+    """
+    fitted = [one for one in signals if not one.validation]
+    held = [one for one in signals if one.validation]
+    fresh = [one for one, judged in zip(held, validation, strict=True) if judged.independent]
+    floors = (
+        noise_floors(fit.problem.sources, fit.problem.filters, fit.chi) if fit.problem.case.is_series else {}
+    )
+    if fresh:
+        rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
+        return Unseen(tuple(rows), f"validation {', '.join(one.log for one in fresh)}", True)
+    errors = left_out_errors(fit)
+    rows = []
+    for name, unit, peak in _peaks(fitted, fit):
+        if name in errors:
+            rows.append(RowError(name, unit, errors[name], float("nan"), peak, floors.get(name, 0.0)))
+    return Unseen(tuple(rows), f"{PARTS} parts of the logs, each left out of the fit in turn", False)
+
+
+def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> RowError:
+    measured = np.concatenate([one.measured[:, k] for one in signals])
+    error = measured - np.concatenate([one.predicted[:, k] for one in signals])
+    known = np.isfinite(error)
+    if not known.any():
+        return RowError(name, signals[0].units[k], 0.0, 0.0, 0.0, floor)
+    rms = float(np.sqrt(np.mean(error[known] ** 2)))
+    peak = float(np.abs(measured[known]).max())
+    return RowError(name, signals[0].units[k], rms, float(np.mean(error[known])), peak, floor)
+
+
+def _peaks(signals: Sequence[Signals], fit: Fit) -> Iterator[tuple[str, str, float]]:
+    """Name, unit and largest measured value of each group of rows."""
+    groups = fit.problem.directions.group_names
+    for name in dict.fromkeys(groups):
+        rows = [k for k, own in enumerate(groups) if own == name]
+        parts = [one.measured[:, rows] for one in signals if one.measured.size]
+        peak = max((float(np.nanmax(np.abs(one), initial=0.0)) for one in parts), default=0.0)
+        yield name, fit.problem.directions.units[rows[0]], peak
+
+
+def left_out_errors(fit: Fit) -> dict[str, float]:
+    """Rms of every group of rows, predicted by a fit of the other parts, in the unit of the rows.
+
+    Combinations that the other parts do not determine keep the values of the whole fit.
+    """
+    parts = _parts(fit)
+    triangles = {part: triangle(np.concatenate([R for _, _, R in own])) for part, own in parts.items()}
+    squares: dict[str, float] = {}
+    for part, own in parts.items():
+        others = [R for other, R in triangles.items() if other != part]
+        move = _solved(np.concatenate(others)) if others else np.zeros(triangles[part].shape[1] - 1)
+        for name, weight, R in own:
+            error = (R[:, -1] - R[:, :-1] @ move) / weight
+            squares[name] = squares.get(name, 0.0) + float(error @ error)
+    counts: dict[str, int] = {}
+    for group in fit.data.source.groups:
+        counts[group.name] = counts.get(group.name, 0) + group.n_rows
+    return {name: float(np.sqrt(one / max(counts[name], 1))) for name, one in squares.items()}
+
+
+def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]:
+    """Of each part: group, weight, and weighted rows [W S, Y - W chi] of its blocks."""
+    data, chi = fit.data, fit.chi
+    S = data.S if fit.reduced is None else data.S[:, list(fit.reduced.kept)]
+    places = [(group.log, *place) for group in data.source.groups for place in group.places]
+    order = {place: k for k, place in enumerate(dict.fromkeys(sorted(places)))}
+    found: dict[int, list[tuple[str, float, Array]]] = {}
+    for group in data.source.groups:
+        own = chi[group.columns]
+        errors = [block.Y - block.W @ own for block in group.blocks]
+        rms = float(np.sqrt(sum(float(one @ one) for one in errors) / max(group.n_rows, 1)))
+        weight = 1.0 / rms if rms > 0.0 else 1.0
+        for place, block, error in zip(group.places, group.blocks, errors, strict=True):
+            R = weight * np.column_stack([block.W @ S[group.columns], error])
+            part = order[group.log, *place] * PARTS // len(order)
+            found.setdefault(part, []).append((group.name, weight, R))
+    return found
+
+
+def _solved(R: Float[Array, "r v1"]) -> Float[Array, "v"]:
+    """Least-squares change of the parameters."""
+    R = triangle(R)
+    scale = np.linalg.norm(R[:, :-1], axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    return np.asarray(np.linalg.lstsq(R[:, :-1] / scale, R[:, -1], rcond=_DETERMINED)[0] / scale)
+
+
+class _Some:
+    """Some windows of a source (a `PackedRows`)."""
+
+    def __init__(self, source: PackedRows) -> None:
+        self.source, self.layout, self.dt = source, source.layout, source.dt
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        return spread_windows(self.source.pieces(), _MOST_SAMPLES)
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        return self.source.rows(start, stop, tile)
+
+
+def noise_floors(
+    sources: Sequence[RowSource], filters: Sequence[RowFilter], chi: Float[Array, "p"]
+) -> dict[str, float]:
+    """Noise floor of each group of rows behind the row filter, in the unit of the rows.
+
+    Args:
+        sources: Rows of every log.
+        filters: Their filters.
+        chi: Standard parameters of the estimate, shape (p,), SI.
+    """
+    found: dict[str, list[float]] = {}
+    for source, rows in zip(sources, filters, strict=True):
+        passed = float(np.linalg.norm(np.convolve(rows.kernel, rows.within)))
+        measured, residual = _as_logged(source, chi)
+        white, band = _density(measured, _DIFFERENCE), _above(rows, source.dt)
+        # A model that is wrong may leave anything: never more than the measured side itself has there.
+        coloured = np.minimum(_density(measured, band), _density(residual, band))
+        sigmas = np.maximum(white, coloured).tolist()
+        for name, sigma in zip(source.directions.group_names, sigmas, strict=True):
+            found.setdefault(name, []).append(sigma * passed)
+    return {name: float(np.sqrt(np.mean(np.square(own)))) for name, own in found.items()}
+
+
+_Parts = list[Float[Array, "k n"]]
+
+
+def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Parts]:
+    """The measured side of every row and its residual, not filtered, in some windows."""
+    every = series(_Some(source), unfiltered(source.dt), predictor(source.layout, chi))
+    both = [(np.asarray(measured), np.asarray(predicted)) for _, (measured, predicted), _ in every]
+    return [measured for measured, _ in both], [measured - predicted for measured, predicted in both]
+
+
+def _above(rows: RowFilter, dt: float) -> Float[Array, "h"]:
+    """A band just above that of the rows: there is little motion, and noise is about as dense as below."""
+    if rows.cutoff is None or _BAND[1] * rows.cutoff * dt >= 0.5:
+        return _DIFFERENCE
+    low, high = (row_filter(dt, 1, times * rows.cutoff).kernel for times in _BAND)
+    band = -low
+    more = (len(low) - len(high)) // 2
+    band[more : more + len(high)] += high
+    return band
+
+
+def _density(parts: Sequence[Float[Array, "k n"]], kernel: Float[Array, "h"]) -> Float[Array, "k"]:
+    """Deviation of white noise with the same density as the signals have in the band of a kernel."""
+    found = [
+        np.stack([np.convolve(own, kernel, mode="valid") for own in one])
+        for one in parts
+        if one.shape[1] >= len(kernel)
+    ]
+    if not found:
+        return np.zeros(len(parts[0]) if parts else 0)
+    size = np.abs(np.concatenate(found, axis=1))
+    return np.asarray(np.nanmedian(size, axis=1) / (_NORMAL * np.linalg.norm(kernel)))

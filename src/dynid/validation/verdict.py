@@ -1,0 +1,139 @@
+"""The verdict on a result: good, care or bad, the reasons in the order of their weight, and every joint.
+
+Level of a joint: rms error on unseen motion beyond the noise floor, in percent of its largest effort. Level
+of a result: the worst of its joints, of its warnings and of what its purpose asks. Causes are named before
+symptoms: a wrong gravity before the large residuals that it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dynid.common.catalogue import Severity
+from dynid.common.notices import Notice, notice
+from dynid.fit import Fit
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.verdict import LEVELS, JointVerdict, Reason, Verdict, worst
+from dynid.validation.purpose import LIMITS, missing_for
+from dynid.validation.unseen import RowError, Unseen
+
+HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
+# What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
+_ORDER: tuple[tuple[str, ...], ...] = (
+    # No result, or one that contradicts what is asked.
+    ("no-result",),
+    # The input is not what the description or the file says.
+    (
+        "angles-large",
+        "lengths-large",
+        "moment-unit",
+        "constant-effort",
+        "wrong-branch",
+        "position-order",
+        "position-unit",
+        "gravity-off",
+    ),
+    ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
+    ("scale-implausible", "scale-differs", "loop-misfit", "position-step", "burst", "outlying-run"),
+    ("friction-missing", "model-misfit"),
+    ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
+    # What the data cannot show.
+    ("not-excited", "rank-undecided", "ill-conditioned"),
+    # Symptoms.
+    ("joint-error",),
+    ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
+    ("purpose-not-met", "weak-parameters", "told-once", "one-block"),
+)
+_RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
+_LAST = len(_ORDER)
+_LEVEL = {Severity.NOTE: "good", Severity.CARE: "care", Severity.STOP: "bad"}
+_MOST_SHOWN = 3
+_NOTHING = "no parameter could be determined"
+# Warnings about the input itself: where predictions are poor too, they explain them.
+_WRONG_INPUT = frozenset(
+    {
+        "angles-large",
+        "lengths-large",
+        "gravity-off",
+        "constant-effort",
+        "loop-misfit",
+        "assembly-jump",
+        "friction-missing",
+    }
+)
+
+
+def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = "") -> Verdict:
+    """Level, reasons and joints of a finished estimate.
+
+    Args:
+        fit: Where it comes from.
+        estimate: With all its warnings.
+        unseen: Its errors on unseen data.
+        failure: Why it must not be published (gate, no convergence); empty if it may.
+    """
+    purpose = fit.experiment.purpose or ""
+    joints = tuple(_joint(one, purpose) for one in unseen.rows)
+    poor = any(one.level != "good" for one in joints)
+    found = [
+        *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
+        *(_reason(one, poor) for one in gathered(estimate.warnings)),
+        *_poor_joints(unseen, joints),
+        *missing_for(purpose, estimate, unseen),
+    ]
+    level = worst([*(one.level for one in found), *(one.level for one in joints)])
+    reasons = tuple(sorted((one for one in found if one.level != "good"), key=_weight))
+    return Verdict(level, _headline(level, purpose, joints), purpose, unseen.judged_on, reasons, joints)
+
+
+def _joint(row: RowError, purpose: str) -> JointVerdict:
+    good, bad = LIMITS[purpose]
+    level = "good" if row.percent <= good else "care" if row.percent <= bad else "bad"
+    return JointVerdict(row.name, level, row.error, row.unit, row.percent, row.floor)
+
+
+def _reason(one: Notice, poor: bool = False) -> Reason:
+    """A warning as a reason; a wrong input that also makes predictions poor is not only a care."""
+    level = "bad" if poor and one.code in _WRONG_INPUT else _LEVEL[one.severity]
+    return Reason(one.code, one.text, one.remedy, level)
+
+
+def gathered(notices: Sequence[Notice]) -> list[Notice]:
+    """One notice per code: the first, with the texts of the others."""
+    found: dict[str, list[Notice]] = {}
+    for one in notices:
+        found.setdefault(one.code, []).append(one)
+    return [replace(own[0], text="; ".join(dict.fromkeys(one.text for one in own))) for own in found.values()]
+
+
+def _failed(failure: str) -> Iterator[Reason]:
+    if failure:
+        yield _reason(notice("no-result", failure=failure))
+
+
+def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Reason]:
+    """Joints whose error on unseen motion is too large, in one reason."""
+    poor = sorted((one for one in joints if one.level != "good"), key=lambda one: -one.error_percent)
+    if not poor:
+        return
+    shown = ", ".join(
+        f"{one.name} {one.error_rms:.3g} {one.unit} rms ({one.error_percent:.3g} % of its peak beyond noise)"
+        for one in poor[:_MOST_SHOWN]
+    )
+    more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
+    found = notice("joint-error", judged_on=unseen.judged_on, shown=shown, more=more)
+    yield replace(_reason(found), level=worst(one.level for one in poor))
+
+
+def _weight(reason: Reason) -> tuple[int, int]:
+    """Causes before symptoms; within them, the worse first; equal ones stay in the order of the warnings."""
+    return _RANK.get(reason.code, _LAST), -LEVELS.index(reason.level)
+
+
+def _headline(level: str, purpose: str, joints: Sequence[JointVerdict]) -> str:
+    text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
+    if level == "good" and joints:
+        largest = max(one.error_percent for one in joints)
+        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the peak efforts"
+    return text

@@ -1,0 +1,172 @@
+"""The verdict separates good experiments from bad ones, and names the cause first.
+
+The whole table is in `benchmarks/verdict.py`; here a few quick cases of it, and the parts of the verdict.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.common.notices import eased, notice
+from dynid.experiment.experiment import Experiment
+from dynid.fit import fit_task
+from dynid.pipeline import identify_logs
+from dynid.report.json_file import json_text, read_result, result_document
+from dynid.statistics.estimate import ParameterEstimate
+from dynid.unknown import Task
+from dynid.validation.purpose import missing_for
+from dynid.validation.unseen import RowError, Unseen, left_out_errors, noise_floors
+from dynid.validation.verdict import judge_result
+from tests.fabricated import estimate
+from tests.workspace import dynid
+
+FILE = Path(__file__).parents[1] / "benchmarks" / "verdict.py"
+SPEC = importlib.util.spec_from_file_location("verdict_benchmark", FILE)
+bench = importlib.util.module_from_spec(SPEC)
+sys.modules["verdict_benchmark"] = bench
+SPEC.loader.exec_module(bench)
+
+CASES = {case.name: case for case in bench.all_cases()}
+QUICK = ("scara/degrees/33", "scara/millimetres/37", "scara/milli/47", "scara/payload-turned/95")
+QUICK = (*QUICK, "scara/no-friction/106", "scara/still/102")
+SLOW = ("ur5/gravity-up/11", "panda/labels-exchanged/91", "fivebar/branch/65", "ur5/position-sign/61")
+SLOW = (*SLOW, "ur5/declared-unloaded/86", "fivebar/zero/83", "ur5/contact/96", "ur5/delay/71")
+
+
+def first_is_the_cause(name: str) -> None:
+    case = CASES[f"bad/{name}"]
+    found = bench.outcome(case)
+    assert found.level in ("care", "bad")
+    assert bench.names(case.causes, found.reasons[0]), found
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_first_reason_is_the_cause(name: str) -> None:
+    first_is_the_cause(name)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_the_first_reason_is_the_cause_of_slower_cases(name: str) -> None:
+    first_is_the_cause(name)
+
+
+@pytest.mark.parametrize("name", ["scara/noise1/1", "scara/noise2/2"])
+def test_clean_logs_are_good_with_and_without_a_validation_log(name: str) -> None:
+    found = bench.outcome(CASES[f"good/{name}"])
+    assert (found.level, found.reasons) == ("good", ())
+
+
+@pytest.fixture(scope="module")
+def scara():
+    setup = bench.clean("scara", 2, validated=False)
+    return setup, fit_task(Task(setup.mechanism, setup.logs, Experiment(robot=setup.mechanism)))
+
+
+def test_the_noise_floor_is_that_of_the_simulated_noise(scara) -> None:
+    setup, fit = scara
+    found = noise_floors(fit.problem.sources, fit.problem.filters, fit.chi)
+    _, _, demo = bench.plant("scara")
+    passed = np.linalg.norm(fit.problem.filters[0].kernel)
+    for name, sigma in zip(setup.logs[0].effort_names, demo.torque_sigma, strict=True):
+        # Some thousand samples of noise in a band of a few percent: the median is known to about 10 %.
+        assert found[name] == pytest.approx(sigma * passed, rel=0.25)
+
+
+def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) -> None:
+    _, fit = scara
+    floors = noise_floors(fit.problem.sources, fit.problem.filters, fit.chi)
+    fitted = {group.name: group.rms for group in fit.parts.fit.groups}
+    for name, error in left_out_errors(fit).items():
+        assert fitted[name] < error < 2.0 * floors[name]  # 2337 rows, 23 parameters, eight parts
+
+
+def unseen(**changes: float) -> Unseen:
+    row = RowError("joint_1", "N m", 0.2, 0.0, 20.0, 0.19)
+    return Unseen((replace(row, **changes),), "validation x", True)
+
+
+@pytest.fixture(scope="module")
+def judged(scara):
+    setup, fit = scara
+    clean = replace(identify_logs(setup.mechanism, setup.logs), warnings=())
+
+    def level(errors: Unseen, *warnings, purpose: str | None = None, failure: str = ""):
+        asked = replace(fit, task=replace(fit.task, experiment=replace(fit.experiment, purpose=purpose)))
+        return judge_result(asked, replace(clean, warnings=warnings), errors, failure)
+
+    return level
+
+
+def test_a_joint_is_judged_by_what_is_beyond_its_noise(judged) -> None:
+    assert judged(unseen()).level == "good"
+    assert judged(unseen(error=1.4)).level == "care"  # 7 % of the peak
+    assert judged(unseen(error=2.4)).level == "bad"
+    assert judged(unseen(error=2.4, floor=2.39)).level == "good"  # a noisy sensor
+    assert judged(unseen(error=2.4)).reasons[0].code == "joint-error"
+
+
+def test_causes_come_before_symptoms(judged) -> None:
+    poor = notice("poor-fit", percent=60.0, worst="")
+    branch = notice("wrong-branch", names="elbow1")
+    found = judged(unseen(error=2.4), poor, branch)
+    assert [one.code for one in found.reasons] == ["wrong-branch", "joint-error", "poor-fit"]
+
+
+def test_severities_set_the_level(judged) -> None:
+    note = notice("quaternion-sign", count=1)
+    stop = notice("not-physical", rms=20.0, count=5)
+    assert judged(unseen(), note).level == "good"
+    assert judged(unseen(), eased(stop)).level == "care"
+    assert judged(unseen(), stop).level == "bad"
+    assert judged(unseen(), failure="not converged").reasons[0].text == "not converged"
+
+
+def test_a_purpose_sets_what_is_enough(judged) -> None:
+    assert judged(unseen(error=1.4), purpose="payload").level == "bad"  # no payload was identified
+    assert judged(unseen(error=0.6), purpose="collision").level == "care"
+    assert judged(unseen(error=0.6, floor=0.01), purpose="collision").level == "bad"
+    physical = notice("negative-parameter", shown="Fv = -1")
+    assert judged(unseen(), physical, purpose="simulation").level == "bad"
+    assert judged(unseen(), purpose="feedforward").headline.startswith("Usable for feedforward")
+
+
+def test_a_payload_needs_narrow_intervals() -> None:
+    mass = ParameterEstimate("M_box", "kg", 2.0, 0.01, 0.5, (1.98, 2.02))
+    whole = replace(estimate(), parameters=(mass,), choices={"load box": "2 kg"})
+    assert not list(missing_for("payload", whole, unseen()))
+    wide = replace(mass, ci95=(1.8, 2.2))
+    (reason,) = missing_for("payload", replace(whole, parameters=(wide,)), unseen())
+    assert "not known within 5 %" in reason.text
+
+
+def test_the_verdict_is_read_back(tmp_path) -> None:
+    whole = estimate()
+    (tmp_path / "result.json").write_text(json_text(result_document(whole)), encoding="utf-8")
+    assert read_result(tmp_path).verdict == whole.verdict
+    document = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    del document["verdict"]
+    (tmp_path / "result.json").write_text(json_text(document), encoding="utf-8")
+    assert read_result(tmp_path).verdict.headline == "Not judged"
+
+
+def test_bad_exits_3_and_writes_the_result(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    setup = bench.degrees(bench.clean("scara", 1, validated=False))
+    for i, log in enumerate(setup.logs):
+        columns = np.column_stack([log.t, log.q, log.tau])
+        head = ",".join(["t", *(f"{x}_{k + 1}" for x in ("q", "tau") for k in range(4))])
+        np.savetxt(f"log{i}.csv", columns, delimiter=",", header=head, comments="")
+    given = ("identify", "--robot", "scara", "--log", "log0.csv", "--log", "log1.csv", "--out", "o")
+    done = dynid(*given, "--for", "feedforward")
+    assert done.exit_code == 3
+    found = json.loads(Path("o/result.json").read_text(encoding="utf-8"))["verdict"]
+    assert (found["level"], found["purpose"]) == ("bad", "feedforward")
+    assert found["reasons"][0]["code"] == "angles-large"
+    assert dynid(*given, "--for", "fun").exit_code == 2
