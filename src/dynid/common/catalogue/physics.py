@@ -199,6 +199,11 @@ RESIDUALS = {
             "check the columns of the positions under `columns:`",
         ),
     ),
+    "effort-sign": stop(
+        "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
+        "the effort of '{effort}' seems to have the opposite sign",
+        "columns: {{tau_{number}: {{name: ..., scale: -1}}}}",
+    ),
     "wrong-branch": stop(
         "the logs fit with the loops closed on another branch; see"
         " [verdict](../explanation/verdict.md#causes)",
