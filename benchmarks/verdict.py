@@ -136,9 +136,7 @@ def simulated(
     mechanism, truth, demo = plant(robot)
     if turned:
         truth = truth | carried(robot, turned=True)
-    motion = random_motion(
-        mechanism, seed=977 * seed + 5, harmonics=demo.harmonics, frequency=demo.frequency, draws=4
-    )
+    motion = _motion(mechanism, demo, 977 * seed + 5)
     periods = min(demo.periods, max(1, round(_SECONDS * demo.frequency)))
     return simulate_log(
         mechanism,
@@ -154,6 +152,22 @@ def simulated(
         tension=demo.tension,
         name=f"{robot} {seed}",
     )
+
+
+def _motion(mechanism: Mechanism, demo: Any, seed: int) -> Any:
+    """A random motion; some seeds of cable robots have none within the limits."""
+    for other in range(5):
+        try:
+            return random_motion(
+                mechanism,
+                seed=seed + 7919 * other,
+                harmonics=demo.harmonics,
+                frequency=demo.frequency,
+                draws=4,
+            )
+        except InputError:
+            continue
+    raise InputError(f"no motion of {mechanism.name} with seed {seed}")
 
 
 def clean(
@@ -371,12 +385,12 @@ def still(robot: str, seed: int, moving: int) -> Setup:
 
 UNITS = ("angles-large", "position-unit", "scale-implausible", "scale-differs", "~unit", "~degrees")
 LENGTH = ("lengths-large", "position-unit", "scale-implausible", "~unit", "~millimetres")
-ORDER = ("~sign", "~order", "gain")
+ORDER = ("effort-sign", "~sign", "~order", "gain")
 POSITIONS = ("position-order", "~sign", "~order")
 GRAVITY = ("gravity-off",)
 BRANCH = ("wrong-branch", "~branch")
 LABEL = ("payload-label",)
-GEOMETRY = ("model-misfit", "loop-misfit")
+GEOMETRY = ("model-misfit", "loop-misfit", "zero-offset", "~close the loops")
 FRICTION = ("friction-missing", "friction-speed")
 POOR = ("not-excited", "weak-parameters", "ill-conditioned", "rank-undecided")
 

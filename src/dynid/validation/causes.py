@@ -79,7 +79,8 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> tuple[Notice, .
     if labels or not _suspicious(fit, unseen, notices):
         return (*notices, *labels)
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
-    cause, left = likely_cause(fit, unseen, estimate.residual_tests, impossible)
+    doubted = any(one.code in ("zero-offset", "gravity-off", "model-misfit") for one in notices)
+    cause, left = likely_cause(fit, unseen, estimate.residual_tests, impossible, doubted)
     if cause is None:
         return (*notices, *_misfit(unseen, notices, estimate.residual_tests))
     # Linear tests see the effects of the cause as faults of their own.
@@ -121,7 +122,7 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
 
 
 def likely_cause(
-    fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest], impossible: bool
+    fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest], impossible: bool, doubted: bool
 ) -> tuple[Notice | None, float]:
     """The correction that explains the residuals, as a warning, and what it leaves; None if none does.
 
@@ -130,6 +131,7 @@ def likely_cause(
         unseen: Its errors on unseen data.
         tests: Linear tests of its residuals.
         impossible: Whether no rigid bodies have its parameters.
+        doubted: Whether joint zeros, or something that resembles gravity, are flagged.
     """
     plan, mechanism = fit.problem.plans[0], fit.task.mechanism
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
@@ -142,7 +144,7 @@ def likely_cause(
         if _least(trials) < _SURELY and one.code != trials[-1].hypothesis.code:
             return _named(trials)
         trials += _tried(fit, one, before)
-    for joint in _doubtful_zeros(logs, tests):
+    for joint in _doubtful_zeros(logs, tests) if doubted else []:
         trials += _best_zero(fit, mechanism, logs, joint, before)
     named = _named(trials)
     return named if named[0] is not None or not impossible else _physical(fit, trials)
@@ -177,9 +179,7 @@ def _least(trials: Sequence[_Trial]) -> float:
 
 
 def _doubtful_zeros(logs: Sequence[Log], tests: Sequence[ResidualTest]) -> list[int]:
-    """Joints whose zeros the residuals doubt most, if any zero or gravity is flagged."""
-    if not any(one.warned and one.test in ("zero", "gravity") for one in tests):
-        return []
+    """Joints whose zeros the residuals doubt most."""
     zeros = sorted((one for one in tests if one.test == "zero"), key=lambda one: one.p_value)
     return [logs[0].position_names.index(one.about) for one in zeros[:_MOST_ZEROS]]
 

@@ -62,6 +62,7 @@ def hypotheses(
     yield from _units(mechanism, own)
     yield from _branches(mechanism, own)
     if poor:
+        yield from _effort_signs(mechanism, own)
         yield from _positions(mechanism, own)
 
 
@@ -174,6 +175,18 @@ def _drives(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]
             notice("friction-missing", names=", ".join(missing)),
             replace(mechanism, drive=full),
             logs,
+        )
+
+
+def _effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """One effort with the other sign, where several motors act in one equation; others are refused before."""
+    for i, actuator in enumerate(mechanism.actuators):
+        sign = np.ones(len(mechanism.actuators))
+        sign[i] = -1.0
+        yield Hypothesis(
+            notice("effort-sign", effort=actuator.name, number=i + 1),
+            mechanism,
+            tuple(replace(log, tau=log.tau * sign) for log in logs),
         )
 
 

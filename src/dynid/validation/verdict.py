@@ -31,6 +31,7 @@ _ORDER: tuple[tuple[str, ...], ...] = (
         "constant-effort",
         "wrong-branch",
         "position-order",
+        "effort-sign",
         "position-unit",
         "gravity-off",
     ),
@@ -78,7 +79,7 @@ def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = ""
     poor = any(one.level != "good" for one in joints)
     found = [
         *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
-        *(_reason(one, poor) for one in gathered(estimate.warnings)),
+        *(_reason(one, poor) for one in gathered(estimate.warnings) if not _refuted(one, unseen, poor)),
         *_poor_joints(unseen, joints),
         *missing_for(purpose, estimate, unseen),
     ]
@@ -97,6 +98,11 @@ def _reason(one: Notice, poor: bool = False) -> Reason:
     """A warning as a reason; a wrong input that also makes predictions poor is not only a care."""
     level = "bad" if poor and one.code in _WRONG_INPUT else _LEVEL[one.severity]
     return Reason(one.code, one.text, one.remedy, level)
+
+
+def _refuted(one: Notice, unseen: Unseen, poor: bool) -> bool:
+    """Weak parameters would spoil other motions: a validation log is one, and is predicted well."""
+    return one.code == "weak-parameters" and unseen.independent and not poor
 
 
 def gathered(notices: Sequence[Notice]) -> list[Notice]:

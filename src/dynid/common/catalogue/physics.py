@@ -75,7 +75,7 @@ PHYSICS = {
         "check the unit of the efforts (columns: {{tau_1: {{name: ..., unit: ...}}}}), gear ratios and gains:"
         " the fit does not depend on the scale",
     ),
-    "differs-from-description": care(
+    "differs-from-description": note(
         "single parameters with small sigma differ from their priors by a factor of two or more, by 5 sigma"
         " and by 5 % of an effort: check the inertials of the description, a missing tool, gravity",
         "well-determined parameters differ from the description: {shown}{more}; the largest difference is"
@@ -129,11 +129,13 @@ RESIDUALS = {
     "zero-offset": care(
         f"the zero of a joint is off; the text gives its size: {_TESTS}",
         "the zero of '{joint}' seems off by {shown}: the residuals follow the derivative of the model with"
-        " respect to it",
-        "check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+        " respect to it (a wrong length near it looks alike)",
+        "check the calibration of the joint and the lengths around it, or correct its column with"
+        " `offset: {size:.3g}`",
         confirmed=(
-            "the zero of '{joint}' seems off by {shown}",
-            "check the calibration of the joint, or correct its column with `offset: {size:.3g}`",
+            "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
+            "check the calibration of the joint and the lengths around it, or correct its column with"
+            " `offset: {size:.3g}`",
         ),
     ),
     "gravity-off": stop(
@@ -198,6 +200,11 @@ RESIDUALS = {
             "the positions of '{joint}' and '{other}' seem to be exchanged",
             "check the columns of the positions under `columns:`",
         ),
+    ),
+    "effort-sign": stop(
+        "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
+        "the effort of '{effort}' seems to have the opposite sign",
+        "columns: {{tau_{number}: {{name: ..., scale: -1}}}}",
     ),
     "wrong-branch": stop(
         "the logs fit with the loops closed on another branch; see"

@@ -9,8 +9,8 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section | None:
-    """Every warning with its severity and remedy, the most severe first; omitted if there is none."""
+    """Every warning with its severity and remedy, folded, the most severe first; omitted if there is none."""
     if not estimate.warnings:
         return None
-    body = render("warnings.html", warnings=by_severity(estimate.warnings), meaning=MEANING)
+    body = render("warnings.html", warnings=by_severity(estimate.warnings), meaning=MEANING, folded=True)
     return Section("warnings", f"All warnings ({len(estimate.warnings)})", body)
