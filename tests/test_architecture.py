@@ -43,6 +43,7 @@ ORDER = [
     "unknowns",
     "cases",
     "validation",
+    "choice",
     "pipeline",
     "payload",
     "robots",

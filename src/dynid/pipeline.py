@@ -17,6 +17,7 @@ from dynid.checks.estimate import check_estimate
 from dynid.checks.residuals import residual_checks
 from dynid.checks.scale import check_scale
 from dynid.checks.summary import choices_of, tested_ties, warnings_of
+from dynid.choice.choose import choose
 from dynid.common.errors import NoResultError
 from dynid.common.threads import single_threaded_blas
 from dynid.estimator.solution import CONVERGED
@@ -105,6 +106,7 @@ def identify_logs(
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
     with single_threaded_blas():
+        task, tried = choose(task)
         fit = fit_task(task, symbols=_symbols)
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
         refuse_misplaced(problem, fit.seen, chi, fit.experiment)
@@ -137,6 +139,7 @@ def identify_logs(
         truth=None if truth is None else fit.true_values(truth),
         standard=problem.case.entries(problem, real.entries),
         residual_tests=tested.tests,
+        tried=tried,
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )

@@ -110,6 +110,16 @@ def realise(
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
 
 
+def consistent_values(
+    problem: Problem, experiment: Experiment, data: BaseSystem, linear: Solution, options: Consistency
+) -> Float[Array, "p"] | None:
+    """Parameters of consistent bodies near a linear solution, shape (p,), SI; None: there are none."""
+    term = data_term(data.system, linear, data.G)
+    space = standard_space(problem, experiment, term, options)
+    found = nearest_consistent(space, term, options)
+    return found.chi if found.status == SOLVED else None
+
+
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:
     if options is not None:
         raise InputError(

@@ -50,6 +50,7 @@ class LeftOpen(str):
 
 DEFAULT_ESTIMATOR = LeftOpen("wls")
 GATES = ("prior",)
+AUTO = ("on", "off")
 ENERGY_OPTIONS = ("window", "overlap", "integration")
 
 
@@ -105,6 +106,7 @@ class Experiment:
         energy, internal, wrench: Options of these models.
         unloaded: The robot itself is known from this result, and only payloads are found.
         force_sensor: The load on this sensor is identified (model `wrench`); None: the robot is.
+        auto: `on`: settings that are left open are chosen by held-out error; `off`: by rules for each.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
@@ -138,6 +140,7 @@ class Experiment:
     wrench: Mapping[str, Any] = field(default_factory=dict)
     unloaded: UnloadedModel | None = None
     force_sensor: ForceSensor | None = None
+    auto: str = "on"
     angles: str = "xyz"
     drop_bad_rows: bool = False
     out: str | None = None
@@ -169,6 +172,7 @@ class Experiment:
         _check_sensor(self)
         check_choice("estimator", self.estimator, tuple(MAKERS))
         check_choice("angles", self.angles, ANGLES)
+        check_choice("auto", self.auto, AUTO)
         if self.gate is not None:
             check_choice("gate", self.gate, GATES)
         if self.cross_validate is not None and self.cross_validate < 2:

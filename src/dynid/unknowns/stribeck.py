@@ -124,7 +124,7 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
         experiment: Settings of the problem.
         owners: Coordinates or actuators with a term Fk.
     """
-    bounds = _bounds(fit, owners)
+    bounds = speed_bounds(fit.problem, owners)
     grids = [np.geomspace(*bound, _CANDIDATES) for bound in bounds]
     picks = _best(fit, owners, grids)
     for i, (grid, pick) in enumerate(zip(grids, picks, strict=True)):
@@ -135,9 +135,8 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
     return _refined(fit, experiment, owners, found, bounds)
 
 
-def _bounds(fit: LinearFit, owners: Sequence[str]) -> list[tuple[float, float]]:
-    """Slowest and fastest speed of each owner that its rows show."""
-    problem = fit.problem
+def speed_bounds(problem: Problem, owners: Sequence[str]) -> list[tuple[float, float]]:
+    """Slowest and fastest speed of each owner that its rows show, in [rad/s] or [m/s]."""
     S, peaks = speed_map(problem.mechanism, owners), np.zeros(len(owners))
     slowest = np.zeros(len(owners))
     for source, plan in zip(problem.sources, problem.plans, strict=True):
