@@ -149,6 +149,7 @@ def info(
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation log; repeatable.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
+@click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @out_option
 @full_option
@@ -159,6 +160,7 @@ def identify(
     unseen: tuple[str, ...],
     model: str | None,
     estimator: str | None,
+    auto: str | None,
     drop_bad_rows: bool,
     out: Path | None,
     full: bool,
@@ -168,7 +170,7 @@ def identify(
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
 
-    chosen = {"model": model, "estimator": estimator, "drop_bad_rows": drop_bad_rows or None}
+    chosen = {"model": model, "estimator": estimator, "auto": auto, "drop_bad_rows": drop_bad_rows or None}
     problem = _experiment(experiment, robot, logs, unseen, chosen)
     folder_asked = Path(out or problem.out or _default_out(problem.name))
     keep_unloaded(problem, folder_asked)

@@ -18,12 +18,12 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.estimator.consistency import Consistency
-from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.consistent import consistent_program, nearest_consistent
 from dynid.estimator.physical import COSTLY, NO_SET_REMEDY, consistent_solution, data_term
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
-from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.estimator.standard_space import DataTerm, StandardSpace, Variables
 from dynid.experiment.experiment import Experiment
 from dynid.info import known_columns, structural_base, tie_groups
 from dynid.mechanism.inertia import SYMBOLS
@@ -111,13 +111,23 @@ def realise(
 
 
 def consistent_values(
-    problem: Problem, experiment: Experiment, data: BaseSystem, linear: Solution, options: Consistency
+    problem: Problem,
+    experiment: Experiment,
+    data: BaseSystem,
+    linear: Solution,
+    options: Consistency,
+    space: StandardSpace | None = None,
 ) -> Float[Array, "p"] | None:
-    """Parameters of consistent bodies near a linear solution, shape (p,), SI; None: there are none."""
+    """Parameters of consistent bodies near a linear solution, shape (p,), SI; None: there are none.
+
+    Args:
+        space: Where it is known already, e.g. from a fit to more rows.
+    """
     term = data_term(data.system, linear, data.G)
-    space = standard_space(problem, experiment, term, options)
-    found = nearest_consistent(space, term, options)
-    return found.chi if found.status == SOLVED else None
+    space = standard_space(problem, experiment, term, options) if space is None else space
+    variables = Variables(space, term)
+    found = consistent_program(variables, options).solve()
+    return np.asarray(variables.chi(found.x)) if found.status == SOLVED else None
 
 
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment) -> None:

@@ -22,18 +22,19 @@ from dynid.choice.reference import bandwidth, reference, spectra_of
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.solution import CONVERGED, Solution
+from dynid.estimator.physical import data_term
+from dynid.estimator.standard_space import StandardSpace
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, vector
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.problem import Problem, prepare
 from dynid.projection.model import model_for
 from dynid.projection.projection import System
-from dynid.realise import consistent_values
+from dynid.realise import consistent_values, standard_space
 from dynid.statistics.estimate import Tried
 from dynid.unknown import Task
 from dynid.unknowns.stribeck import speed_bounds
@@ -42,10 +43,12 @@ from dynid.validation.folds import Fold, folds
 _FOLDS = 5
 _FEWEST = 3
 # Periods of the motion's bandwidth in a fold: shorter parts are not new motion.
-_PERIODS = 2.0
+_PERIODS = 1.0
 # A more complex candidate must be better by this part of the error: less is no gain, and the choice
 # would depend on the last digits.
 _MARGIN = 0.02
+_SINGULAR = 1e10  # condition (scaled columns) above which a column is lost without a fold
+_NEGLIGIBLE = 1e-3  # of an effort: smaller errors are no reason to prefer a candidate
 _LOWER = 0.5  # a cutoff to try next, relative to the last
 _LEAST_BAND = 1.5  # bandwidths of the motion that every cutoff passes
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted
@@ -57,8 +60,9 @@ class _Search:
     Attributes:
         sets: Drive terms that the next passes have columns for.
         loads: Standard parameters by name that predict loads of friction; empty: not yet.
-        error: Squares per fold of every candidate tried, shape (k,); infinite where a fit failed.
-        size: Squares of the measured side per fold, shape (k,).
+        error: Logarithm of the relative error of every candidate tried, mean over efforts, per fold, shape
+            (k,); infinite where a fit failed.
+        size: Squares of the measured side per fold and effort, shape (k, j).
     """
 
     def __init__(
@@ -73,8 +77,10 @@ class _Search:
         self.plans: Sequence[MotionPlan] = ()
         self.loads: dict[str, float] = {}
         self.error: dict[Candidate, Float[Array, "k"]] = {}
-        self.size = np.zeros(len(parts))
+        self.size = np.zeros((len(parts), 0))
         self._passes: dict[tuple[float | None, bool, str], tuple[System, Problem]] = {}
+        self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
+        self._spaces: dict[tuple[object, ...], StandardSpace] = {}
         self._bases: dict[tuple[str, ...] | None, BaseSet] = {}
         self._weights: dict[tuple[float | None, bool, str], dict[tuple[str, str], float]] = {}
         self._judge: System | None = None
@@ -89,11 +95,16 @@ class _Search:
         pairs = [squares(self._judge, self._judge.parameters, none, k) for k in range(len(self.parts))]
         self.size = np.array([size for _, size in pairs])
 
-    def narrowed(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> None:
-        """Other columns from here on: passes are streamed again."""
-        self.sets, self.loads, self._passes = sets, loads, {}
+    def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> None:
+        """Loads of friction are known from here on: passes are streamed again."""
+        self.sets, self.loads, self._passes, self._data = sets, loads, {}, {}
         assert self._reference is not None  # noqa: S101 (set at the start)
         self._judge = self._pass(self._reference)[0]
+
+    def narrowed(self, friction: tuple[str, ...]) -> None:
+        """Only these columns are needed in further passes."""
+        self.sets = (friction,)
+        self.loads = self.loads if "Fl" in friction else {}
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
@@ -109,36 +120,61 @@ class _Search:
         self._problem = self._problem or problem
         return fold_rows(problem, self.parts), problem
 
-    def fitted(self, candidate: Candidate, fold: int | None) -> tuple[Problem, Float[Array, "p"] | None]:
-        """Equations of a candidate, and standard parameters fitted without a fold; None: that failed."""
-        system, every = self.rows(candidate)
-        robot = with_terms(every.mechanism, candidate)
-        problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
+    def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
+        """Standard parameters of a candidate, fitted without a fold, shape (p,), SI; None if that failed."""
+        problem, data = self._seen(candidate)
         experiment = candidate.of(self.task.experiment)
-        if candidate.friction not in self._bases:
-            self._bases[candidate.friction] = base_of(problem, experiment)
-        own = selected(without(system, fold), problem)
-        data = base_system(own, self._bases[candidate.friction])
-        estimator = estimator_named(candidate.estimator)
-        linear = self._linear(candidate, data, fold)
-        if linear.status != CONVERGED:
-            return problem, None
-        if estimator.constraint is None:
-            return problem, np.asarray(data.S @ linear.chi + data.base.c)
-        return problem, consistent_values(problem, experiment, data, linear, estimator.constraint)
+        system = without(data.blocked(), fold)
+        constraint = estimator_named(candidate.estimator).constraint
+        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        if not linear.condition_scaled < _SINGULAR:
+            return None  # some parameter is not determined without this fold
+        if constraint is None:
+            return np.asarray(data.S @ linear.chi + data.base.c)
+        key = (candidate.rows, candidate.friction)
+        if key not in self._spaces:
+            term = data_term(system, linear, data.G)
+            self._spaces[key] = standard_space(problem, experiment, term, constraint)
+        own = replace(data, system=system)
+        return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
 
-    def _linear(self, candidate: Candidate, data: BaseSystem, fold: int | None) -> Solution:
-        """Weighted least squares; weights are those of the first fit to all folds."""
-        names = [(group.log, group.name) for group in data.system.groups]
+    def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
+        """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
+        key = (candidate.rows, candidate.friction)
+        if key not in self._data:
+            system, every = self.rows(candidate)
+            robot = with_terms(every.mechanism, candidate)
+            problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
+            if candidate.friction not in self._bases:
+                self._bases[candidate.friction] = base_of(problem, candidate.of(self.task.experiment))
+            data = base_system(selected(system, problem), self._bases[candidate.friction])
+            self._data[key] = problem, replace(data, equations=data.blocked())
+        return self._data[key]
+
+    def _weights_of(self, candidate: Candidate, data: BaseSystem, system: System) -> Float[Array, "g"]:
+        """Weights of groups of rows: those of the first fit to all folds of the same rows."""
         if candidate.rows not in self._weights:
-            found = estimator_named("wls")(data.system)
-            self._weights[candidate.rows] = dict(zip(names, found.weights.tolist(), strict=True))
-            return found
+            found = estimator_named("wls")(data.system).weights
+            names = ((group.log, group.name) for group in data.system.groups)
+            self._weights[candidate.rows] = dict(zip(names, found.tolist(), strict=True))
         known = self._weights[candidate.rows]
-        return solve_weighted(data.system, Weights(np.array([known[name] for name in names])))
+        return np.array([known[group.log, group.name] for group in system.groups])
+
+    def condition(self, candidate: Candidate) -> float:
+        """Of the weighted rows of all folds, with unit columns."""
+        _, data = self._seen(candidate)
+        weights = self._weights_of(candidate, data, data.system)
+        return solve_weighted(data.system, Weights(weights)).condition_scaled
+
+    def parameters(self, candidate: Candidate) -> tuple[Parameter, ...]:
+        """Standard parameters of a candidate."""
+        return self._seen(candidate)[0].parameters
 
     def tried(self, candidate: Candidate) -> Float[Array, "k"]:
-        """Squares that a candidate misses in each fold it has not seen, shape (k,)."""
+        """Logarithm of the relative error in each fold, not seen by its fit, mean over efforts, shape (k,).
+
+        Relative: efforts of all sizes and units count alike, and so do folds with slow and fast motion.
+        """
         if candidate not in self.error:
             try:
                 self.error[candidate] = self._missed(candidate)
@@ -148,16 +184,20 @@ class _Search:
 
     def _missed(self, candidate: Candidate) -> Float[Array, "k"]:
         assert self._judge is not None  # noqa: S101 (set at the start)
-        self.fitted(replace(candidate, estimator="wls"), None)  # weights
-        missed = []
-        for k in range(len(self.parts)):
-            problem, chi = self.fitted(candidate, k)
-            missed.append(np.inf if chi is None else squares(self._judge, problem.parameters, chi, k)[0])
-        return np.array(missed)
+        errors = []
+        parameters = self.parameters(candidate)
+        for k, size in enumerate(self.size):
+            chi = self.fitted(candidate, k)
+            if chi is None:
+                return np.full(len(self.parts), np.inf)
+            left = squares(self._judge, parameters, chi, k)[0]
+            moved = size > 0.0
+            errors.append(0.5 * np.mean(np.log(left[moved] / size[moved] + _NEGLIGIBLE**2)))
+        return np.array(errors)
 
     def percent(self, candidate: Candidate) -> float:
-        """Held-out error of a candidate."""
-        return 100.0 * float(np.sqrt(self.tried(candidate).sum() / self.size.sum()))
+        """Held-out error of a candidate, geometric mean over efforts and folds."""
+        return 100.0 * float(np.exp(self.tried(candidate).mean()))
 
 
 def choose(task: Task) -> tuple[Task, tuple[Tried, ...]]:
@@ -189,7 +229,7 @@ def _started(task: Task, open_: Open) -> _Search | None:
     parts = _parts(task, bandwidth(spectra))
     if not parts:
         return None
-    search = _Search(task, robot, parts, spectra, open_.friction)
+    search = _Search(task, robot, parts, spectra, open_.friction[:1])
     _, problem = search.rows(Candidate())
     search.plans = problem.plans
     search.judged_by(reference(experiment, task.logs, spectra, problem.plans))
@@ -198,11 +238,12 @@ def _started(task: Task, open_: Open) -> _Search | None:
 
 def _parts(task: Task, band: float) -> tuple[Fold, ...]:
     """Whole runs, or contiguous parts that are long compared with the motion; none if too short."""
-    seconds = sum((stop - start) * log.dt for log in task.logs for start, stop in log.segments)
-    runs = sum(len(log.segments) for log in task.logs)
     if not np.isfinite(band):
         return ()
-    count = min(_FOLDS, int(seconds * band / _PERIODS / max(1, runs if runs < _FOLDS else 1)))
+    lengths = [(stop - start) * log.dt for log in task.logs for start, stop in log.segments]
+    if len(lengths) >= _FEWEST:
+        return folds(task.logs, min(_FOLDS, len(lengths)))
+    count = min(_FOLDS, int(min(lengths) * band / _PERIODS))
     return folds(task.logs, count) if count >= _FEWEST else ()
 
 
@@ -227,13 +268,16 @@ def _searched(search: _Search, open_: Open) -> Candidate:
 
 def _friction(search: _Search, best: Candidate, sets: tuple[tuple[str, ...], ...]) -> Candidate:
     """Friction terms; loads are predicted by the best fit so far."""
-    problem, chi = search.fitted(best, None)
+    chi = search.fitted(best, None)
     if chi is None:
         return best
-    names = (parameter.name for parameter in problem.parameters)
-    search.narrowed(sets, dict(zip(names, chi.tolist(), strict=True)))
-    best = _simplest(search, [replace(best, friction=one) for one in sets])
-    search.narrowed((best.friction,), search.loads)
+    # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
+    tried = [one for one in sets if "Fk" not in one or best.estimator == "wls"]
+    tried = [one for one in tried if "Fl" not in one or search.condition(best) < _WEAK]
+    names = (parameter.name for parameter in search.parameters(best))
+    search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
+    best = _simplest(search, [replace(best, friction=one) for one in tried])
+    search.narrowed(best.friction or ())
     return best
 
 
@@ -264,17 +308,15 @@ def _simplest(search: _Search, candidates: Sequence[Candidate]) -> Candidate:
     The standard error is that of the difference to the best, fold by fold.
     """
     errors = [search.tried(one) for one in candidates]
-    best = errors[int(np.argmin([one.sum() for one in errors]))]
+    best = errors[int(np.argmin([one.mean() for one in errors]))]
     if not np.isfinite(best).all():
         return candidates[0]
     for candidate, error in zip(candidates, errors, strict=True):
-        difference = error - best
-        if not np.isfinite(difference).all():
-            continue
-        spread = float(np.sqrt(len(best)) * np.std(difference, ddof=1))
-        # Squares: a margin of the error is twice that of its square.
-        if difference.sum() <= max(spread, 2.0 * _MARGIN * best.sum()):
-            return candidate
+        worse = error - best
+        if np.isfinite(worse).all():
+            spread = float(np.std(worse, ddof=1) / np.sqrt(len(worse)))
+            if worse.mean() <= max(spread, _MARGIN):
+                return candidate
     return candidates[0]
 
 

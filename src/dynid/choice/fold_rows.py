@@ -84,13 +84,14 @@ def _folded(
 
 
 def without(system: System, fold: int | None) -> System:
-    """The rows of all folds but one; None: of all."""
+    """The rows of all folds but one, one triangle per group; None: of all."""
     groups = []
     for group in system.groups:
         assert group.times is not None  # noqa: S101 (made by `fold_rows`)
-        kept = tuple(block for block, k in zip(group.blocks, group.times.tolist(), strict=True) if k != fold)
+        pairs = zip(group.blocks, group.times.tolist(), strict=True)
+        kept = [block for block, k in pairs if k != fold]
         if kept:
-            groups.append(replace(group, blocks=kept, times=None))
+            groups.append(replace(group, blocks=(merge(kept),), times=None))
     return replace(system, groups=tuple(groups))
 
 
@@ -109,8 +110,8 @@ def selected(system: System, problem: Problem) -> System:
 
 def squares(
     system: System, parameters: Sequence[Parameter], chi: Float[Array, "p"], fold: int
-) -> tuple[float, float]:
-    """Squares of residuals and of the measured side over the rows of a fold.
+) -> tuple[Float[Array, "j"], Float[Array, "j"]]:
+    """Squares of residuals and of the measured side over the rows of a fold, per effort, its unit squared.
 
     Args:
         system: Reference rows, with the columns of all candidates.
@@ -119,11 +120,13 @@ def squares(
     """
     value = {parameter.name: x for parameter, x in zip(parameters, chi.tolist(), strict=True)}
     every = np.array([value.get(parameter.name, 0.0) for parameter in system.parameters])
-    left = size = 0.0
+    efforts = list(dict.fromkeys(group.name for group in system.groups))
+    left, size = np.zeros(len(efforts)), np.zeros(len(efforts))
     for group in system.groups:
         assert group.times is not None  # noqa: S101 (made by `fold_rows`)
+        j = efforts.index(group.name)
         for block, k in zip(group.blocks, group.times.tolist(), strict=True):
             if k == fold:
-                left += float(np.sum((block.Y - block.W @ every[group.columns]) ** 2))
-                size += float(np.sum(block.Y**2))
+                left[j] += np.sum((block.Y - block.W @ every[group.columns]) ** 2)
+                size[j] += np.sum(block.Y**2)
     return left, size

@@ -13,6 +13,7 @@ from dynid.estimator.consistency import Consistency, consistency_from
 from dynid.estimator.estimator import MAKERS, estimator_named
 from dynid.experiment.experiment import (
     ANGLES,
+    AUTO,
     GATES,
     ColumnMap,
     Experiment,
@@ -65,6 +66,7 @@ _KEYS = (
     "standard",
     "gains",
     "refine",
+    "auto",
     "angles",
     "out",
 )
@@ -136,6 +138,7 @@ class _Reader:
             "standard": self.standard,
             "gains": lambda entry: read_gains(entry, self.scope),
             "refine": lambda entry: read_refine(entry, self.scope),
+            "auto": lambda entry: entry.choice(AUTO),
             "angles": lambda entry: entry.choice(ANGLES),
             "out": self.path,
         }

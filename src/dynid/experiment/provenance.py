@@ -83,6 +83,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
         "gains": None if experiment.gains is None else asdict(experiment.gains),
         "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
+        "auto": "off",  # what was chosen is among these options: the same again needs no choice
         "angles": experiment.angles,
         "energy": dict(experiment.energy),
         "internal": {name: list(x) if name == "free" else x for name, x in experiment.internal.items()},

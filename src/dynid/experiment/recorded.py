@@ -37,6 +37,7 @@ _PLAIN: dict[str, Any] = {
     "stribeck": dict[str, float],
     "standard": _NAMES,
     "refine": _NAMES,
+    "auto": str,
     "angles": str,
     "energy": _NAMES,
     "internal": _NAMES,
@@ -53,7 +54,7 @@ def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment
         file: The result, for messages.
     """
     try:
-        return Experiment(**{"robot": "", "estimator": "wls", **_given(options)})
+        return Experiment(**{"robot": "", "estimator": "wls", "auto": "off", **_given(options)})
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgspec's refusal is a ValueError
         what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
     except InputError as error:

@@ -15,17 +15,20 @@ from functools import partial
 import numpy as np
 
 from dynid.common.notices import Notice
+from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
 from dynid.mechanism.friction import owners_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.problem import Problem
+from dynid.realise import consistent_values
 from dynid.statistics.assemble import EstimateParts
 from dynid.unknown import Settled, Task, at
 from dynid.unknowns.stribeck import Speeds, search_speeds
 
 _ROUNDS = 8
+_BODY_ROUNDS = 2
 _WEAK = 1e4  # real logs of arms have 10 to 2000; above this the data do not determine single masses
 _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
 
@@ -54,7 +57,7 @@ def settle_friction(task: Task) -> Settled:
     speeds = None
     plain = _without(robot, {"Fk": searched})
     fit = linear_fit(with_mechanism(problem, _without(plain, {"Fl": loaded}), {}), experiment)
-    if loaded:
+    if loaded and searched:
         fit = _settle_loads(with_mechanism(problem, plain, fit.values), fit.values, experiment)[0]
     if searched:
         speeds = search_speeds(fit, experiment, searched)
@@ -65,7 +68,7 @@ def settle_friction(task: Task) -> Settled:
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
-        problem = problem.with_load_parameters(last.chi)
+        problem = _of_bodies(problem.with_load_parameters(last.chi), last, experiment)
         choices["loads of friction Fl"] = (
             f"predicted from the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
         )
@@ -100,6 +103,24 @@ def _settle_loads(
         step = max(abs(fit.values[name] - values.get(name, 0.0)) for name in names)
         rounds, values = rounds + 1, fit.values
     return fit, rounds, step
+
+
+def _of_bodies(problem: Problem, fit: LinearFit, experiment: Experiment) -> Problem:
+    """Loads as the result will predict them: of a consistent estimate by its bodies, not by sums of them.
+
+    A weight that acts like an offset (a vertical slider) is in the bodies of a consistent set, but in no
+    base parameter that loads a joint.
+    """
+    constraint = estimator_named(experiment.estimator, experiment.estimator_options).constraint
+    if constraint is None:
+        return problem
+    for rest in reversed(range(_BODY_ROUNDS)):
+        chi = consistent_values(problem, experiment, fit.data, fit.solution, constraint)
+        if chi is None:
+            break  # the estimate itself will say why
+        problem = problem.with_load_parameters(chi)
+        fit = linear_fit(problem, experiment, fit.data.base) if rest else fit
+    return problem
 
 
 def _without(robot: Mechanism, terms: Mapping[str, Sequence[str]]) -> Mechanism:
