@@ -44,11 +44,11 @@ _FOLDS = 5
 _FEWEST = 3
 # Periods of the motion's bandwidth in a fold: shorter parts are not new motion.
 _PERIODS = 1.0
-# A more complex candidate must be better by this part of the error: less is no gain, and the choice
-# would depend on the last digits.
-_MARGIN = 0.02
+# A more complex candidate must be better by this part of the error, as in `compare`: less is no gain, and the
+# choice would depend on the last digits.
+_MARGIN = 0.05
 _SINGULAR = 1e10  # condition (scaled columns) above which a column is lost without a fold
-_NEGLIGIBLE = 1e-3  # of an effort: smaller errors are no reason to prefer a candidate
+_NEGLIGIBLE = 3e-3  # of an effort: smaller errors are no reason to prefer a candidate
 _LOWER = 0.5  # a cutoff to try next, relative to the last
 _LEAST_BAND = 1.5  # bandwidths of the motion that every cutoff passes
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted

@@ -1,7 +1,8 @@
 """Reference rows that judge all candidates: a fixed filter, no mask at reversals.
 
 Noise of the reference must be small: a fit that is biased by noise predicts noisy rows best. So rows are
-low-passed a few bandwidths of the motion above zero, and velocities come from the sensor with less noise.
+low-passed at a few bandwidths of the motion, or where positions fall below their noise, and velocities
+come from the sensor with less noise.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def reference(
     if cutoff is not None and own.cutoff is None and np.isfinite(band):
         own = replace(own, cutoff=min(cutoff, _COORDINATES * band))
     if own.rows is None and own.cutoff is not None and np.isfinite(band):
+        sink = max(float(np.median(one.sink[one.moving])) for one in spectra if one.moving.any())
         # The kept rate is four cutoffs by default: rows below 1.5 cutoffs do not alias.
-        own = replace(own, rows=min(_ROWS * band, 1.5 * own.cutoff))
+        own = replace(own, rows=min(_ROWS * band, max(sink, band), 1.5 * own.cutoff))
     if own.velocity == "auto":
         own = replace(own, velocity=_quieter(logs, spectra, own.rows, plans))
     return replace(experiment, filter=own, mask=replace(experiment.mask, speed=0.0))
