@@ -1,7 +1,7 @@
 """Choose the settings that an experiment leaves open, by held-out error; the simplest of equals wins.
 
-One setting after the other, each with the best of those before: estimator, friction, mask, velocities,
-cutoff, and the estimator again if the others have changed. A pass over the logs serves all
+One setting after the other, each with the best of those before: estimator, velocities, cutoff,
+friction, mask, and the estimator again. A pass over the logs serves all
 friction terms and estimators.
 """
 
@@ -44,13 +44,16 @@ _FOLDS = 5
 _FEWEST = 3
 # Periods of the motion's bandwidth in a fold: shorter parts are not new motion.
 _PERIODS = 1.0
-# A more complex candidate must be better by this part of the error, as in `compare`: less is no gain, and the
-# choice would depend on the last digits.
-_MARGIN = 0.05
+# A more complex candidate must be better by this part of the error: less is no gain, and the choice would
+# depend on the last digits.
+_MARGIN = 0.02
+# Standard errors by which another filter must be better: the rules follow from noise and motion, while
+# the efforts of one fold are not independent.
+_DOUBTS = 2.0
 _SINGULAR = 1e10  # condition (scaled columns) above which a column is lost without a fold
 _NEGLIGIBLE = 3e-3  # of an effort: smaller errors are no reason to prefer a candidate
 _LOWER = 0.5  # a cutoff to try next, relative to the last
-_LEAST_BAND = 1.5  # bandwidths of the motion that every cutoff passes
+_LEAST_BAND = 1.5  # times the frequency below which 99 % of the motion is: every cutoff passes it
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted
 
 
@@ -60,8 +63,8 @@ class _Search:
     Attributes:
         sets: Drive terms that the next passes have columns for.
         loads: Standard parameters by name that predict loads of friction; empty: not yet.
-        error: Logarithm of the relative error of every candidate tried, mean over efforts, per fold, shape
-            (k,); infinite where a fit failed.
+        error: Logarithm of the relative error of every candidate tried, of each effort in each fold, shape
+            (c,); infinite where a fit failed.
         size: Squares of the measured side per fold and effort, shape (k, j).
     """
 
@@ -76,7 +79,7 @@ class _Search:
         self.task, self.robot, self.parts, self.spectra, self.sets = task, robot, parts, spectra, sets
         self.plans: Sequence[MotionPlan] = ()
         self.loads: dict[str, float] = {}
-        self.error: dict[Candidate, Float[Array, "k"]] = {}
+        self.error: dict[Candidate, Float[Array, "c"]] = {}
         self.size = np.zeros((len(parts), 0))
         self._passes: dict[tuple[float | None, bool, str], tuple[System, Problem]] = {}
         self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
@@ -170,8 +173,8 @@ class _Search:
         """Standard parameters of a candidate."""
         return self._seen(candidate)[0].parameters
 
-    def tried(self, candidate: Candidate) -> Float[Array, "k"]:
-        """Logarithm of the relative error in each fold, not seen by its fit, mean over efforts, shape (k,).
+    def tried(self, candidate: Candidate) -> Float[Array, "c"]:
+        """Logarithm of the relative error of each effort in each fold, not seen by its fit, shape (c,).
 
         Relative: efforts of all sizes and units count alike, and so do folds with slow and fast motion.
         """
@@ -179,21 +182,21 @@ class _Search:
             try:
                 self.error[candidate] = self._missed(candidate)
             except InputError:  # a cutoff that leaves no samples, too few rows without a fold
-                self.error[candidate] = np.full(len(self.parts), np.inf)
+                self.error[candidate] = np.full(np.count_nonzero(self.size), np.inf)
         return self.error[candidate]
 
-    def _missed(self, candidate: Candidate) -> Float[Array, "k"]:
+    def _missed(self, candidate: Candidate) -> Float[Array, "c"]:
         assert self._judge is not None  # noqa: S101 (set at the start)
         errors = []
         parameters = self.parameters(candidate)
         for k, size in enumerate(self.size):
             chi = self.fitted(candidate, k)
             if chi is None:
-                return np.full(len(self.parts), np.inf)
+                return np.full(np.count_nonzero(self.size), np.inf)
             left = squares(self._judge, parameters, chi, k)[0]
             moved = size > 0.0
-            errors.append(0.5 * np.mean(np.log(left[moved] / size[moved] + _NEGLIGIBLE**2)))
-        return np.array(errors)
+            errors.append(0.5 * np.log(left[moved] / size[moved] + _NEGLIGIBLE**2))
+        return np.concatenate(errors)
 
     def percent(self, candidate: Candidate) -> float:
         """Held-out error of a candidate, geometric mean over efforts and folds."""
@@ -232,7 +235,7 @@ def _started(task: Task, open_: Open) -> _Search | None:
     search = _Search(task, robot, parts, spectra, open_.friction[:1])
     _, problem = search.rows(Candidate())
     search.plans = problem.plans
-    search.judged_by(reference(experiment, task.logs, spectra, problem.plans))
+    search.judged_by(reference(experiment, spectra, problem.plans))
     return search
 
 
@@ -252,14 +255,14 @@ def _searched(search: _Search, open_: Open) -> Candidate:
     best = Candidate(friction=open_.friction[0] if open_.friction else None)
     if open_.estimator:
         best = _simplest(search, [best, replace(best, estimator="consistent")])
+    if open_.velocity:
+        best = _simplest(search, [best, *_velocities(search, best)], _DOUBTS)
+    if open_.cutoff:
+        best = _cutoff(search, best)
     if len(open_.friction) > 1:
         best = _friction(search, best, open_.friction)
     if open_.mask:
         best = _simplest(search, [best, replace(best, mask=False)])
-    if open_.velocity:
-        best = _simplest(search, [best, *_velocities(search, best)])
-    if open_.cutoff:
-        best = _cutoff(search, best)
     if open_.estimator:
         pair = [replace(best, estimator=name) for name in ("wls", "consistent")]
         best = _simplest(search, pair)
@@ -291,21 +294,21 @@ def _velocities(search: _Search, best: Candidate) -> list[Candidate]:
 def _cutoff(search: _Search, best: Candidate) -> Candidate:
     """Lower cutoffs as long as they help; then one that is higher than the rule's."""
     start = search.plans[0].cutoff
-    least = _LEAST_BAND * bandwidth(search.spectra)
+    least = _LEAST_BAND * max(float(np.max(one.core[one.moving], initial=0.0)) for one in search.spectra)
     cutoff = start
     while cutoff is not None and cutoff * _LOWER > least:
         cutoff = float(f"{cutoff * _LOWER:.2g}")
         lower = replace(best, cutoff=cutoff)
-        if _simplest(search, [best, lower]) is best:
+        if _simplest(search, [best, lower], _DOUBTS) is best:
             break
         best = lower
     return best
 
 
-def _simplest(search: _Search, candidates: Sequence[Candidate]) -> Candidate:
-    """The first candidate that is not worse than the best by a margin and one standard error.
+def _simplest(search: _Search, candidates: Sequence[Candidate], doubts: float = 1.0) -> Candidate:
+    """The first candidate that is not worse than the best by a margin and `doubts` standard errors.
 
-    The standard error is that of the difference to the best, fold by fold.
+    The standard error is that of the difference to the best, over all efforts in all folds.
     """
     errors = [search.tried(one) for one in candidates]
     best = errors[int(np.argmin([one.mean() for one in errors]))]
@@ -315,7 +318,7 @@ def _simplest(search: _Search, candidates: Sequence[Candidate]) -> Candidate:
         worse = error - best
         if np.isfinite(worse).all():
             spread = float(np.std(worse, ddof=1) / np.sqrt(len(worse)))
-            if worse.mean() <= max(spread, _MARGIN):
+            if worse.mean() <= max(doubts * spread, _MARGIN):
                 return candidate
     return candidates[0]
 

@@ -1,8 +1,8 @@
 """Reference rows that judge all candidates: a fixed filter, no mask at reversals.
 
 Noise of the reference must be small: a fit that is biased by noise predicts noisy rows best. So rows are
-low-passed at a few bandwidths of the motion, or where positions fall below their noise, and velocities
-come from the sensor with less noise.
+low-passed at a few bandwidths of the motion, or where positions fall below their noise. Velocities are
+those of the rule: the other source must be better even on these.
 """
 
 from __future__ import annotations
@@ -33,15 +33,12 @@ def spectra_of(logs: Sequence[Log]) -> list[Spectrum]:
     return [spectrum(longest(log, log.q), log.dt) for log in logs]
 
 
-def reference(
-    experiment: Experiment, logs: Sequence[Log], spectra: Sequence[Spectrum], plans: Sequence[MotionPlan]
-) -> Experiment:
+def reference(experiment: Experiment, spectra: Sequence[Spectrum], plans: Sequence[MotionPlan]) -> Experiment:
     """The experiment whose rows judge: its filter and mask are the same for all candidates.
 
     Args:
         experiment: As the user gave it; a cutoff and velocities that are given stay.
-        logs: To identify from.
-        spectra: Of their positions.
+        spectra: Of the positions of each log.
         plans: Chosen by the rules for single settings.
     """
     band, cutoff = bandwidth(spectra), plans[0].cutoff
@@ -52,26 +49,5 @@ def reference(
         sink = max(float(np.median(one.sink[one.moving])) for one in spectra if one.moving.any())
         # The kept rate is four cutoffs by default: rows below 1.5 cutoffs do not alias.
         own = replace(own, rows=min(_ROWS * band, max(sink, band), 1.5 * own.cutoff))
-    if own.velocity == "auto":
-        own = replace(own, velocity=_quieter(logs, spectra, own.rows, plans))
+    own = replace(own, velocity=plans[0].velocity)
     return replace(experiment, filter=own, mask=replace(experiment.mask, speed=0.0))
-
-
-def _quieter(
-    logs: Sequence[Log], spectra: Sequence[Spectrum], rows: float | None, plans: Sequence[MotionPlan]
-) -> str:
-    """The source of velocity whose derivative has less noise below the cutoff of the rows.
-
-    White noise of density S gives an acceleration of variance (2 pi)^4 S f^5 / 5 from positions and
-    (2 pi)^2 S f^3 / 3 from velocities.
-    """
-    if plans[0].velocity == "derived" or rows is None:
-        return "derived"
-    ratios = []
-    for log, own in zip(logs, spectra, strict=True):
-        if log.dq is None:
-            return "derived"
-        rates = spectrum(longest(log, log.dq), log.dt)
-        noise = np.maximum(rates.floor, np.finfo(float).tiny)
-        ratios.append(np.median(0.6 * (2.0 * np.pi * rows) ** 2 * own.floor / noise))
-    return "derived" if max(ratios) < 1.0 else "measured"
