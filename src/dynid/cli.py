@@ -149,6 +149,7 @@ def info(
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation log; repeatable.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
+@click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @out_option
@@ -160,6 +161,7 @@ def identify(
     unseen: tuple[str, ...],
     model: str | None,
     estimator: str | None,
+    hold_out: float | None,
     auto: str | None,
     drop_bad_rows: bool,
     out: Path | None,
@@ -170,7 +172,8 @@ def identify(
     from dynid.report.output import claimed
     from dynid.report.progress import ProgressBar
 
-    chosen = {"model": model, "estimator": estimator, "auto": auto, "drop_bad_rows": drop_bad_rows or None}
+    chosen = {"model": model, "estimator": estimator, "hold_out": hold_out, "auto": auto}
+    chosen["drop_bad_rows"] = drop_bad_rows or None
     problem = _experiment(experiment, robot, logs, unseen, chosen)
     folder_asked = Path(out or problem.out or _default_out(problem.name))
     keep_unloaded(problem, folder_asked)
@@ -280,13 +283,7 @@ def compare(
 @click.option("--robot", help="Instead of the robot named in the result.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted on the robot.")
 @click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
-@click.option(
-    "--tension",
-    default=0.0,
-    type=NUMBER,
-    metavar="C",
-    help="Internal tension of a redundant robot, N m or N.",
-)
+@click.option("--tension", default=0.0, type=NUMBER, metavar="C", help="Internal tension, N m or N.")
 def predict(
     result: Path,
     trajectory: Path,

@@ -33,6 +33,7 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
+from dynid.validation.folds import held_back
 from dynid.validation.gate import judge
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
 
@@ -82,6 +83,7 @@ def _identify_sources(
     mechanism = as_asked(mechanism, experiment)
     read = [as_log(one, mechanism, experiment) for one in logs]
     unseen = [as_log(one, mechanism, experiment) for one in held_out]
+    read, unseen = held_back(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress)
 
 

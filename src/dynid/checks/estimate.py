@@ -11,6 +11,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.steps import position_steps
+from dynid.motion.window import disjoint
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 _POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
@@ -90,6 +91,8 @@ def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
 def same_samples(a: Log, b: Log) -> bool:
     """Whether two logs contain the same recording, also from different files."""
     if a.q.shape != b.q.shape or a.payloads != b.payloads:
+        return False
+    if disjoint(a, b):
         return False
     return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)
 

@@ -66,7 +66,8 @@ def outlying_runs(
         yield Notice(
             "outlying-run",
             f"the residual of one run is much larger than that of the others: {shown}",
-            f"possible causes: {_FREE_CAUSES if free else _CAUSES}; or leave that run out",
+            f"possible causes: {_FREE_CAUSES if free else _CAUSES}; or leave that run out, with `runs:` or"
+            " `exclude:` of its log in the experiment file",
         )
 
 

@@ -20,13 +20,13 @@ from dynid.choice.candidate import Candidate, Open, open_settings, with_all_term
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.choice.reference import bandwidth, reference, spectra_of
 from dynid.common.arrays import Array
-from dynid.common.errors import InputError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.physical import data_term
 from dynid.estimator.standard_space import StandardSpace
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
-from dynid.linear import base_of, vector
+from dynid.linear import base_of, speed_bounds, vector
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.plan import MotionPlan
@@ -37,7 +37,6 @@ from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
 from dynid.statistics.estimate import Tried
 from dynid.unknown import Task
-from dynid.unknowns.stribeck import speed_bounds
 from dynid.validation.folds import Fold, folds
 
 _FOLDS = 5
@@ -181,7 +180,7 @@ class _Search:
         if candidate not in self.error:
             try:
                 self.error[candidate] = self._missed(candidate)
-            except InputError:  # a cutoff that leaves no samples, too few rows without a fold
+            except (InputError, NoResultError):  # no samples left, or a column is lost without a fold
                 self.error[candidate] = np.full(np.count_nonzero(self.size), np.inf)
         return self.error[candidate]
 

@@ -99,6 +99,7 @@ class Experiment:
         cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
+        hold_out: Share of every log, its end, that is validated on instead; None: none.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked. May be True or a mapping of options.
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
@@ -132,6 +133,7 @@ class Experiment:
     stribeck: Mapping[str, float] = field(default_factory=dict)
     cross_validate: int | None = None
     gate: str | None = None
+    hold_out: float | None = None
     standard: Consistency | Mapping[str, Any] | bool | None = None
     gains: GainSettings | None = None
     refine: RefineSettings | Mapping[str, Any] | bool | None = None
@@ -173,6 +175,13 @@ class Experiment:
         check_choice("estimator", self.estimator, tuple(MAKERS))
         check_choice("angles", self.angles, ANGLES)
         check_choice("auto", self.auto, AUTO)
+        if self.hold_out is not None and not 0.0 < self.hold_out < 1.0:
+            raise InputError(
+                f"a share of {self.hold_out:g} cannot be held out",
+                file=self.file,
+                place="hold_out",
+                remedy="e.g. 0.3",
+            )
         if self.gate is not None:
             check_choice("gate", self.gate, GATES)
         if self.cross_validate is not None and self.cross_validate < 2:

@@ -66,6 +66,7 @@ _KEYS = (
     "standard",
     "gains",
     "refine",
+    "hold_out",
     "auto",
     "angles",
     "out",
@@ -138,6 +139,7 @@ class _Reader:
             "standard": self.standard,
             "gains": lambda entry: read_gains(entry, self.scope),
             "refine": lambda entry: read_refine(entry, self.scope),
+            "hold_out": self.scope.number,
             "auto": lambda entry: entry.choice(AUTO),
             "angles": lambda entry: entry.choice(ANGLES),
             "out": self.path,
@@ -164,13 +166,30 @@ class _Reader:
             if not item.is_mapping:
                 logs.append(LogEntry(self.path(item)))
                 continue
-            fields = item.fields(("file", "payload", "columns"), required=("file",))
+            keys = ("file", "payload", "columns", "from", "to", "exclude", "runs")
+            fields = item.fields(keys, required=("file",))
             payloads: tuple[str, ...] = ()
             if "payload" in fields:
                 one = fields["payload"]
                 payloads = one.texts() if one.is_list else (one.text(),)
             columns = self.columns(fields["columns"]) if "columns" in fields else None
-            logs.append(LogEntry(self.path(fields["file"]), payloads, columns))
+            window = {
+                name: self.scope.number(fields[key])
+                for key, name in (("from", "start"), ("to", "stop"))
+                if key in fields
+            }
+            options: dict[str, Any] = {
+                "file": self.path(fields["file"]),
+                "payloads": payloads,
+                "columns": columns,
+                **window,
+            }
+            if "exclude" in fields:
+                pairs = fields["exclude"].items()
+                options["exclude"] = tuple(pair.vector(self.scope.number, 2) for pair in pairs)
+            if "runs" in fields:
+                options["runs"] = tuple(one.count() for one in fields["runs"].items())
+            logs.append(placed(item, LogEntry, options))
         return tuple(logs)
 
     def columns(self, entry: Entry) -> dict[str, ColumnMap]:

@@ -46,6 +46,7 @@ def provenance(
                     "sha256": log.sha256,
                     "use": use,
                     "payloads": list(log.payloads),
+                    **log.window,
                 }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
                 for log in group
@@ -83,6 +84,7 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         "standard": asdict(experiment.standard) if isinstance(experiment.standard, Consistency) else None,
         "gains": None if experiment.gains is None else asdict(experiment.gains),
         "refine": asdict(experiment.refine) if isinstance(experiment.refine, RefineSettings) else None,
+        "hold_out": experiment.hold_out,
         "auto": "off",  # what was chosen is among these options: the same again needs no choice
         "angles": experiment.angles,
         "energy": dict(experiment.energy),

@@ -37,6 +37,7 @@ _PLAIN: dict[str, Any] = {
     "stribeck": dict[str, float],
     "standard": _NAMES,
     "refine": _NAMES,
+    "hold_out": float,
     "auto": str,
     "angles": str,
     "energy": _NAMES,

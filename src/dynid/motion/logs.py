@@ -30,6 +30,7 @@ from dynid.motion.parquet_file import read_parquet
 from dynid.motion.record import Record
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import Table
+from dynid.motion.window import windowed
 
 READERS: dict[str, Callable[[Path, bool], Table]] = {
     ".csv": read_csv,
@@ -81,7 +82,8 @@ def read_log(
     log = _log_of_table(
         table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
     )
-    return replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+    log = replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+    return windowed(log, entry) if isinstance(entry, LogEntry) else log
 
 
 def log_from_columns(

@@ -45,11 +45,31 @@ def _column(signal: str, given: Any) -> ColumnMap:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One log: its file, the payloads mounted in it, and column names that only it has."""
+    """One log: its file, the payloads mounted in it, and column names that only it has.
+
+    Attributes:
+        start, stop: Window of time that is used, in [s] of the log (keys `from` and `to`); None: to its end.
+        exclude: Intervals that are left out, in [s] of the log.
+        runs: Runs that are used, numbered from 1; None: all.
+    """
 
     file: str
     payloads: tuple[str, ...] = ()
     columns: Mapping[str, ColumnMap] | None = None
+    start: float | None = None
+    stop: float | None = None
+    exclude: tuple[tuple[float, float], ...] = ()
+    runs: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        ends = [(self.start, self.stop)] if self.start is not None and self.stop is not None else []
+        for start, stop in (*ends, *self.exclude):
+            if not start < stop:
+                raise InputError(
+                    f"the interval from {start:g} to {stop:g} s is empty",
+                    place="logs",
+                    remedy="give the earlier time first",
+                )
 
 
 def entry_of(source: LogEntry | str | os.PathLike[str]) -> LogEntry:

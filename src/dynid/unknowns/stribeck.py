@@ -25,21 +25,18 @@ from dynid.common.notices import Notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
-from dynid.linear import LinearFit, base_of, linear_fit, with_mechanism
+from dynid.linear import LinearFit, base_of, linear_fit, speed_bounds, with_mechanism
 from dynid.mechanism.expression import parse
 from dynid.mechanism.friction import speed_map
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import effort_unit
 from dynid.problem import Problem, build_system
 from dynid.projection.factor import triangle
-from dynid.projection.kinematics import kinematics_along
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.widen import widened, with_sigma
 
 _CANDIDATES = 9
 _SWEEPS = 6
-_LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
-_LEAST = 0.01  # of the peak speed: slower is standstill to any encoder
 _MOST_STEP = 0.25  # of the speed: a linearised step beyond is not to be trusted
 
 
@@ -133,24 +130,6 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
     picks = _best(fit, owners, grids)
     found = [float(grid[pick]) for grid, pick in zip(grids, picks, strict=True)]
     return _refined(fit, experiment, owners, found, bounds)
-
-
-def speed_bounds(problem: Problem, owners: Sequence[str]) -> list[tuple[float, float]]:
-    """Slowest and fastest speed of each owner that its rows show, in [rad/s] or [m/s]."""
-    S, peaks = speed_map(problem.mechanism, owners), np.zeros(len(owners))
-    slowest = np.zeros(len(owners))
-    for source, plan in zip(problem.sources, problem.plans, strict=True):
-        kinematics = kinematics_along(problem.mechanism, source.motion)
-        for start, stop in source.pieces():
-            stop = min(stop, start + _LOOKED_AT)
-            states = kinematics.states(start, source.motion.states(start, stop))
-            speeds = np.abs(states.dq @ S.T)
-            peaks = np.maximum(peaks, np.quantile(speeds, 0.995, axis=0))
-        masked = dict(zip(source.motion.log.position_names, plan.reversal_speed, strict=True))
-        slowest = np.maximum(slowest, [masked.get(owner, 0.0) for owner in owners])
-    least = np.maximum(slowest, _LEAST * peaks)
-    tiny = np.finfo(float).tiny  # an owner that never moves
-    return [(max(a, tiny), max(b, 2.0 * a, 2.0 * tiny)) for a, b in zip(least, peaks, strict=True)]
 
 
 def _best(fit: LinearFit, owners: Sequence[str], grids: Sequence[Float[Array, "g"]]) -> list[int]:

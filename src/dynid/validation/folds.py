@@ -53,6 +53,16 @@ def last_part(logs: Sequence[Log], share: float = LAST_SHARE) -> tuple[Fold, ...
     return (_fold(f"last {100 * share:.3g} %", logs, held),)
 
 
+def held_back(logs: Sequence[Log], unseen: Sequence[Log], share: float | None) -> tuple[list[Log], list[Log]]:
+    """Logs to fit and logs to validate on, the last share of every log moved to the latter; None: nothing."""
+    if share is None:
+        return list(logs), list(unseen)
+    (fold,) = last_part(logs, share)
+    named = f"last {100 * share:.3g} %"
+    parts = [replace(log, name=f"{log.name}, {named}") for log in fold.held_out]
+    return list(fold.fitted), [*parts, *unseen]
+
+
 def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
     """Cross-validation: every piece of the logs is held out once.
 

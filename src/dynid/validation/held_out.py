@@ -20,6 +20,7 @@ from dynid.experiment.provenance import VALIDATED, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
+from dynid.motion.window import disjoint
 from dynid.prediction.result_gains import with_result_gains
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values
 from dynid.problem import LogSource, Problem, as_log, prepare
@@ -98,7 +99,12 @@ def predict_held_out(
     for log in held_out if experiment.unloaded is None else ():
         refuse_unloaded(problem.loads, problem.mechanism.payloads, log.payloads, f"log '{log.name}'")
     plans = held_out_plans(problem, held_out, experiment)
-    used = {log.sha256 for log in problem.logs if log.sha256}
+    # Parts of one file without a common sample are independent.
+    used = {
+        log.sha256
+        for log in problem.logs
+        if log.sha256 and any(log.sha256 == one.sha256 and not disjoint(log, one) for one in held_out)
+    }
     held = problem.on(held_out, plans, experiment)
     found, shown = predict(held, chi, used | unloaded_logs(experiment))
     fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held.logs]
