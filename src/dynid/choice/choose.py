@@ -45,12 +45,12 @@ _FEWEST = 3
 _PERIODS = 1.0
 # A more complex candidate must be better by this part of the error: less is no gain, and the choice would
 # depend on the last digits.
-_MARGIN = 0.02
+_MARGIN = 0.03
 # Standard errors by which another filter must be better: the rules follow from noise and motion, while
 # the efforts of one fold are not independent.
 _DOUBTS = 2.0
 _SINGULAR = 1e10  # condition (scaled columns) above which a column is lost without a fold
-_NEGLIGIBLE = 3e-3  # of an effort: smaller errors are no reason to prefer a candidate
+_NEGLIGIBLE = 5e-3  # of an effort: smaller errors are no reason to prefer a candidate
 _LOWER = 0.5  # a cutoff to try next, relative to the last
 _LEAST_BAND = 1.5  # times the frequency below which 99 % of the motion is: every cutoff passes it
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted
