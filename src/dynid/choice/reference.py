@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.experiment.experiment import Experiment
-from dynid.motion.choose import longest
+from dynid.motion.choose import position_spectrum
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
-from dynid.motion.spectrum import Spectrum, spectrum
+from dynid.motion.spectrum import Spectrum
 
 # Of the motion's bandwidth: the zero-phase Butterworth of order 4 leaves the motion unchanged to 1e-6.
 _COORDINATES = 8.0
@@ -30,7 +30,7 @@ def bandwidth(spectra: Sequence[Spectrum]) -> float:
 
 def spectra_of(logs: Sequence[Log]) -> list[Spectrum]:
     """Of the positions of each log."""
-    return [spectrum(longest(log, log.q), log.dt) for log in logs]
+    return [position_spectrum(log) for log in logs]
 
 
 def reference(experiment: Experiment, spectra: Sequence[Spectrum], plans: Sequence[MotionPlan]) -> Experiment:
