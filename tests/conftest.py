@@ -21,3 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.nodeid.removeprefix("tests/")
         if name in LONG or name.partition("[")[0] in LONG:
             item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture(autouse=True)
+def _rules_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings that a test leaves open are those of the rules (`auto: off`), unless it is marked `auto`.
+
+    A test of one stage must not depend on a comparison of settings, and would pay three times the time.
+    """
+    if request.node.get_closest_marker("auto") is None:
+        monkeypatch.setattr("dynid.pipeline.choose", lambda task: (task, ()))

@@ -47,6 +47,7 @@ ORDER = [
     "cases",
     "validation",
     "export",
+    "choice",
     "pipeline",
     "payload",
     "robots",

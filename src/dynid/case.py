@@ -99,6 +99,10 @@ class Case:
         """The experiment with what this case prefers where the user has chosen nothing."""
         return with_noisy_columns(experiment, model, mechanism)
 
+    def chooses(self, experiment: Experiment) -> bool:
+        """Whether settings that are left open are chosen by the error of held-out efforts."""
+        return experiment.gains is None and experiment.unloaded is None
+
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""
         return mechanism

@@ -151,6 +151,8 @@ def info(
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation log; repeatable.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
+@click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
+@click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @click.option("--for", "purpose", metavar="PURPOSE", help="feedforward, simulation, payload or collision.")
 @out_option
@@ -162,6 +164,8 @@ def identify(
     unseen: tuple[str, ...],
     model: str | None,
     estimator: str | None,
+    hold_out: float | None,
+    auto: str | None,
     drop_bad_rows: bool,
     purpose: str | None,
     out: Path | None,
@@ -172,7 +176,7 @@ def identify(
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
 
-    chosen = {"model": model, "estimator": estimator, "purpose": purpose}
+    chosen = {"model": model, "estimator": estimator, "purpose": purpose, "hold_out": hold_out, "auto": auto}
     problem = _experiment(experiment, robot, logs, unseen, {**chosen, "drop_bad_rows": drop_bad_rows or None})
     folder_asked = Path(out or problem.out or _default_out(problem.name))
     keep_unloaded(problem, folder_asked)
@@ -283,13 +287,7 @@ def compare(
 @click.option("--robot", help="Instead of the robot named in the result.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted on the robot.")
 @click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
-@click.option(
-    "--tension",
-    default=0.0,
-    type=NUMBER,
-    metavar="C",
-    help="Internal tension of a redundant robot, N m or N.",
-)
+@click.option("--tension", default=0.0, type=NUMBER, metavar="C", help="Internal tension, N m or N.")
 def predict(
     result: Path,
     trajectory: Path,

@@ -16,8 +16,12 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import Solution
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.mechanism.parameters import Parameter, parameter_table, speed_map
 from dynid.problem import Problem, build_system
+from dynid.projection.kinematics import kinematics_along
+
+_LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
+_LEAST = 0.01  # of the peak speed: slower is standstill to any encoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,3 +94,21 @@ def with_mechanism(problem: Problem, mechanism: Mechanism, values: Mapping[str, 
 def vector(parameters: Sequence[Parameter], values: Mapping[str, float]) -> Float[Array, "p"]:
     """Values in the order of a table, zero where there is none."""
     return np.array([values.get(parameter.name, 0.0) for parameter in parameters])
+
+
+def speed_bounds(problem: Problem, owners: Sequence[str]) -> list[tuple[float, float]]:
+    """Slowest and fastest speed of each owner that its rows show, in [rad/s] or [m/s]."""
+    S, peaks = speed_map(problem.mechanism, owners), np.zeros(len(owners))
+    slowest = np.zeros(len(owners))
+    for source, plan in zip(problem.sources, problem.plans, strict=True):
+        kinematics = kinematics_along(problem.mechanism, source.motion)
+        for start, stop in source.pieces():
+            stop = min(stop, start + _LOOKED_AT)
+            states = kinematics.states(start, source.motion.states(start, stop))
+            speeds = np.abs(states.dq @ S.T)
+            peaks = np.maximum(peaks, np.quantile(speeds, 0.995, axis=0))
+        masked = dict(zip(source.motion.log.position_names, plan.reversal_speed, strict=True))
+        slowest = np.maximum(slowest, [masked.get(owner, 0.0) for owner in owners])
+    least = np.maximum(slowest, _LEAST * peaks)
+    tiny = np.finfo(float).tiny  # an owner that never moves
+    return [(max(a, tiny), max(b, 2.0 * a, 2.0 * tiny)) for a, b in zip(least, peaks, strict=True)]

@@ -17,6 +17,7 @@ from dynid.base.structural import grouping_symbols
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.summary import choices_of
+from dynid.choice.choose import choose
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
 from dynid.estimator.solution import CONVERGED
@@ -33,7 +34,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from dynid.validation.causes import with_causes
 from dynid.validation.crossvalidation import judge
-from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
+from dynid.validation.held_out import fitted_signals, held_back, predict_held_out, validate_result
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import judge_result
 
@@ -83,6 +84,7 @@ def _identify_sources(
     mechanism = as_asked(mechanism, experiment)
     read = [as_log(one, mechanism, experiment) for one in logs]
     unseen = [as_log(one, mechanism, experiment) for one in held_out]
+    read, unseen = held_back(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress)
 
 
@@ -107,6 +109,7 @@ def identify_logs(
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
     with single_threaded_blas():
+        task, tried = choose(task)
         fit = fit_task(task, symbols=_symbols)
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
         fitted = fitted_signals(problem, chi)
@@ -137,6 +140,7 @@ def identify_logs(
         truth=None if truth is None else fit.true_values(truth),
         standard=problem.case.entries(problem, real.entries),
         residual_tests=checked.tests,
+        tried=tried,
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
     )

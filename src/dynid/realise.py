@@ -19,12 +19,12 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency
-from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.consistent import consistent_program, nearest_consistent
 from dynid.estimator.physical import consistent_solution, data_term
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
-from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.estimator.standard_space import DataTerm, StandardSpace, Variables
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import known_columns
@@ -108,6 +108,26 @@ def realise(
         solution = replace(solution, notices=kept)
     chi = found.chi if found.status == SOLVED else None
     return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
+
+
+def consistent_values(
+    problem: Problem,
+    experiment: Experiment,
+    data: BaseSystem,
+    linear: Solution,
+    options: Consistency,
+    space: StandardSpace | None = None,
+) -> Float[Array, "p"] | None:
+    """Parameters of consistent bodies near a linear solution, shape (p,), SI; None: there are none.
+
+    Args:
+        space: Where it is known already, e.g. from a fit to more rows.
+    """
+    term = data_term(data.system, linear, data.G)
+    space = standard_space(problem, experiment, term, options) if space is None else space
+    variables = Variables(space, term)
+    found = consistent_program(variables, options).solve()
+    return np.asarray(variables.chi(found.x)) if found.status == SOLVED else None
 
 
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment, model: str) -> None:

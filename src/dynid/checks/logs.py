@@ -11,6 +11,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.ranges import wide_ranges
 from dynid.motion.steps import position_steps
+from dynid.motion.window import disjoint
 
 
 def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
@@ -59,5 +60,7 @@ def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
 def same_samples(a: Log, b: Log) -> bool:
     """Whether two logs contain the same recording, also from different files."""
     if a.q.shape != b.q.shape or a.payloads != b.payloads:
+        return False
+    if disjoint(a, b):
         return False
     return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)

@@ -82,6 +82,7 @@ class Experiment(Settings, frozen=True):
         cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
+        hold_out: Share of every log, its end, that is validated on instead; None: none.
         purpose: Use of the result, which defines what is enough; None: none in particular.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked.
@@ -90,6 +91,7 @@ class Experiment(Settings, frozen=True):
         energy, internal, wrench: Options of these models.
         unloaded: The robot itself is known from this result, and only payloads are found.
         force_sensor: The load on this sensor is identified (model `wrench`); None: the robot is.
+        auto: `on`: settings that are left open are chosen by held-out error; `off`: by rules for each.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         out: Folder for the results; None is results/<name>.
@@ -118,6 +120,7 @@ class Experiment(Settings, frozen=True):
     cross_validate: Annotated[int, msgspec.Meta(ge=2)] | None = None
     gate: Literal["prior"] | None = None
     purpose: Literal["feedforward", "simulation", "payload", "collision"] | None = None
+    hold_out: Positive | None = None
     standard: Consistency | None = None
     gains: GainSettings | None = None
     refine: RefineSettings | None = None
@@ -126,6 +129,7 @@ class Experiment(Settings, frozen=True):
     wrench: WrenchSettings = WrenchSettings()
     unloaded: UnloadedModel | None = None
     force_sensor: ForceSensor | None = None
+    auto: Literal["on", "off"] = "on"
     angles: Literal["xyz", "zyx"] = "xyz"
     drop_bad_rows: bool = False
     out: str | None = None
@@ -171,6 +175,10 @@ class Experiment(Settings, frozen=True):
         if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
             # A load on a sensor, or a payload from a loaded log, is one body: it must be consistent.
             change(self, "estimator", "consistent")
+        if self.hold_out is not None and self.hold_out >= 1.0:
+            raise InputError(
+                f"a share of {self.hold_out:g} cannot be held out", place="hold_out", remedy="e.g. 0.3"
+            )
         if self.efforts == ():
             raise InputError("no effort is listed", place="efforts", remedy="leave the line out to use all")
         if self.estimator == "consistent" and self.standard == Consistency():

@@ -41,6 +41,7 @@ def provenance(
                     "sha256": log.sha256,
                     "use": use,
                     "payloads": list(log.payloads),
+                    **log.window,
                 }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
                 for log in group
@@ -69,7 +70,11 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
     if unloaded is not None:  # a path that is found from any folder, as that of the robot is
         unloaded = unloaded.changed(result=str(Path(unloaded.result).resolve()))
     tree = experiment.changed(
-        robot=reference(mechanism), model=experiment.model or mechanism.model, filter=used, unloaded=unloaded
+        robot=reference(mechanism),
+        model=experiment.model or mechanism.model,
+        filter=used,
+        unloaded=unloaded,
+        auto="off",  # what was chosen is among these options: the same again needs no choice
     ).tree()
     return {name: value for name, value in tree.items() if name not in _NOT_OPTIONS}
 
@@ -82,7 +87,7 @@ def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment
         file: The result, for messages.
     """
     try:
-        return experiment_from({"robot": "unknown", **options})
+        return experiment_from({"robot": "unknown", "auto": "off", **options})
     except InputError as error:
         where = f"{error.place}: " if error.place else ""
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float
@@ -37,6 +38,25 @@ def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:
     return np.asarray(x[start + spare : stop - spare], dtype=float)
 
 
+# Spectra take most of the time of a plan, and one log is planned for several settings.
+_POSITIONS: WeakKeyDictionary[Log, Spectrum] = WeakKeyDictionary()
+_RATES: WeakKeyDictionary[Log, Spectrum] = WeakKeyDictionary()
+
+
+def position_spectrum(log: Log) -> Spectrum:
+    """Spectrum of the positions of a log."""
+    if log not in _POSITIONS:
+        _POSITIONS[log] = spectrum(longest(log, log.q), log.dt)
+    return _POSITIONS[log]
+
+
+def rate_spectrum(log: Log, dq: Float[Array, "n m"]) -> Spectrum:
+    """Spectrum of the measured velocities `dq` of a log."""
+    if log not in _RATES:
+        _RATES[log] = spectrum(longest(log, dq), log.dt)
+    return _RATES[log]
+
+
 def choose_cutoff(
     filter: FilterSettings, logs: Sequence[Log], spectra: Sequence[Spectrum], unit: str = "rad or m"
 ) -> tuple[float, str]:
@@ -64,7 +84,7 @@ def cutoff_for_measured(
     """
     if filter.cutoff is not None:
         return cutoff, why
-    own = [spectrum(longest(log, log.dq), log.dt) for log in logs if log.dq is not None]
+    own = [rate_spectrum(log, log.dq) for log in logs if log.dq is not None]
     sinks = [float(np.median(s.sink[s.moving])) for s in own if s.moving.any()]
     bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
     if not sinks or not bands:
@@ -119,7 +139,7 @@ def noise_and_peak(
         band = 0.5 / log.dt if filter.kind == "none" else cutoff
         if velocity == "measured" and log.dq is not None:
             dq = longest(log, log.dq)
-            noise.append(np.sqrt(spectrum(dq, log.dt).floor * band))
+            noise.append(np.sqrt(rate_spectrum(log, log.dq).floor * band))
         else:
             smooth = _low_pass(filter, log, cutoff)
             dq = differentiate(smooth(longest(log, log.q)), log.dt, derivative)

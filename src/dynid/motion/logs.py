@@ -28,6 +28,7 @@ from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
+from dynid.motion.window import windowed
 
 READERS: Registry[Callable[[Path, bool], Table]] = Registry(
     "dynid.readers",
@@ -83,7 +84,8 @@ def read_log(
     log = _log_of_table(
         table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
     )
-    return replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+    log = replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+    return windowed(log, entry) if isinstance(entry, LogEntry) else log
 
 
 def log_from_columns(

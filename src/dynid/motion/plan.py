@@ -18,14 +18,13 @@ from dynid.motion.choose import (
     choose_cutoff,
     choose_velocity,
     cutoff_for_measured,
-    longest,
     noise_and_peak,
+    position_spectrum,
 )
 from dynid.motion.differentiate import STENCILS
 from dynid.motion.filters import check_cutoff, samples
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings, MaskSettings
-from dynid.motion.spectrum import spectrum
 
 _DEFAULT_DERIVATIVE = "central7"
 _ROWS_PER_CUTOFF = 4.0  # kept rows per second, relative to the cutoff
@@ -158,7 +157,7 @@ def plan_motions(
     """
     if not logs:
         raise InputError("no logs to plan for")
-    spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
+    spectra = [position_spectrum(log) for log in logs]
     unit = position_unit(mechanism, logs[0].position_names)
     cutoff, why = choose_cutoff(filter, logs, spectra, unit)
     derivative = filter.derivative or _DEFAULT_DERIVATIVE

@@ -54,13 +54,23 @@ def named_columns(columns: Mapping[str, ColumnMap]) -> dict[str, ColumnMap]:
 
 
 class LogEntry(Settings, frozen=True):
-    """One log: its file, the payloads mounted in it, and column names that only it has."""
+    """One log: its file, the payloads mounted in it, and column names that only it has.
+
+    Attributes:
+        start, stop: Window of time that is used, in [s] of the log (keys `from` and `to`); None: to its end.
+        exclude: Intervals that are left out, in [s] of the log.
+        runs: Runs that are used, numbered from 1; None: all.
+    """
 
     _alone: ClassVar[str] = "file"
 
     file: str
     payloads: tuple[str, ...] = msgspec.field(default=(), name="payload")
     columns: Mapping[str, ColumnMap] | None = None
+    start: float | None = msgspec.field(default=None, name="from")
+    stop: float | None = msgspec.field(default=None, name="to")
+    exclude: tuple[tuple[float, float], ...] = ()
+    runs: tuple[Count, ...] | None = None
 
     @classmethod
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
@@ -71,7 +81,14 @@ class LogEntry(Settings, frozen=True):
         return entries
 
     def check(self) -> None:
-        """Columns without a name."""
+        """Columns without a name, and empty intervals."""
+        ends = [(self.start, self.stop)] if self.start is not None and self.stop is not None else []
+        for start, stop in (*ends, *self.exclude):
+            if not start < stop:
+                raise InputError(
+                    f"the interval from {start:g} to {stop:g} s is empty",
+                    remedy="give the earlier time first",
+                )
         if self.columns is not None:
             msgspec.structs.force_setattr(self, "columns", named_columns(self.columns))
 

@@ -25,6 +25,7 @@ from dynid.statistics.estimate import (
     Fit,
     ParameterEstimate,
     ResidualTest,
+    Tried,
     Validation,
 )
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
@@ -57,6 +58,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "validation": [asdict(item) for item in estimate.validation],
         "warnings": [asdict(item) for item in estimate.warnings],
         "choices": dict(estimate.choices),
+        "choices_tried": [asdict(item) for item in estimate.tried],
         "provenance": dict(estimate.provenance),
         "uncertainty": dict(estimate.uncertainty),
         "correlations": [asdict(pair) for pair in estimate.correlations],
@@ -153,6 +155,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
         warnings=_shaped(_rated(document["warnings"]), tuple[Notice, ...]),
         choices=_shaped(document.get("choices", {}), dict[str, str]),
+        tried=_shaped(document.get("choices_tried", []), tuple[Tried, ...]),
         provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
         standard=_standard(document),

@@ -277,3 +277,17 @@ def _print_choices(out: Console, estimate: Estimate) -> None:
         for name, value in other_choices(estimate).items():
             table.add_row(_text(name), _text(value))
         _titled(out, "Choices made for this result", table)
+    if estimate.tried:
+        _print_tried(out, estimate)
+
+
+def _print_tried(out: Console, estimate: Estimate) -> None:
+    """Settings that were chosen by held-out error; the chosen line is marked."""
+    heads = ("cutoff [Hz]", "mask", "velocity", "friction", "estimator", "held-out error [%]", "")
+    table = _table(*heads, left=heads[1:5])
+    for one in estimate.tried:
+        error = "failed" if one.held_out_percent is None else f"{one.held_out_percent:.3g}"
+        cutoff = "none" if one.cutoff is None else f"{one.cutoff:g}"
+        cells = (cutoff, one.mask, one.velocity, one.friction or "none", one.estimator, error)
+        table.add_row(*map(_text, (*cells, "chosen" if one.chosen else "")))
+    _titled(out, "Settings chosen by held-out error (geometric mean over efforts and folds)", table)

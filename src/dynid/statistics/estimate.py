@@ -178,6 +178,27 @@ class ResidualTest:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Tried:
+    """One set of settings that was tried, and its error on samples that its fits have not seen.
+
+    Attributes:
+        cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
+        mask: `reversals` or `none`.
+        velocity: `measured` or `derived`.
+        friction: Drive terms; empty: none.
+        held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
+    """
+
+    cutoff: float | None
+    mask: str
+    velocity: str
+    friction: str
+    estimator: str
+    held_out_percent: float | None
+    chosen: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Tension:
     """Motor efforts of a redundantly actuated robot along one log, at the times of its signals.
@@ -237,6 +258,7 @@ class Estimate:
         residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
         history: Of recursive estimators, the parameters over time; not kept in `result.json`.
+        tried: Settings that were left open and how they were chosen, in the order tried.
         truth: True base values where known (simulated logs), by name; shown side by side.
         files: Further files of the result's folder, name -> text.
         verdict: Whether it can be used, and why not.
@@ -260,6 +282,7 @@ class Estimate:
     correlations: tuple[Correlation, ...] = ()
     invisible: tuple[NotIdentifiable, ...] = ()
     residual_tests: tuple[ResidualTest, ...] = ()
+    tried: tuple[Tried, ...] = ()
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None

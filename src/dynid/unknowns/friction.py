@@ -19,27 +19,26 @@ from dynid.base.system import base_system
 from dynid.common.arrays import Array
 from dynid.common.expression import parse
 from dynid.common.notices import Notice, notice
-from dynid.estimator.estimator import solve_weighted
+from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
-from dynid.linear import LinearFit, base_of, linear_fit, vector, with_mechanism
+from dynid.linear import LinearFit, base_of, linear_fit, speed_bounds, vector, with_mechanism
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem, build_system
 from dynid.projection.factor import triangle
-from dynid.projection.kinematics import kinematics_along
+from dynid.realise import consistent_values
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.widen import widened, with_sigma
 from dynid.unknown import Settled, Task, at
 
 _ROUNDS = 8
+_BODY_ROUNDS = 2
 _WEAK = 1e4  # real logs of arms have 10 to 2000; above this the data do not determine single masses
 _STEP = 2e-3  # of Fl, which is a share of the load: a change below makes no effort visibly different
 _CANDIDATES = 9
 _SWEEPS = 6
-_LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
-_LEAST = 0.01  # of the peak speed: slower is standstill to any encoder
 _MOST_STEP = 0.25  # of the speed: a linearised step beyond is not to be trusted
 
 
@@ -67,7 +66,7 @@ def settle_friction(task: Task) -> Settled:
     speeds = None
     plain = _without(robot, {"Fk": searched})
     fit = linear_fit(with_mechanism(problem, _without(plain, {"Fl": loaded}), {}), experiment)
-    if loaded:
+    if loaded and searched:
         fit = _settle_loads(with_mechanism(problem, plain, fit.values), fit.values, experiment)[0]
     if searched:
         speeds = search_speeds(fit, experiment, searched)
@@ -78,7 +77,7 @@ def settle_friction(task: Task) -> Settled:
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
-        problem = problem.with_load_parameters(last.chi)
+        problem = _of_bodies(problem.with_load_parameters(last.chi), last, experiment)
         choices["loads of friction Fl"] = (
             f"predicted from the parameters; after {rounds} refits Fl changed by {step:.1g} at most"
         )
@@ -108,6 +107,24 @@ def _settle_loads(
         step = max(abs(fit.values[name] - values.get(name, 0.0)) for name in names)
         rounds, values = rounds + 1, fit.values
     return fit, rounds, step
+
+
+def _of_bodies(problem: Problem, fit: LinearFit, experiment: Experiment) -> Problem:
+    """Loads as the result will predict them: of a consistent estimate by its bodies, not by sums of them.
+
+    A weight that acts like an offset (a vertical slider) is in the bodies of a consistent set, but in no
+    base parameter that loads a joint.
+    """
+    constraint = estimator_named(experiment.estimator, experiment.estimator_options).constraint
+    if constraint is None:
+        return problem
+    for rest in reversed(range(_BODY_ROUNDS)):
+        chi = consistent_values(problem, experiment, fit.data, fit.solution, constraint)
+        if chi is None:
+            break  # the estimate itself will say why
+        problem = problem.with_load_parameters(chi)
+        fit = linear_fit(problem, experiment, fit.data.base) if rest else fit
+    return problem
 
 
 def _without(robot: Mechanism, terms: Mapping[str, Sequence[str]]) -> Mechanism:
@@ -215,7 +232,7 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
         experiment: Settings of the problem.
         owners: Coordinates or actuators with a term Fk.
     """
-    bounds = _bounds(fit, owners)
+    bounds = speed_bounds(fit.problem, owners)
     grids = [np.geomspace(*bound, _CANDIDATES) for bound in bounds]
     picks = _best(fit, owners, grids)
     for i, (grid, pick) in enumerate(zip(grids, picks, strict=True)):
@@ -224,25 +241,6 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
     picks = _best(fit, owners, grids)
     found = [float(grid[pick]) for grid, pick in zip(grids, picks, strict=True)]
     return _refined(fit, experiment, owners, found, bounds)
-
-
-def _bounds(fit: LinearFit, owners: Sequence[str]) -> list[tuple[float, float]]:
-    """Slowest and fastest speed of each owner that its rows show."""
-    problem = fit.problem
-    S, peaks = speed_map(problem.mechanism, owners), np.zeros(len(owners))
-    slowest = np.zeros(len(owners))
-    for source, plan in zip(problem.sources, problem.plans, strict=True):
-        kinematics = kinematics_along(problem.mechanism, source.motion)
-        for start, stop in source.pieces():
-            stop = min(stop, start + _LOOKED_AT)
-            states = kinematics.states(start, source.motion.states(start, stop))
-            speeds = np.abs(states.dq @ S.T)
-            peaks = np.maximum(peaks, np.quantile(speeds, 0.995, axis=0))
-        masked = dict(zip(source.motion.log.position_names, plan.reversal_speed, strict=True))
-        slowest = np.maximum(slowest, [masked.get(owner, 0.0) for owner in owners])
-    least = np.maximum(slowest, _LEAST * peaks)
-    tiny = np.finfo(float).tiny  # an owner that never moves
-    return [(max(a, tiny), max(b, 2.0 * a, 2.0 * tiny)) for a, b in zip(least, peaks, strict=True)]
 
 
 def _best(fit: LinearFit, owners: Sequence[str], grids: Sequence[Float[Array, "g"]]) -> list[int]:

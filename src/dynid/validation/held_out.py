@@ -20,6 +20,7 @@ from dynid.experiment.provenance import VALIDATED, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
+from dynid.motion.window import disjoint
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
 from dynid.problem import LogSource, Problem, as_log, prepare
 from dynid.projection.contract import RowSource
@@ -71,6 +72,16 @@ def last_part(logs: Sequence[Log], share: float = LAST_SHARE) -> tuple[Fold, ...
                 held.append((i, begin, stop))
                 left -= stop - begin
     return (_fold(f"last {100 * share:.3g} %", logs, held),)
+
+
+def held_back(logs: Sequence[Log], unseen: Sequence[Log], share: float | None) -> tuple[list[Log], list[Log]]:
+    """Logs to fit and logs to validate on, the last share of every log moved to the latter; None: nothing."""
+    if share is None:
+        return list(logs), list(unseen)
+    (fold,) = last_part(logs, share)
+    named = f"last {100 * share:.3g} %"
+    parts = [replace(log, name=f"{log.name}, {named}") for log in fold.held_out]
+    return list(fold.fitted), [*parts, *unseen]
 
 
 def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
@@ -195,7 +206,12 @@ def predict_held_out(
     for log in held_out if experiment.unloaded is None else ():
         refuse_unloaded(problem.loads, problem.mechanism.payloads, log.payloads, f"log '{log.name}'")
     plans = held_out_plans(problem, held_out, experiment)
-    used = {log.sha256 for log in problem.logs if log.sha256}
+    # Parts of one file without a common sample are independent.
+    used = {
+        log.sha256
+        for log in problem.logs
+        if log.sha256 and any(log.sha256 == one.sha256 and not disjoint(log, one) for one in held_out)
+    }
     held = problem.on(held_out, plans, experiment)
     found, shown = predict(held, chi, used | unloaded_logs(experiment))
     fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held.logs]

@@ -32,6 +32,10 @@ from dynid.unknown import Unknown
 class ForceSensorCase(Case):
     """Model `wrench` of a robot with a force sensor."""
 
+    def chooses(self, experiment: Experiment) -> bool:
+        """Readings of a sensor have no drive terms, and the load is one consistent body already."""
+        return False
+
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
         """Angles of the sensor, and of gravity."""

@@ -55,6 +55,10 @@ _INFLUENCE = 1.0
 class _OnCables(Case):
     """Robots on cables, whether or not efforts of joint motors act too."""
 
+    def chooses(self, experiment: Experiment) -> bool:
+        """Free motion has no efforts to hold out."""
+        return False
+
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
         """Locked lengths, with `lengths: refine`."""

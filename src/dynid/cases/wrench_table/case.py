@@ -36,6 +36,10 @@ from dynid.statistics.assemble import EstimateParts
 class WrenchTable(Case):
     """Model `wrench` of tables."""
 
+    def chooses(self, experiment: Experiment) -> bool:
+        """A table of instants has no filters, masks or drive terms."""
+        return False
+
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """As set in the experiment."""
         return experiment

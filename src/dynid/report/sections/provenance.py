@@ -15,7 +15,8 @@ def section(estimate: Estimate) -> Section:
     provenance = dict(estimate.provenance)
     inputs = provenance.pop("inputs", [])
     facts = list(_flat(provenance))
-    body = render("provenance.html", choices=other_choices(estimate), inputs=inputs, facts=facts)
+    choices, tried = other_choices(estimate), estimate.tried
+    body = render("provenance.html", choices=choices, tried=tried, inputs=inputs, facts=facts)
     return Section("provenance", "Choices and provenance", body)
 
 

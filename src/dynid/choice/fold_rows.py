@@ -1,0 +1,131 @@
+"""Rows of a problem by folds: one triangle per group of rows and fold, from one pass over the logs.
+
+Leaving a fold out is leaving its triangles out; other drive terms are other columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.conditioning.stream import run_begins
+from dynid.mechanism.parameters import Parameter, known_columns
+from dynid.problem import Problem, row_groups
+from dynid.projection.factor import Factor, merge
+from dynid.projection.projection import Group, System
+from dynid.validation.held_out import Fold
+
+BORDER = -1
+
+
+def fold_rows(problem: Problem, parts: Sequence[Fold]) -> System:
+    """Rows of a problem; the block of number k of a group holds the rows of fold k.
+
+    Blocks on a border between folds belong to none of them.
+    """
+    groups: list[Group] = []
+    for i, source in enumerate(problem.sources):
+        one = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(problem.filters[i],))
+        spans = _spans(problem, parts, i)
+        groups += [_folded(group, *spans) for group in row_groups(one, one.sources)]
+    known = known_columns(problem.mechanism, problem.parameters)
+    return problem.case.system(problem, tuple(group for group in groups if group.blocks), known)
+
+
+def _spans(
+    problem: Problem, parts: Sequence[Fold], i: int
+) -> tuple[list[tuple[int, float, float, int]], list[float], list[float]]:
+    """Of one log: held-out ranges (run, start, stop, fold) in samples; where runs and their blocks begin."""
+    log, source = problem.logs[i], problem.sources[i]
+    held = [
+        (start, stop, k)
+        for k, fold in enumerate(parts)
+        for of, one in zip(fold.held_out_of, fold.held_out, strict=True)
+        if of == i
+        for start, stop in one.segments
+    ]
+    pieces = source.pieces()
+    spans = []
+    for run, (first, last) in enumerate(pieces):
+        for start, stop, k in held:
+            a, b = max(first, start), min(last, stop)
+            if a < b:
+                spans.append((run, float(a - first) * log.dt, float(b - first) * log.dt, k))
+    begins = run_begins(source, problem.filters[i])
+    return spans, begins, [(last - first) * log.dt for first, last in pieces]
+
+
+def _folded(
+    group: Group,
+    spans: Sequence[tuple[int, float, float, int]],
+    begins: Sequence[float],
+    lengths: Sequence[float],
+) -> Group:
+    """The group with its blocks merged by fold."""
+    found: dict[int, list[Factor]] = {}
+    for (run, number), block in zip(group.places, group.blocks, strict=True):
+        start = number * group.seconds - begins[run]
+        stop = min(start + group.seconds, lengths[run])
+        start = max(start, 0.0)
+        middle = 0.5 * (start + stop)
+        rounding = 1e-6 * group.seconds
+        for own, a, b, k in spans:
+            if own == run and a <= middle < b:
+                inside = a <= start + rounding and stop <= b + rounding
+                found.setdefault(k if inside else BORDER, []).append(block)
+    folds = sorted(k for k in found if k != BORDER)
+    blocks = tuple(merge(found[k]) for k in folds)
+    return replace(group, blocks=blocks, times=np.array(folds, dtype=int), runs=None)
+
+
+def without(system: System, fold: int | None) -> System:
+    """The rows of all folds but one, one triangle per group; None: of all."""
+    groups = []
+    for group in system.groups:
+        assert group.times is not None  # noqa: S101 (made by `fold_rows`)
+        pairs = zip(group.blocks, group.times.tolist(), strict=True)
+        kept = [block for block, k in pairs if k != fold]
+        if kept:
+            groups.append(replace(group, blocks=(merge(kept),), times=None))
+    return replace(system, groups=tuple(groups))
+
+
+def selected(system: System, problem: Problem) -> System:
+    """The columns of a problem among those of all candidates."""
+    place = {parameter.name: i for i, parameter in enumerate(problem.parameters)}
+    number = np.array([place.get(parameter.name, -1) for parameter in system.parameters])
+    groups = []
+    for group in system.groups:
+        own = number[group.columns]
+        kept = np.append(own >= 0, True)
+        blocks = tuple(Factor(block.R[:, kept], block.n_rows) for block in group.blocks)
+        groups.append(replace(group, columns=own[own >= 0], blocks=blocks))
+    return System(problem.parameters, tuple(groups), known_columns(problem.mechanism, problem.parameters))
+
+
+def squares(
+    system: System, parameters: Sequence[Parameter], chi: Float[Array, "p"], fold: int
+) -> tuple[Float[Array, "j"], Float[Array, "j"]]:
+    """Squares of residuals and of the measured side over the rows of a fold, per effort, its unit squared.
+
+    Args:
+        system: Reference rows, with the columns of all candidates.
+        parameters: One per entry of `chi`.
+        chi: Standard parameters, shape (p,), SI.
+    """
+    value = {parameter.name: x for parameter, x in zip(parameters, chi.tolist(), strict=True)}
+    every = np.array([value.get(parameter.name, 0.0) for parameter in system.parameters])
+    efforts = list(dict.fromkeys(group.name for group in system.groups))
+    left, size = np.zeros(len(efforts)), np.zeros(len(efforts))
+    for group in system.groups:
+        assert group.times is not None  # noqa: S101 (made by `fold_rows`)
+        j = efforts.index(group.name)
+        for block, k in zip(group.blocks, group.times.tolist(), strict=True):
+            if k == fold:
+                left[j] += np.sum((block.Y - block.W @ every[group.columns]) ** 2)
+                size[j] += np.sum(block.Y**2)
+    return left, size

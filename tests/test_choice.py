@@ -1,0 +1,152 @@
+"""Settings that are left open are chosen by held-out error, the simplest of equals; given keys stay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dynid import load_robot
+from dynid.choice.candidate import Candidate, friction_sets, open_settings
+from dynid.choice.choose import choose
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
+from dynid.experiment.provenance import experiment_of
+from dynid.mechanism.parameters import parameter_table
+from dynid.pipeline import identify_logs
+from dynid.problem import as_asked
+from dynid.report.json_file import json_text, read_result, result_document
+from dynid.simulation.prescribed import simulate_log
+from dynid.unknown import Task
+
+pytestmark = pytest.mark.auto
+
+PENDULUM = """
+name: pendulum
+gravity: [0, -9.81, 0]
+joints:
+  - {name: a, kind: revolute, parent: base, child: upper, mdh: {}}
+  - {name: b, kind: revolute, parent: upper, child: lower, mdh: {d: 0.5}}
+drive: {"*": [Fv, Fs]}
+limits: {a: {q: 1, dq: 3, ddq: 20}, b: {q: 1, dq: 3, ddq: 20}}
+bodies:
+  upper: {prior: {M: 3.0, com: [0.3333, 0, 0], XX: 0.01, XY: 0, XZ: 0, YY: 0.34, YZ: 0, ZZ: 0.34}}
+  lower: {prior: {M: 3.0, com: [0.3333, 0, 0], XX: 0.01, XY: 0, XZ: 0, YY: 0.34, YZ: 0, ZZ: 0.34}}
+"""
+LIFT = """
+name: lift
+joints:
+  - {name: lift, kind: prismatic, parent: base, child: column, mdh: {}}
+  - {name: turn, kind: revolute, parent: column, child: boom, mdh: {alpha: pi/2}}
+drive: {"*": [Fv, Fs, Off, Fl]}
+limits: {lift: {q: 0.3, dq: 0.6, ddq: 3}, turn: {q: 1, dq: 3, ddq: 20}}
+bodies:
+  column: {prior: {M: 20.0, com: [0, 0, 0.2], XX: 1, XY: 0, XZ: 0, YY: 1, YZ: 0, ZZ: 0.2}}
+  boom: {prior: {M: 3.0, com: [0.33, 0, 0], XX: 0.01, XY: 0, XZ: 0, YY: 0.34, YZ: 0, ZZ: 0.34}}
+"""
+SIZE = {"YY": 0.34, "ZZ": 0.34, "XX": 0.01, "MX": 1.0, "M": 3.0, "Fv": 0.5, "Fs": 0.4, "Fr": 1.5, "Fl": 0.1}
+
+
+def made(folder, text: str = PENDULUM):
+    file = folder / "robot.yaml"
+    file.write_text(text)
+    return load_robot(file)
+
+
+def recorded(robot, terms=("Fv", "Fs"), seed: int = 1):
+    """Ten seconds at 200 Hz with these drive terms, noise of 0.1 N m and velocities."""
+    true_robot = replace(robot, drive=dict.fromkeys(robot.drive, terms))
+    truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(true_robot)}
+    motion = random_motion(robot, seed=seed, draws=3)
+    return simulate_log(
+        true_robot, truth, motion, rate=200.0, duration=10.0, torque_sigma=0.1, seed=seed, velocity=True
+    )
+
+
+def test_the_simplest_settings_win_where_nothing_else_helps(tmp_path) -> None:
+    robot = made(tmp_path)
+    task, tried = choose(Task(robot, (recorded(robot),), Experiment(robot=robot)))
+    assert task.mechanism.drive == robot.drive
+    assert task.experiment.estimator == "wls"
+    assert task.experiment.filter == FilterSettings()
+    (chosen,) = (one for one in tried if one.chosen)
+    assert (chosen.friction, chosen.mask, chosen.estimator) == ("Fv Fs", "reversals", "wls")
+
+
+def test_friction_that_the_drives_have_is_found_and_a_rerun_repeats_the_result(tmp_path) -> None:
+    robot = made(tmp_path)
+    log = recorded(robot, ("Fv", "Fs", "Fr"))
+    estimate = identify_logs(robot, [log], (), Experiment(robot=robot))
+    assert {"Fr_a", "Fr_b"} <= set(estimate)
+    plain = next(one for one in estimate.tried if one.friction == "Fv Fs")
+    (chosen,) = (one for one in estimate.tried if one.chosen)
+    assert chosen.held_out_percent < 0.8 * plain.held_out_percent
+    experiment = experiment_of(estimate.provenance["options"])
+    assert experiment.auto == "off"
+    again = identify_logs(as_asked(robot, experiment), [log], (), experiment)
+    assert [one.value for one in again.parameters] == [one.value for one in estimate.parameters]
+    assert again.tried == ()
+    file = tmp_path / "result.json"
+    file.write_text(json_text(result_document(estimate)))
+    assert read_result(file).tried == estimate.tried
+    first = json.loads(file.read_text())["choices_tried"][0]
+    names = ["cutoff", "mask", "velocity", "friction", "estimator", "held_out_percent", "chosen"]
+    assert list(first) == names
+
+
+def test_a_given_key_fixes_its_part(tmp_path) -> None:
+    robot = made(tmp_path)
+    given = Experiment(
+        robot=robot,
+        drive=("Fv", "Fs"),
+        filter=FilterSettings(cutoff=12.0, velocity="measured"),
+        mask=MaskSettings(speed=0.1),
+        estimator="wls",
+    )
+    assert not open_settings(robot, given)
+    task = Task(robot, (recorded(robot),), given)
+    assert choose(task) == (task, ())
+    free = replace(task, experiment=Experiment(robot=robot, auto="off"))
+    assert choose(free) == (free, ())
+    part = open_settings(robot, Experiment(robot=robot, estimator="ols", mask=MaskSettings(speed=0.1)))
+    assert not part.estimator
+    assert not part.mask
+    assert part.cutoff
+    assert len(part.friction) > 1
+
+
+def test_only_plain_friction_is_extended(tmp_path) -> None:
+    robot = made(tmp_path)
+    assert friction_sets(robot)[0] == ("Fv", "Fs")
+    assert friction_sets(replace(robot, drive={"a": ("Fv",), "b": ("Fv", "Fs")})) == ()
+    assert friction_sets(replace(robot, drive=dict.fromkeys("ab", ("Fv", "Fs", "Fr")))) == ()
+    assert friction_sets(replace(robot, drive={})) == ()
+
+
+def test_a_candidate_changes_only_what_it_names(tmp_path) -> None:
+    experiment = Experiment(robot=made(tmp_path))
+    assert Candidate().of(experiment) == experiment
+    other = Candidate(cutoff=5.0, mask=False, velocity="derived", friction=("Fv",), estimator="consistent")
+    found = other.of(experiment)
+    assert found.filter == FilterSettings(cutoff=5.0, velocity="derived")
+    assert found.mask == MaskSettings(speed=0.0)
+    assert (found.drive, found.estimator) == (("Fv",), "consistent")
+
+
+def test_the_file_can_switch_the_choice_off(tmp_path) -> None:
+    file = tmp_path / "experiment.yaml"
+    file.write_text("robot: scara\nlogs: [run.csv]\nauto: off\n")
+    assert read_experiment(file).auto == "off"
+
+
+def test_loads_of_a_consistent_estimate_are_those_of_its_bodies(tmp_path) -> None:
+    """The weight on a vertical slider acts like an offset: only bodies say how much of it is a load."""
+    robot = made(tmp_path, LIFT)
+    terms = robot.drive["lift"]
+    logs = [recorded(robot, terms, seed) for seed in (1, 2)]
+    experiment = Experiment(robot=robot, estimator="consistent", auto="off")
+    estimate = identify_logs(robot, logs[:1], logs[1:], experiment)
+    (other,) = estimate.validation
+    # The same noise is left; a load by other masses would leave 10 % of the weight.
+    assert other.residual_percent < 1.5 * estimate.fit.residual_percent
