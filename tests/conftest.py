@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -23,11 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
 
 
-@pytest.fixture(autouse=True)
-def _rules_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings that a test leaves open are those of the rules (`auto: off`), unless it is marked `auto`.
+@pytest.fixture(autouse=True, scope="module")
+def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Settings that tests leave open are those of the rules (`auto: off`), but in modules marked `auto`.
 
     A test of one stage must not depend on a comparison of settings, and would pay three times the time.
     """
-    if request.node.get_closest_marker("auto") is None:
-        monkeypatch.setattr("dynid.pipeline.choose", lambda task: (task, ()))
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("auto") is None:
+            patch.setattr("dynid.pipeline.choose", lambda task: (task, ()))
+        yield
