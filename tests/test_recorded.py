@@ -19,7 +19,7 @@ from dynid.robots.truth import read_truth
 from tests.fabricated import estimate
 
 # Not needed to predict with a result: data, names, and what only chooses or judges parameters.
-_NOT_KEPT = {"logs", "validate", "cross_validate", "gate", "out", "name", "file", "places"}
+_NOT_KEPT = {"logs", "validate", "cross_validate", "gate", "purpose", "out", "name", "file", "places"}
 
 
 def _plan() -> MotionPlan:
