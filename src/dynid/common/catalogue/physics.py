@@ -228,12 +228,13 @@ RESIDUALS = {
         f"the residual of one run is much larger than that of the others: {_TESTS}",
         "the residual of one run is much larger than that of the others: {shown}",
         "possible causes: a payload mounted differently (rotated on its flange), another tool, a collision,"
-        " or another robot; or leave that run out, with `runs:` or `exclude:` of its log in the experiment file",
+        " or another robot; or leave that run out, with `runs:` or `exclude:` of its log in the experiment"
+        " file",
         free=(
             "the residual of one run is much larger than that of the others: {shown}",
             "possible causes: a hand on the platform, a winch that slipped, a slack cable, or wrong end"
-            " points of a cable; or leave that run out, with `runs:` or `exclude:` of its log in the experiment"
-            " file",
+            " points of a cable; or leave that run out, with `runs:` or `exclude:` of its log in the"
+            " experiment file",
         ),
     ),
     "burst": care(
