@@ -75,7 +75,7 @@ def test_options_in_a_file_are_checked_at_their_place(tmp_path):
     with pytest.raises(InputError, match=r"line 3.*'weight'; did you mean 'weights'"):
         read_experiment(file)
     file.write_text("robot: ur5\nlogs: [a.csv]\nestimator: {weights: covariance}\n")
-    with pytest.raises(InputError, match="'name' is missing"):
+    with pytest.raises(InputError, match=r"line 3.*needs its name"):
         read_experiment(file)
 
 

@@ -266,7 +266,7 @@ def test_paths_with_blanks_and_umlauts_from_another_folder(here, tmp_path, monke
 def test_sections_that_contradict_each_other_are_refused_with_their_file(here):
     text = (here / "experiment.yaml").read_text(encoding="utf-8")
     (here / "experiment.yaml").write_text(text + "refine: true\nkeep: ['M*']\n", encoding="utf-8")
-    assert "error: experiment.yaml: refine cannot be combined" in refused(here, *IDENTIFY)
+    assert "error: experiment.yaml, line 5, keep: refine cannot be combined" in refused(here, *IDENTIFY)
 
 
 def test_lengths_of_some_cables_alone_are_refused_with_the_log(here):

@@ -134,7 +134,7 @@ def test_runs_that_x_and_y_do_not_describe_are_excluded_and_named() -> None:
 
 def test_free_auto_chooses_columns_of_the_pose() -> None:
     """It kept the whole pose without a word."""
-    experiment = Experiment(robot=ROBOT, **from_plain({"internal": {"pose": "free", "free": "auto"}}))
+    experiment = Experiment(robot=ROBOT, internal={"pose": "free", "free": "auto"})
     log = prepared(as_log(ROBOT, oscillations(4, 3.0)), ROBOT, experiment)
     own = [name for name in log.position_names if not name.startswith("cable")]
     assert len(own) == 2

@@ -45,7 +45,7 @@ def _recorded(**options):
 def test_defaults_are_left_out_and_what_was_used_is_kept():
     _, kept = _recorded(out="results", logs=["a.csv"])
     used = {"cutoff": 10.0, "decimate": 2, "derivative": "spline", "velocity": "derived"}
-    assert kept == {"robot": "serial6", "model": "inverse", "filter": used}
+    assert kept == {"robot": "serial6", "model": "inverse", "filter": used, "auto": "off"}
     _, kept = _recorded(estimator="wls", uncertainty="cluster")  # chosen, although the defaults
     assert kept["estimator"] == "wls"
     assert kept["uncertainty"] == {"method": "cluster"}
@@ -85,7 +85,7 @@ def test_options_come_back_as_they_were_given(options):
 def test_the_recorded_tree_gives_an_equal_experiment(options):
     experiment, kept = _recorded(efforts=(1, 2), **options)
     back = experiment_of(kept)
-    assert back == experiment.changed(model=back.model, filter=back.filter)
+    assert back == experiment.changed(model=back.model, filter=back.filter, auto="off")
     assert type(back.estimator) is type(experiment.estimator)  # left open stays left open
     again = provenance(load_robot("serial6"), (), (), back, _plan())["options"]
     assert again == kept

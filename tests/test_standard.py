@@ -327,7 +327,7 @@ def test_the_experiment_file_asks_for_it(tmp_path) -> None:
         ("standard: {spred: 3}", r"line 3.*did you mean 'spread'"),
         ("standard: maybe", "expected true or false"),
         ("estimator: {name: consistent, prior: entropi}", "did you mean 'entropic'"),
-        ("estimator: consistent\nstandard: {spread: 3}", "with its own options"),
+        ("estimator: consistent\nstandard: {spread: 2}", "with its own options"),
     ):
         file.write_text(head + line + "\n")
         with pytest.raises(InputError, match=f"(?s){match}"):

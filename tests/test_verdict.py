@@ -98,7 +98,7 @@ def judged(scara):
     clean = replace(identify_logs(setup.mechanism, setup.logs), warnings=())
 
     def level(errors: Unseen, *warnings, purpose: str | None = None, failure: str = ""):
-        asked = replace(fit, task=replace(fit.task, experiment=replace(fit.experiment, purpose=purpose)))
+        asked = replace(fit, task=replace(fit.task, experiment=fit.experiment.changed(purpose=purpose)))
         return judge_result(asked, replace(clean, warnings=warnings), errors, failure)
 
     return level

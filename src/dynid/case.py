@@ -160,6 +160,9 @@ class Case:
     ) -> tuple[MotionPlan, ...]:
         """The filters of a fit for logs that it has not seen."""
         asked = self.filter_of(problem, logs, experiment)
+        if asked.kind == "none" != experiment.filter.kind:
+            # A fit that filters rows instead; efforts as logged are predicted from smooth coordinates.
+            asked = asked.changed(kind=experiment.filter.kind, cutoff=experiment.filter.cutoff)
         return plan_motions(logs, problem.mechanism, asked, experiment.mask)
 
     def filter_of(self, problem: Problem, logs: Sequence[Log], experiment: Experiment) -> FilterSettings:

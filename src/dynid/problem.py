@@ -207,7 +207,6 @@ def row_groups(
                 factors, times, runs = own.factors, own.times, own.runs
                 inflation = rows.inflation
                 group = Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds)
-                group = Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds)
                 groups.append(replace(group, path=path, homogeneous=bool(felt_nowhere[k])))
     return problem.case.groups(tuple(groups))
 

@@ -31,6 +31,7 @@ _ROUNDED = 1e-4
 _FAR = 10.0  # times the limit: 1e-3 rad or m, and 50 standard deviations of the noise, are no rounding
 # Fraction of the squared misfit that identifies a zero; smaller differences of this fraction are a tie.
 _EXPLAINS, _ALIKE = 0.8, 0.05
+_LARGEST_RATIO = 0.5  # of a position: a gear ratio off by more is another mechanism
 
 
 @dataclass(eq=False)
@@ -138,6 +139,7 @@ class Misfit:
         gains = np.where(self._gains > 1e-9 * max(self.count, 1), self._gains, np.inf)
         share = self._sums**2 / (gains * max(self._total, np.finfo(float).tiny))
         size = self._sums / (gains * self.sensors.weight)
+        share[1, np.abs(size[1]) > _LARGEST_RATIO] = 0.0
         best = float(share.max(initial=0.0))
         if not _EXPLAINS < best < 1.0 / _EXPLAINS:  # above one: too large for the linear model
             return "No single joint zero or gear ratio explains it: check dimensions and all joint zeros"

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.catalogue import MEANING
 from dynid.report.numbers import (
     grouping_text,
     interval_text,
@@ -55,6 +56,7 @@ def _environment() -> Environment:
         "grouping": lambda text, name: grouping_text(name, text),
         "unit": unit_text,
     }
+    environment.globals |= {"meaning": MEANING, "folded": False}
     return environment
 
 

@@ -155,7 +155,7 @@ def _physical(fit: Fit, trials: Sequence[_Trial]) -> tuple[Notice | None, float]
 
     On slow motion gravity upside down is absorbed by negative masses.
     """
-    plain = replace(fit.experiment, standard=None)
+    plain = fit.experiment.changed(standard=None)
     for one in trials:
         if one.hypothesis.code in _ABSORBED and one.left < _NO_WORSE:
             realised = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
@@ -228,7 +228,7 @@ def _part(log: Log, plan: MotionPlan) -> Log:
 
 def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit | None:
     """The linear fit of other logs or another description; None where there is no such."""
-    experiment = replace(fit.experiment, model=fit.problem.model.name)
+    experiment = fit.experiment.changed(model=fit.problem.model.key)
     try:
         problem = prepare(mechanism, logs, experiment, [fit.problem.plans[0]] * len(logs))
         return linear_fit(problem, experiment)
