@@ -11,8 +11,11 @@ A tree is a mechanism without closures (or with couplings for closures).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from dynid.common.arrays import Array
 from dynid.common.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
@@ -20,12 +23,45 @@ from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise
 from dynid.kinematics.tile import LANES
 
 
+class Space(NamedTuple):
+    """Workspace of one tile, flat unless a shape is given.
+
+    Attributes:
+        state: Of all links, the base first.
+        work: Of single bodies and closures.
+        f, gamma, entries: Gaps, bias and Jacobian entries of the closures.
+        small: Slots of the elimination and right sides.
+        basis, drift: N (v, d) and the accelerations (v,) at which the independent ones are zero.
+        M, h: Mass matrix (d, d), lower half, and bias (d,).
+        motion: Twists of links, wrenches and twists of bodies.
+        tile: Positions.
+        seconds, still: Accelerations, and zeros, (LANES, v).
+        none: No gravity, (3,).
+    """
+
+    state: Array
+    work: Array
+    f: Array
+    gamma: Array
+    entries: Array
+    small: Array
+    basis: Array
+    drift: Array
+    M: Array
+    h: Array
+    motion: Array
+    tile: Array
+    seconds: Array
+    still: Array
+    none: Array
+
+
 @inner
 def room_for(closure, plan, n_b, n_q, n_v):
-    """Workspace of one tile and n_b bodies; others use its `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
+    """Workspace of one tile and n_b bodies."""
     links, d, r = closure[0][0].size + 1, plan[0].size, plan[1].size
     count = (closure[1][3][-1] + closure[3][3].size) * LANES
-    return (
+    return Space(
         np.empty(links * LINK * LANES),
         np.empty((3 * LINK + 21) * LANES),
         np.empty(count),
@@ -45,12 +81,13 @@ def room_for(closure, plan, n_b, n_q, n_v):
 
 
 @inner
-def reduced_tile(closure, plan, bodies, gravity, inertia, rotors, q, dq, space):
+def reduced_tile(closure, plan, masses, q, dq, space):
     """N, drift, M (lower half) and h of the states q (LANES, n_q), dq (LANES, v)."""
     tree, loops, equations, linear, _ = closure
     parent, kind, q_start, v_start, placement = tree
     state, work, f, gamma, entries, small, basis, drift, M, h, motion, tile, seconds, still, none = space
-    d, r, n_b, n_s = plan[0].size, plan[1].size, bodies[0].size, plan[7].size
+    body_link, body_frame = masses.bodies
+    d, r, n_b, n_s = plan[0].size, plan[1].size, body_link.size, plan[7].size
     slots, own = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
     gather(q, 0, tile)
     link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state)
@@ -62,7 +99,7 @@ def reduced_tile(closure, plan, bodies, gravity, inertia, rotors, q, dq, space):
     for i in range(seconds.shape[1]):
         for lane in range(LANES):
             seconds[lane, i] = drift[i * LANES + lane]
-    link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, seconds, 0, state)
+    link_states(parent, kind, q_start, v_start, placement, masses.gravity, q, dq, seconds, 0, state)
     size = 6 * LANES
     first, links = d * (parent.size + 1) * size, (parent.size + 1) * size
     for a in range(d):
@@ -70,28 +107,27 @@ def reduced_tile(closure, plan, bodies, gravity, inertia, rotors, q, dq, space):
     wrench, twist = motion[first : first + n_b * size], motion[first + n_b * size :]
     body = work[: LINK * LANES]
     for b in range(n_b):
-        link = bodies[0][b]
-        body_state(state, link, bodies[1][b], body)
-        _wrench(body, inertia[b], wrench[b * size : (b + 1) * size])
+        link = body_link[b]
+        body_state(state, link, body_frame[b], body)
+        _wrench(body, masses.inertia[b], wrench[b * size : (b + 1) * size])
         here = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
         for a in range(d):
             of_link = motion[a * links + (link + 1) * size : a * links + (link + 2) * size]
             _body_twist(here, body, of_link, twist[(a * n_b + b) * size : (a * n_b + b + 1) * size])
-    _sums(twist, wrench, inertia, M, h)
-    _rotors(rotors, basis, drift, M, h)
+    _sums(twist, wrench, masses.inertia, M, h)
+    _rotors(masses.rotors, basis, drift, M, h)
 
 
 @kernel
-def accelerations(closure, plan, bodies, gravity, inertia, rotors, q, dq, side, ddq, N, mass, condition):
+def accelerations(closure, plan, masses, q, dq, side, ddq, N, mass, condition):
     """Accelerations under generalised efforts `side` (n, v): ddq (n, v), N (n, v, d), mass (n, d, d).
 
-    closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. bodies: link and frame of
-    each. inertia: the ten parameters of each (b, 10). rotors: rows R (o, v) and Ia (o,). condition: (n,),
-    size of N: large where the independent coordinates fail.
+    closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. masses: see `Masses`.
+    condition: (n,), size of N: large where the independent coordinates fail.
     """
     n, n_v, d = q.shape[0], dq.shape[1], plan[0].size
-    space = room_for(closure, plan, bodies[0].size, q.shape[1], n_v)
-    basis, drift, M, h = space[6], space[7], space[8], space[9]
+    space = room_for(closure, plan, masses.inertia.shape[0], q.shape[1], n_v)
+    basis, drift, M, h = space.basis, space.drift, space.M, space.h
     poses, rates = np.empty((LANES, q.shape[1])), np.empty((LANES, n_v))
     for at in range(0, n, LANES):
         for lane in range(LANES):
@@ -100,7 +136,7 @@ def accelerations(closure, plan, bodies, gravity, inertia, rotors, q, dq, side, 
                 poses[lane, i] = q[sample, i]
             for i in range(n_v):
                 rates[lane, i] = dq[sample, i]
-        reduced_tile(closure, plan, bodies, gravity, inertia, rotors, poses, rates, space)
+        reduced_tile(closure, plan, masses, poses, rates, space)
         for a in range(d):
             for k in range(LANES):
                 h[a * LANES + k] = -h[a * LANES + k]
