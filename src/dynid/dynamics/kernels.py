@@ -20,7 +20,38 @@ from dynid.common.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise, substitute, tangents
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import (
+    ANGULAR_X,
+    ANGULAR_Y,
+    ANGULAR_Z,
+    AX,
+    AY,
+    AZ,
+    DWX,
+    DWY,
+    DWZ,
+    LANES,
+    LINEAR_X,
+    LINEAR_Y,
+    LINEAR_Z,
+    MASS,
+    MX,
+    MY,
+    MZ,
+    PX,
+    PY,
+    PZ,
+    TWIST,
+    WX,
+    WY,
+    WZ,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
 
 
 class Space(NamedTuple):
@@ -72,7 +103,7 @@ def room_for(closure, plan, n_b, n_q, n_v):
         np.empty(n_v * LANES),
         np.empty(d * d * LANES),
         np.empty(d * LANES),
-        np.empty((d * links + n_b * (d + 1)) * 6 * LANES),
+        np.empty((d * links + n_b * (d + 1)) * TWIST * LANES),
         np.empty(n_q * LANES),
         np.empty((LANES, n_v)),
         np.zeros((LANES, n_v)),
@@ -100,7 +131,7 @@ def reduced_tile(closure, plan, masses, q, dq, space):
         for lane in range(LANES):
             seconds[lane, i] = drift[i * LANES + lane]
     link_states(parent, kind, q_start, v_start, placement, masses.gravity, q, dq, seconds, 0, state)
-    size = 6 * LANES
+    size = TWIST * LANES
     first, links = d * (parent.size + 1) * size, (parent.size + 1) * size
     for a in range(d):
         _link_twists(parent, kind, v_start, state, basis, d, a, motion[a * links : (a + 1) * links])
@@ -178,11 +209,11 @@ def _drift(plan, slots, gamma, own, x):
 @inner
 def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
     """Base frame: velocity and angular velocity of every link at unit rate along N_a, the base first."""
-    for k in range(6 * LANES):
+    for k in range(TWIST * LANES):
         twists[k] = 0.0
     for i in range(parent.size):
-        up = twists[(parent[i] + 1) * 6 * LANES : (parent[i] + 2) * 6 * LANES]
-        own = twists[(i + 1) * 6 * LANES : (i + 2) * 6 * LANES]
+        up = twists[(parent[i] + 1) * TWIST * LANES : (parent[i] + 2) * TWIST * LANES]
+        own = twists[(i + 1) * TWIST * LANES : (i + 2) * TWIST * LANES]
         there = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
         here = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
         _carried(there, here, up, own)
@@ -200,16 +231,16 @@ def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
 def _carried(there, here, up, own):
     """The twist of a point fixed to a link: base frame, from the origin of one state to that of another."""
     for k in range(LANES):
-        x = here[9 * LANES + k] - there[9 * LANES + k]
-        y = here[10 * LANES + k] - there[10 * LANES + k]
-        z = here[11 * LANES + k] - there[11 * LANES + k]
-        wx, wy, wz = up[3 * LANES + k], up[4 * LANES + k], up[5 * LANES + k]
-        own[k] = up[k] + wy * z - wz * y
-        own[LANES + k] = up[LANES + k] + wz * x - wx * z
-        own[2 * LANES + k] = up[2 * LANES + k] + wx * y - wy * x
-        own[3 * LANES + k] = wx
-        own[4 * LANES + k] = wy
-        own[5 * LANES + k] = wz
+        x = here[PX * LANES + k] - there[PX * LANES + k]
+        y = here[PY * LANES + k] - there[PY * LANES + k]
+        z = here[PZ * LANES + k] - there[PZ * LANES + k]
+        wx, wy, wz = up[ANGULAR_X * LANES + k], up[ANGULAR_Y * LANES + k], up[ANGULAR_Z * LANES + k]
+        own[LINEAR_X * LANES + k] = up[LINEAR_X * LANES + k] + wy * z - wz * y
+        own[LINEAR_Y * LANES + k] = up[LINEAR_Y * LANES + k] + wz * x - wx * z
+        own[LINEAR_Z * LANES + k] = up[LINEAR_Z * LANES + k] + wx * y - wy * x
+        own[ANGULAR_X * LANES + k] = wx
+        own[ANGULAR_Y * LANES + k] = wy
+        own[ANGULAR_Z * LANES + k] = wz
 
 
 @inner
@@ -230,22 +261,22 @@ def _body_twist(here, body, of_link, own):
 def _wrench(body, chi, out):
     """Newton-Euler about the body origin, body axes: force, then moment."""
     for k in range(LANES):
-        wx, wy, wz = body[15 * LANES + k], body[16 * LANES + k], body[17 * LANES + k]
-        ax, ay, az = body[18 * LANES + k], body[19 * LANES + k], body[20 * LANES + k]
-        bx, by, bz = body[21 * LANES + k], body[22 * LANES + k], body[23 * LANES + k]
-        sx, sy, sz = wy * chi[8] - wz * chi[7], wz * chi[6] - wx * chi[8], wx * chi[7] - wy * chi[6]
-        out[k] = chi[9] * ax + by * chi[8] - bz * chi[7] + wy * sz - wz * sy
-        out[LANES + k] = chi[9] * ay + bz * chi[6] - bx * chi[8] + wz * sx - wx * sz
-        out[2 * LANES + k] = chi[9] * az + bx * chi[7] - by * chi[6] + wx * sy - wy * sx
-        hx = chi[0] * wx + chi[1] * wy + chi[2] * wz
-        hy = chi[1] * wx + chi[3] * wy + chi[4] * wz
-        hz = chi[2] * wx + chi[4] * wy + chi[5] * wz
-        mx = chi[0] * bx + chi[1] * by + chi[2] * bz + wy * hz - wz * hy
-        my = chi[1] * bx + chi[3] * by + chi[4] * bz + wz * hx - wx * hz
-        mz = chi[2] * bx + chi[4] * by + chi[5] * bz + wx * hy - wy * hx
-        out[3 * LANES + k] = mx + chi[7] * az - chi[8] * ay
-        out[4 * LANES + k] = my + chi[8] * ax - chi[6] * az
-        out[5 * LANES + k] = mz + chi[6] * ay - chi[7] * ax
+        wx, wy, wz = body[WX * LANES + k], body[WY * LANES + k], body[WZ * LANES + k]
+        ax, ay, az = body[AX * LANES + k], body[AY * LANES + k], body[AZ * LANES + k]
+        bx, by, bz = body[DWX * LANES + k], body[DWY * LANES + k], body[DWZ * LANES + k]
+        sx, sy, sz = wy * chi[MZ] - wz * chi[MY], wz * chi[MX] - wx * chi[MZ], wx * chi[MY] - wy * chi[MX]
+        out[LINEAR_X * LANES + k] = chi[MASS] * ax + by * chi[MZ] - bz * chi[MY] + wy * sz - wz * sy
+        out[LINEAR_Y * LANES + k] = chi[MASS] * ay + bz * chi[MX] - bx * chi[MZ] + wz * sx - wx * sz
+        out[LINEAR_Z * LANES + k] = chi[MASS] * az + bx * chi[MY] - by * chi[MX] + wx * sy - wy * sx
+        hx = chi[XX] * wx + chi[XY] * wy + chi[XZ] * wz
+        hy = chi[XY] * wx + chi[YY] * wy + chi[YZ] * wz
+        hz = chi[XZ] * wx + chi[YZ] * wy + chi[ZZ] * wz
+        mx = chi[XX] * bx + chi[XY] * by + chi[XZ] * bz + wy * hz - wz * hy
+        my = chi[XY] * bx + chi[YY] * by + chi[YZ] * bz + wz * hx - wx * hz
+        mz = chi[XZ] * bx + chi[YZ] * by + chi[ZZ] * bz + wx * hy - wy * hx
+        out[ANGULAR_X * LANES + k] = mx + chi[MY] * az - chi[MZ] * ay
+        out[ANGULAR_Y * LANES + k] = my + chi[MZ] * ax - chi[MX] * az
+        out[ANGULAR_Z * LANES + k] = mz + chi[MX] * ay - chi[MY] * ax
 
 
 @inner
@@ -254,28 +285,32 @@ def _sums(twist, wrench, inertia, M, h):
     d, n_b = h.size // LANES, inertia.shape[0]
     clear(M)
     clear(h)
-    moving = np.empty(6 * LANES)
+    moving = np.empty(TWIST * LANES)
     for a in range(d):
         for b in range(n_b):
-            own, chi = twist[(a * n_b + b) * 6 * LANES : (a * n_b + b + 1) * 6 * LANES], inertia[b]
-            for i in range(6):
+            own, chi = twist[(a * n_b + b) * TWIST * LANES : (a * n_b + b + 1) * TWIST * LANES], inertia[b]
+            for i in range(TWIST):
                 for k in range(LANES):
-                    h[a * LANES + k] += own[i * LANES + k] * wrench[(6 * b + i) * LANES + k]
+                    h[a * LANES + k] += own[i * LANES + k] * wrench[(TWIST * b + i) * LANES + k]
             for k in range(LANES):
-                vx, vy, vz = own[k], own[LANES + k], own[2 * LANES + k]
-                wx, wy, wz = own[3 * LANES + k], own[4 * LANES + k], own[5 * LANES + k]
-                moving[k] = chi[9] * vx + wy * chi[8] - wz * chi[7]
-                moving[LANES + k] = chi[9] * vy + wz * chi[6] - wx * chi[8]
-                moving[2 * LANES + k] = chi[9] * vz + wx * chi[7] - wy * chi[6]
-                hx = chi[0] * wx + chi[1] * wy + chi[2] * wz
-                hy = chi[1] * wx + chi[3] * wy + chi[4] * wz
-                hz = chi[2] * wx + chi[4] * wy + chi[5] * wz
-                moving[3 * LANES + k] = hx + chi[7] * vz - chi[8] * vy
-                moving[4 * LANES + k] = hy + chi[8] * vx - chi[6] * vz
-                moving[5 * LANES + k] = hz + chi[6] * vy - chi[7] * vx
+                vx, vy, vz = own[LINEAR_X * LANES + k], own[LINEAR_Y * LANES + k], own[LINEAR_Z * LANES + k]
+                wx, wy, wz = (
+                    own[ANGULAR_X * LANES + k],
+                    own[ANGULAR_Y * LANES + k],
+                    own[ANGULAR_Z * LANES + k],
+                )
+                moving[LINEAR_X * LANES + k] = chi[MASS] * vx + wy * chi[MZ] - wz * chi[MY]
+                moving[LINEAR_Y * LANES + k] = chi[MASS] * vy + wz * chi[MX] - wx * chi[MZ]
+                moving[LINEAR_Z * LANES + k] = chi[MASS] * vz + wx * chi[MY] - wy * chi[MX]
+                hx = chi[XX] * wx + chi[XY] * wy + chi[XZ] * wz
+                hy = chi[XY] * wx + chi[YY] * wy + chi[YZ] * wz
+                hz = chi[XZ] * wx + chi[YZ] * wy + chi[ZZ] * wz
+                moving[ANGULAR_X * LANES + k] = hx + chi[MY] * vz - chi[MZ] * vy
+                moving[ANGULAR_Y * LANES + k] = hy + chi[MZ] * vx - chi[MX] * vz
+                moving[ANGULAR_Z * LANES + k] = hz + chi[MX] * vy - chi[MY] * vx
             for c in range(a + 1):
-                other = twist[(c * n_b + b) * 6 * LANES : (c * n_b + b + 1) * 6 * LANES]
-                for i in range(6):
+                other = twist[(c * n_b + b) * TWIST * LANES : (c * n_b + b + 1) * TWIST * LANES]
+                for i in range(TWIST):
                     for k in range(LANES):
                         M[(a * d + c) * LANES + k] += moving[i * LANES + k] * other[i * LANES + k]
 
