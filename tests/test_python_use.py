@@ -14,6 +14,9 @@ from dynid import identify
 from dynid.base.grouping import grouping_text, readable
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice
+from dynid.report.csv_file import parameters_csv
+from dynid.report.html import report_html
+from dynid.report.json_file import result_document
 from tests.fabricated import estimate
 from tests.workspace import columns, dynid, make_workspace
 
@@ -130,6 +133,19 @@ def test_relations_have_all_digits_for_programs_and_few_for_people():
     tiny = repr(1.5e-7 / 3)
     assert exact == f"ZZ_a_R = ZZ_a + 0.123456789012345 M_b - 0.98765 (d3, r4) M_c + {tiny} M_link1.23456"
     assert readable(exact) == "ZZ_a_R = ZZ_a + 0.123 M_b - 0.988 (d3, r4) M_c + 5e-08 M_link1.23456"
+
+
+def test_result_files_for_people_round_relations_and_json_does_not():
+    found = estimate()
+    exact = "ZZ_a_R = ZZ_a + 0.02327299999999998 M_b - l1^2 M_c"
+    first = replace(found.parameters[0], name="ZZ_a_R", grouping=exact)
+    found = replace(found, parameters=(first, *found.parameters[1:]))
+    assert result_document(found)["parameters"][0]["grouping"] == exact
+    assert "ZZ_a_R = ZZ_a + 0.023273 M_b - l1^2 M_c" in parameters_csv(found)  # six digits
+    page = report_html(found)
+    assert "0.0233 M_b" in page
+    for text in (parameters_csv(found), page):
+        assert "0.02327299999999998" not in text
 
 
 def test_info_prints_three_digits_where_its_json_has_all():

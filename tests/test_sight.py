@@ -69,7 +69,7 @@ def test_efforts_follow_from_the_log(name: str) -> None:
     for k, seen in enumerate(y @ Q.T):
         v = v + (1.0 - np.exp(-2.0 * np.pi * 60.0 / 500.0)) * ((seen - before) * 500.0 - v)
         before = seen
-        held.append(wanted[k] - controller.tables[0] * seen - controller.tables[1] * v)
+        held.append(wanted[k] - controller.tables.kp * seen - controller.tables.kd * v)
     told = 0.5 * (np.array(held) + np.array([held[0], *held[:-1]]))
     # Rounding, times gains of some thousands.
     np.testing.assert_allclose(run.tau, told, atol=1e-9 * np.abs(told).max())

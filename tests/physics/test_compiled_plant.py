@@ -66,14 +66,7 @@ def test_one_sample_alone_is_one_of_many() -> None:
     assembly, rng = assembly_of(robot), np.random.default_rng(0)
     q = assembly.walk(rng, 5, reach=0.2)
     dq, side = assembly.random_rates(q, rng)[0], rng.normal(size=(5, len(robot.coordinates)))
-    tables = (
-        free.closure.tables,
-        free.plan.tables,
-        masses.bodies,
-        masses.gravity,
-        masses.inertia,
-        masses.rotors,
-    )
+    tables = (free.closure.tables, free.plan.tables, masses)
     found = []
     for kernel in (accelerations, alone(accelerations)):
         v, d = dq.shape[1], free.dof

@@ -54,9 +54,9 @@ def signed_term(value: float, name: str, symbol: str | None = None) -> str:
     return f" {sign} {name}" if text == "1" else f" {sign} {text} {name}"
 
 
-def coefficient_text(value: float) -> str:
-    """A number with the digits a reader needs: three significant ones; integers without decimals."""
-    return _whole(value) or f"{value:.3g}"
+def coefficient_text(value: float, digits: int = 3) -> str:
+    """A number with the significant digits a reader needs; integers without decimals."""
+    return _whole(value) or f"{value:.{digits}g}"
 
 
 def exact_text(value: float) -> str:
@@ -64,9 +64,9 @@ def exact_text(value: float) -> str:
     return _whole(value) or repr(float(value))
 
 
-def readable(relation: str) -> str:
-    """A grouping relation whose numbers have the digits a reader needs."""
-    return _DECIMAL.sub(lambda match: coefficient_text(float(match[0])), relation)
+def readable(relation: str, digits: int = 3) -> str:
+    """A grouping relation whose numbers have the significant digits a reader needs."""
+    return _DECIMAL.sub(lambda match: coefficient_text(float(match[0]), digits), relation)
 
 
 def _whole(value: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Inexact, Int
@@ -234,8 +235,7 @@ class Accelerations:
     mass: Float[Array, "n d d"]
 
 
-@dataclass(frozen=True, eq=False)
-class Masses:
+class Masses(NamedTuple):
     """Inertias of bodies and rotors, as input of the kernels.
 
     Attributes:
@@ -290,9 +290,7 @@ class CompiledAccelerations:
         S, Fv = self.viscous
         ddq, N, mass, condition = np.empty((n, v)), np.empty((n, v, d)), np.empty((n, d, d)), np.empty(n)
         batch = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, side - (dq @ S.T * Fv) @ S))
-        own = self.masses
-        tables = (self.closure, self.plan, own.bodies, own.gravity, own.inertia, own.rotors)
-        accelerations(*tables, *batch, ddq, N, mass, condition)
+        accelerations(self.closure, self.plan, self.masses, *batch, ddq, N, mass, condition)
         return Accelerations(ddq, N, mass), (condition < SINGULAR) & np.isfinite(ddq).all(axis=1)
 
 

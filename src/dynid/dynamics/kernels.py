@@ -11,21 +11,88 @@ A tree is a mechanism without closures (or with couplings for closures).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from dynid.common.arrays import Array
 from dynid.common.compiled import inner, kernel
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise, substitute, tangents
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import (
+    ANGULAR_X,
+    ANGULAR_Y,
+    ANGULAR_Z,
+    AX,
+    AY,
+    AZ,
+    DWX,
+    DWY,
+    DWZ,
+    LANES,
+    LINEAR_X,
+    LINEAR_Y,
+    LINEAR_Z,
+    MASS,
+    MX,
+    MY,
+    MZ,
+    PX,
+    PY,
+    PZ,
+    TWIST,
+    WX,
+    WY,
+    WZ,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
+
+
+class Space(NamedTuple):
+    """Workspace of one tile, flat unless a shape is given.
+
+    Attributes:
+        state: Of all links, the base first.
+        work: Of single bodies and closures.
+        f, gamma, entries: Gaps, bias and Jacobian entries of the closures.
+        small: Slots of the elimination and right sides.
+        basis, drift: N (v, d) and the accelerations (v,) at which the independent ones are zero.
+        M, h: Mass matrix (d, d), lower half, and bias (d,).
+        motion: Twists of links, wrenches and twists of bodies.
+        tile: Positions.
+        seconds, still: Accelerations, and zeros, (LANES, v).
+        none: No gravity, (3,).
+    """
+
+    state: Array
+    work: Array
+    f: Array
+    gamma: Array
+    entries: Array
+    small: Array
+    basis: Array
+    drift: Array
+    M: Array
+    h: Array
+    motion: Array
+    tile: Array
+    seconds: Array
+    still: Array
+    none: Array
 
 
 @inner
 def room_for(closure, plan, n_b, n_q, n_v):
-    """Workspace of one tile and n_b bodies; others use its `basis` (6), `drift` (7), `M` (8) and `h` (9)."""
+    """Workspace of one tile and n_b bodies."""
     links, d, r = closure[0][0].size + 1, plan[0].size, plan[1].size
     count = (closure[1][3][-1] + closure[3][3].size) * LANES
-    return (
+    return Space(
         np.empty(links * LINK * LANES),
         np.empty((3 * LINK + 21) * LANES),
         np.empty(count),
@@ -36,7 +103,7 @@ def room_for(closure, plan, n_b, n_q, n_v):
         np.empty(n_v * LANES),
         np.empty(d * d * LANES),
         np.empty(d * LANES),
-        np.empty((d * links + n_b * (d + 1)) * 6 * LANES),
+        np.empty((d * links + n_b * (d + 1)) * TWIST * LANES),
         np.empty(n_q * LANES),
         np.empty((LANES, n_v)),
         np.zeros((LANES, n_v)),
@@ -45,12 +112,13 @@ def room_for(closure, plan, n_b, n_q, n_v):
 
 
 @inner
-def reduced_tile(closure, plan, bodies, gravity, inertia, rotors, q, dq, space):
+def reduced_tile(closure, plan, masses, q, dq, space):
     """N, drift, M (lower half) and h of the states q (LANES, n_q), dq (LANES, v)."""
     tree, loops, equations, linear, _ = closure
     parent, kind, q_start, v_start, placement = tree
     state, work, f, gamma, entries, small, basis, drift, M, h, motion, tile, seconds, still, none = space
-    d, r, n_b, n_s = plan[0].size, plan[1].size, bodies[0].size, plan[7].size
+    body_link, body_frame = masses.bodies
+    d, r, n_b, n_s = plan[0].size, plan[1].size, body_link.size, plan[7].size
     slots, own = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
     gather(q, 0, tile)
     link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state)
@@ -62,36 +130,35 @@ def reduced_tile(closure, plan, bodies, gravity, inertia, rotors, q, dq, space):
     for i in range(seconds.shape[1]):
         for lane in range(LANES):
             seconds[lane, i] = drift[i * LANES + lane]
-    link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, seconds, 0, state)
-    size = 6 * LANES
+    link_states(parent, kind, q_start, v_start, placement, masses.gravity, q, dq, seconds, 0, state)
+    size = TWIST * LANES
     first, links = d * (parent.size + 1) * size, (parent.size + 1) * size
     for a in range(d):
         _link_twists(parent, kind, v_start, state, basis, d, a, motion[a * links : (a + 1) * links])
     wrench, twist = motion[first : first + n_b * size], motion[first + n_b * size :]
     body = work[: LINK * LANES]
     for b in range(n_b):
-        link = bodies[0][b]
-        body_state(state, link, bodies[1][b], body)
-        _wrench(body, inertia[b], wrench[b * size : (b + 1) * size])
+        link = body_link[b]
+        body_state(state, link, body_frame[b], body)
+        _wrench(body, masses.inertia[b], wrench[b * size : (b + 1) * size])
         here = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
         for a in range(d):
             of_link = motion[a * links + (link + 1) * size : a * links + (link + 2) * size]
             _body_twist(here, body, of_link, twist[(a * n_b + b) * size : (a * n_b + b + 1) * size])
-    _sums(twist, wrench, inertia, M, h)
-    _rotors(rotors, basis, drift, M, h)
+    _sums(twist, wrench, masses.inertia, M, h)
+    _rotors(masses.rotors, basis, drift, M, h)
 
 
 @kernel
-def accelerations(closure, plan, bodies, gravity, inertia, rotors, q, dq, side, ddq, N, mass, condition):
+def accelerations(closure, plan, masses, q, dq, side, ddq, N, mass, condition):
     """Accelerations under generalised efforts `side` (n, v): ddq (n, v), N (n, v, d), mass (n, d, d).
 
-    closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. bodies: link and frame of
-    each. inertia: the ten parameters of each (b, 10). rotors: rows R (o, v) and Ia (o,). condition: (n,),
-    size of N: large where the independent coordinates fail.
+    closure: tables of `closure.tables_of`. plan: tables of an `Elimination`. masses: see `Masses`.
+    condition: (n,), size of N: large where the independent coordinates fail.
     """
     n, n_v, d = q.shape[0], dq.shape[1], plan[0].size
-    space = room_for(closure, plan, bodies[0].size, q.shape[1], n_v)
-    basis, drift, M, h = space[6], space[7], space[8], space[9]
+    space = room_for(closure, plan, masses.inertia.shape[0], q.shape[1], n_v)
+    basis, drift, M, h = space.basis, space.drift, space.M, space.h
     poses, rates = np.empty((LANES, q.shape[1])), np.empty((LANES, n_v))
     for at in range(0, n, LANES):
         for lane in range(LANES):
@@ -100,7 +167,7 @@ def accelerations(closure, plan, bodies, gravity, inertia, rotors, q, dq, side, 
                 poses[lane, i] = q[sample, i]
             for i in range(n_v):
                 rates[lane, i] = dq[sample, i]
-        reduced_tile(closure, plan, bodies, gravity, inertia, rotors, poses, rates, space)
+        reduced_tile(closure, plan, masses, poses, rates, space)
         for a in range(d):
             for k in range(LANES):
                 h[a * LANES + k] = -h[a * LANES + k]
@@ -142,11 +209,11 @@ def _drift(plan, slots, gamma, own, x):
 @inner
 def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
     """Base frame: velocity and angular velocity of every link at unit rate along N_a, the base first."""
-    for k in range(6 * LANES):
+    for k in range(TWIST * LANES):
         twists[k] = 0.0
     for i in range(parent.size):
-        up = twists[(parent[i] + 1) * 6 * LANES : (parent[i] + 2) * 6 * LANES]
-        own = twists[(i + 1) * 6 * LANES : (i + 2) * 6 * LANES]
+        up = twists[(parent[i] + 1) * TWIST * LANES : (parent[i] + 2) * TWIST * LANES]
+        own = twists[(i + 1) * TWIST * LANES : (i + 2) * TWIST * LANES]
         there = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
         here = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
         _carried(there, here, up, own)
@@ -164,16 +231,16 @@ def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
 def _carried(there, here, up, own):
     """The twist of a point fixed to a link: base frame, from the origin of one state to that of another."""
     for k in range(LANES):
-        x = here[9 * LANES + k] - there[9 * LANES + k]
-        y = here[10 * LANES + k] - there[10 * LANES + k]
-        z = here[11 * LANES + k] - there[11 * LANES + k]
-        wx, wy, wz = up[3 * LANES + k], up[4 * LANES + k], up[5 * LANES + k]
-        own[k] = up[k] + wy * z - wz * y
-        own[LANES + k] = up[LANES + k] + wz * x - wx * z
-        own[2 * LANES + k] = up[2 * LANES + k] + wx * y - wy * x
-        own[3 * LANES + k] = wx
-        own[4 * LANES + k] = wy
-        own[5 * LANES + k] = wz
+        x = here[PX * LANES + k] - there[PX * LANES + k]
+        y = here[PY * LANES + k] - there[PY * LANES + k]
+        z = here[PZ * LANES + k] - there[PZ * LANES + k]
+        wx, wy, wz = up[ANGULAR_X * LANES + k], up[ANGULAR_Y * LANES + k], up[ANGULAR_Z * LANES + k]
+        own[LINEAR_X * LANES + k] = up[LINEAR_X * LANES + k] + wy * z - wz * y
+        own[LINEAR_Y * LANES + k] = up[LINEAR_Y * LANES + k] + wz * x - wx * z
+        own[LINEAR_Z * LANES + k] = up[LINEAR_Z * LANES + k] + wx * y - wy * x
+        own[ANGULAR_X * LANES + k] = wx
+        own[ANGULAR_Y * LANES + k] = wy
+        own[ANGULAR_Z * LANES + k] = wz
 
 
 @inner
@@ -194,22 +261,22 @@ def _body_twist(here, body, of_link, own):
 def _wrench(body, chi, out):
     """Newton-Euler about the body origin, body axes: force, then moment."""
     for k in range(LANES):
-        wx, wy, wz = body[15 * LANES + k], body[16 * LANES + k], body[17 * LANES + k]
-        ax, ay, az = body[18 * LANES + k], body[19 * LANES + k], body[20 * LANES + k]
-        bx, by, bz = body[21 * LANES + k], body[22 * LANES + k], body[23 * LANES + k]
-        sx, sy, sz = wy * chi[8] - wz * chi[7], wz * chi[6] - wx * chi[8], wx * chi[7] - wy * chi[6]
-        out[k] = chi[9] * ax + by * chi[8] - bz * chi[7] + wy * sz - wz * sy
-        out[LANES + k] = chi[9] * ay + bz * chi[6] - bx * chi[8] + wz * sx - wx * sz
-        out[2 * LANES + k] = chi[9] * az + bx * chi[7] - by * chi[6] + wx * sy - wy * sx
-        hx = chi[0] * wx + chi[1] * wy + chi[2] * wz
-        hy = chi[1] * wx + chi[3] * wy + chi[4] * wz
-        hz = chi[2] * wx + chi[4] * wy + chi[5] * wz
-        mx = chi[0] * bx + chi[1] * by + chi[2] * bz + wy * hz - wz * hy
-        my = chi[1] * bx + chi[3] * by + chi[4] * bz + wz * hx - wx * hz
-        mz = chi[2] * bx + chi[4] * by + chi[5] * bz + wx * hy - wy * hx
-        out[3 * LANES + k] = mx + chi[7] * az - chi[8] * ay
-        out[4 * LANES + k] = my + chi[8] * ax - chi[6] * az
-        out[5 * LANES + k] = mz + chi[6] * ay - chi[7] * ax
+        wx, wy, wz = body[WX * LANES + k], body[WY * LANES + k], body[WZ * LANES + k]
+        ax, ay, az = body[AX * LANES + k], body[AY * LANES + k], body[AZ * LANES + k]
+        bx, by, bz = body[DWX * LANES + k], body[DWY * LANES + k], body[DWZ * LANES + k]
+        sx, sy, sz = wy * chi[MZ] - wz * chi[MY], wz * chi[MX] - wx * chi[MZ], wx * chi[MY] - wy * chi[MX]
+        out[LINEAR_X * LANES + k] = chi[MASS] * ax + by * chi[MZ] - bz * chi[MY] + wy * sz - wz * sy
+        out[LINEAR_Y * LANES + k] = chi[MASS] * ay + bz * chi[MX] - bx * chi[MZ] + wz * sx - wx * sz
+        out[LINEAR_Z * LANES + k] = chi[MASS] * az + bx * chi[MY] - by * chi[MX] + wx * sy - wy * sx
+        hx = chi[XX] * wx + chi[XY] * wy + chi[XZ] * wz
+        hy = chi[XY] * wx + chi[YY] * wy + chi[YZ] * wz
+        hz = chi[XZ] * wx + chi[YZ] * wy + chi[ZZ] * wz
+        mx = chi[XX] * bx + chi[XY] * by + chi[XZ] * bz + wy * hz - wz * hy
+        my = chi[XY] * bx + chi[YY] * by + chi[YZ] * bz + wz * hx - wx * hz
+        mz = chi[XZ] * bx + chi[YZ] * by + chi[ZZ] * bz + wx * hy - wy * hx
+        out[ANGULAR_X * LANES + k] = mx + chi[MY] * az - chi[MZ] * ay
+        out[ANGULAR_Y * LANES + k] = my + chi[MZ] * ax - chi[MX] * az
+        out[ANGULAR_Z * LANES + k] = mz + chi[MX] * ay - chi[MY] * ax
 
 
 @inner
@@ -218,28 +285,32 @@ def _sums(twist, wrench, inertia, M, h):
     d, n_b = h.size // LANES, inertia.shape[0]
     clear(M)
     clear(h)
-    moving = np.empty(6 * LANES)
+    moving = np.empty(TWIST * LANES)
     for a in range(d):
         for b in range(n_b):
-            own, chi = twist[(a * n_b + b) * 6 * LANES : (a * n_b + b + 1) * 6 * LANES], inertia[b]
-            for i in range(6):
+            own, chi = twist[(a * n_b + b) * TWIST * LANES : (a * n_b + b + 1) * TWIST * LANES], inertia[b]
+            for i in range(TWIST):
                 for k in range(LANES):
-                    h[a * LANES + k] += own[i * LANES + k] * wrench[(6 * b + i) * LANES + k]
+                    h[a * LANES + k] += own[i * LANES + k] * wrench[(TWIST * b + i) * LANES + k]
             for k in range(LANES):
-                vx, vy, vz = own[k], own[LANES + k], own[2 * LANES + k]
-                wx, wy, wz = own[3 * LANES + k], own[4 * LANES + k], own[5 * LANES + k]
-                moving[k] = chi[9] * vx + wy * chi[8] - wz * chi[7]
-                moving[LANES + k] = chi[9] * vy + wz * chi[6] - wx * chi[8]
-                moving[2 * LANES + k] = chi[9] * vz + wx * chi[7] - wy * chi[6]
-                hx = chi[0] * wx + chi[1] * wy + chi[2] * wz
-                hy = chi[1] * wx + chi[3] * wy + chi[4] * wz
-                hz = chi[2] * wx + chi[4] * wy + chi[5] * wz
-                moving[3 * LANES + k] = hx + chi[7] * vz - chi[8] * vy
-                moving[4 * LANES + k] = hy + chi[8] * vx - chi[6] * vz
-                moving[5 * LANES + k] = hz + chi[6] * vy - chi[7] * vx
+                vx, vy, vz = own[LINEAR_X * LANES + k], own[LINEAR_Y * LANES + k], own[LINEAR_Z * LANES + k]
+                wx, wy, wz = (
+                    own[ANGULAR_X * LANES + k],
+                    own[ANGULAR_Y * LANES + k],
+                    own[ANGULAR_Z * LANES + k],
+                )
+                moving[LINEAR_X * LANES + k] = chi[MASS] * vx + wy * chi[MZ] - wz * chi[MY]
+                moving[LINEAR_Y * LANES + k] = chi[MASS] * vy + wz * chi[MX] - wx * chi[MZ]
+                moving[LINEAR_Z * LANES + k] = chi[MASS] * vz + wx * chi[MY] - wy * chi[MX]
+                hx = chi[XX] * wx + chi[XY] * wy + chi[XZ] * wz
+                hy = chi[XY] * wx + chi[YY] * wy + chi[YZ] * wz
+                hz = chi[XZ] * wx + chi[YZ] * wy + chi[ZZ] * wz
+                moving[ANGULAR_X * LANES + k] = hx + chi[MY] * vz - chi[MZ] * vy
+                moving[ANGULAR_Y * LANES + k] = hy + chi[MZ] * vx - chi[MX] * vz
+                moving[ANGULAR_Z * LANES + k] = hz + chi[MX] * vy - chi[MY] * vx
             for c in range(a + 1):
-                other = twist[(c * n_b + b) * 6 * LANES : (c * n_b + b + 1) * 6 * LANES]
-                for i in range(6):
+                other = twist[(c * n_b + b) * TWIST * LANES : (c * n_b + b + 1) * TWIST * LANES]
+                for i in range(TWIST):
                     for k in range(LANES):
                         M[(a * d + c) * LANES + k] += moving[i * LANES + k] * other[i * LANES + k]
 

@@ -49,8 +49,8 @@ def unit_tile(tree, q, tile):
 def settle_tile(closure, plan, q, dq, space):
     """Project states q (LANES, n_q), dq (LANES, v) onto the closures; `space` as of `room_for`."""
     tree, loops, equations, linear, _ = closure
-    state, work, f, entries, small, basis = space[0], space[1], space[2], space[4], space[5], space[6]
-    step, along, tile = space[7], space[9], space[11]
+    state, work, f, entries, small = space.state, space.work, space.f, space.entries, space.small
+    basis, step, along, tile = space.basis, space.drift, space.h, space.tile
     d, r, n_s = plan[0].size, plan[1].size, plan[7].size
     slots, own = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
     gather(q, 0, tile)

@@ -17,7 +17,32 @@ import numpy as np
 from dynid.common.compiled import inlined, inner, kernel
 from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
-from dynid.kinematics.tile import ALONG, CABLE, LANES, NORMAL, ROD, SWIVEL
+from dynid.kinematics.tile import (
+    ALONG,
+    CABLE,
+    DWX,
+    DWY,
+    DWZ,
+    LANES,
+    NORMAL,
+    PX,
+    PY,
+    PZ,
+    R00,
+    R01,
+    R02,
+    R10,
+    R11,
+    R12,
+    R20,
+    R21,
+    R22,
+    ROD,
+    SWIVEL,
+    WX,
+    WY,
+    WZ,
+)
 
 
 @inner
@@ -103,9 +128,9 @@ def _relative(own, b, axis, slides, sign, u):
             u[LANES + k] = zy
             u[2 * LANES + k] = zz
         else:
-            x = b[9 * LANES + k] - own[9 * LANES + k]
-            y = b[10 * LANES + k] - own[10 * LANES + k]
-            z = b[11 * LANES + k] - own[11 * LANES + k]
+            x = b[PX * LANES + k] - own[PX * LANES + k]
+            y = b[PY * LANES + k] - own[PY * LANES + k]
+            z = b[PZ * LANES + k] - own[PZ * LANES + k]
             u[k] = zy * z - zz * y
             u[LANES + k] = zz * x - zx * z
             u[2 * LANES + k] = zx * y - zy * x
@@ -119,8 +144,8 @@ def _equation(equations, c, a, b, q, f, w):
         i = axis[c]
         for k in range(LANES):
             ex, ey, ez = a[i * LANES + k], a[(3 + i) * LANES + k], a[(6 + i) * LANES + k]
-            dx, dy = b[9 * LANES + k] - a[9 * LANES + k], b[10 * LANES + k] - a[10 * LANES + k]
-            dz = b[11 * LANES + k] - a[11 * LANES + k]
+            dx, dy = b[PX * LANES + k] - a[PX * LANES + k], b[PY * LANES + k] - a[PY * LANES + k]
+            dz = b[PZ * LANES + k] - a[PZ * LANES + k]
             f[k] = ex * dx + ey * dy + ez * dz
             w[k] = ex
             w[LANES + k] = ey
@@ -128,8 +153,8 @@ def _equation(equations, c, a, b, q, f, w):
     elif kind[c] == ROD:
         inverse = 1.0 / length[c]
         for k in range(LANES):
-            dx, dy = b[9 * LANES + k] - a[9 * LANES + k], b[10 * LANES + k] - a[10 * LANES + k]
-            dz = b[11 * LANES + k] - a[11 * LANES + k]
+            dx, dy = b[PX * LANES + k] - a[PX * LANES + k], b[PY * LANES + k] - a[PY * LANES + k]
+            dz = b[PZ * LANES + k] - a[PZ * LANES + k]
             f[k] = 0.5 * ((dx * dx + dy * dy + dz * dz) * inverse - length[c])
             w[k] = dx * inverse
             w[LANES + k] = dy * inverse
@@ -168,18 +193,18 @@ def _in_frame(a, b, k):
     """Origin of b in the axes of a."""
     d = _difference(a, b, 9, k)
     return (
-        a[k] * d[0] + a[3 * LANES + k] * d[1] + a[6 * LANES + k] * d[2],
-        a[LANES + k] * d[0] + a[4 * LANES + k] * d[1] + a[7 * LANES + k] * d[2],
-        a[2 * LANES + k] * d[0] + a[5 * LANES + k] * d[1] + a[8 * LANES + k] * d[2],
+        a[R00 * LANES + k] * d[0] + a[R10 * LANES + k] * d[1] + a[R20 * LANES + k] * d[2],
+        a[R01 * LANES + k] * d[0] + a[R11 * LANES + k] * d[1] + a[R21 * LANES + k] * d[2],
+        a[R02 * LANES + k] * d[0] + a[R12 * LANES + k] * d[1] + a[R22 * LANES + k] * d[2],
     )
 
 
 @inlined
 def _to_base(a, x, y, z, w, k):
     """A vector in the axes of a, rotated into the base frame."""
-    w[k] = a[k] * x + a[LANES + k] * y + a[2 * LANES + k] * z
-    w[LANES + k] = a[3 * LANES + k] * x + a[4 * LANES + k] * y + a[5 * LANES + k] * z
-    w[2 * LANES + k] = a[6 * LANES + k] * x + a[7 * LANES + k] * y + a[8 * LANES + k] * z
+    w[k] = a[R00 * LANES + k] * x + a[R01 * LANES + k] * y + a[R02 * LANES + k] * z
+    w[LANES + k] = a[R10 * LANES + k] * x + a[R11 * LANES + k] * y + a[R12 * LANES + k] * z
+    w[2 * LANES + k] = a[R20 * LANES + k] * x + a[R21 * LANES + k] * y + a[R22 * LANES + k] * z
 
 
 @inner
@@ -253,8 +278,8 @@ def _sum(x, y):
 def _axis_rates(own, axis, k):
     """An axis of a frame, with its first and second time derivative."""
     x, y, z = own[axis * LANES + k], own[(3 + axis) * LANES + k], own[(6 + axis) * LANES + k]
-    wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
-    bx, by, bz = own[21 * LANES + k], own[22 * LANES + k], own[23 * LANES + k]
+    wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
+    bx, by, bz = own[DWX * LANES + k], own[DWY * LANES + k], own[DWZ * LANES + k]
     vx, vy, vz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
     sx, sy = by * z - bz * y + wy * vz - wz * vy, bz * x - bx * z + wz * vx - wx * vz
     sz = bx * y - by * x + wx * vy - wy * vx

@@ -10,12 +10,38 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inlined, inner, kernel
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import (
+    AX,
+    AY,
+    AZ,
+    DWX,
+    DWY,
+    DWZ,
+    LANES,
+    PX,
+    PY,
+    PZ,
+    R00,
+    R01,
+    R02,
+    R10,
+    R11,
+    R12,
+    R20,
+    R21,
+    R22,
+    VX,
+    VY,
+    VZ,
+    WX,
+    WY,
+    WZ,
+)
 from dynid.kinematics.trigonometry import cos_sin
 
 # Fields of a link's state, base frame: R (9, by rows), p, v, w (angular), a (minus gravity), dw.
 LINK = 24
-_P, _V, _W, _A, _DW = 9, 12, 15, 18, 21
+_P, _V, _W, _A, _DW = PX, VX, WX, AX, DWX
 
 
 @inner
@@ -29,9 +55,9 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
     for k in range(LINK * LANES):
         base[k] = 0.0
     for lane in range(LANES):
-        base[lane] = 1.0
-        base[4 * LANES + lane] = 1.0
-        base[8 * LANES + lane] = 1.0
+        base[R00 * LANES + lane] = 1.0
+        base[R11 * LANES + lane] = 1.0
+        base[R22 * LANES + lane] = 1.0
         for k in range(3):
             base[(_A + k) * LANES + lane] = -gravity[k]
     qs = np.empty(4 * LANES, q.dtype)
@@ -68,9 +94,9 @@ def pose_states(parent, kind, q_start, placement, q, state):
     for k in range(_V * LANES):
         base[k] = 0.0
     for lane in range(LANES):
-        base[lane] = 1.0
-        base[4 * LANES + lane] = 1.0
-        base[8 * LANES + lane] = 1.0
+        base[R00 * LANES + lane] = 1.0
+        base[R11 * LANES + lane] = 1.0
+        base[R22 * LANES + lane] = 1.0
     qs = np.empty(4 * LANES, q.dtype)
     for i in range(parent.size):
         up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
@@ -96,21 +122,21 @@ def carry_pose(up, own, frame):
     f0, f1, f2, f3, f4, f5 = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
     f6, f7, f8, px, py, pz = frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]
     for k in range(LANES):
-        r0, r1, r2 = up[k], up[LANES + k], up[2 * LANES + k]
-        r3, r4, r5 = up[3 * LANES + k], up[4 * LANES + k], up[5 * LANES + k]
-        r6, r7, r8 = up[6 * LANES + k], up[7 * LANES + k], up[8 * LANES + k]
-        own[k] = r0 * f0 + r1 * f3 + r2 * f6
-        own[LANES + k] = r0 * f1 + r1 * f4 + r2 * f7
-        own[2 * LANES + k] = r0 * f2 + r1 * f5 + r2 * f8
-        own[3 * LANES + k] = r3 * f0 + r4 * f3 + r5 * f6
-        own[4 * LANES + k] = r3 * f1 + r4 * f4 + r5 * f7
-        own[5 * LANES + k] = r3 * f2 + r4 * f5 + r5 * f8
-        own[6 * LANES + k] = r6 * f0 + r7 * f3 + r8 * f6
-        own[7 * LANES + k] = r6 * f1 + r7 * f4 + r8 * f7
-        own[8 * LANES + k] = r6 * f2 + r7 * f5 + r8 * f8
-        own[9 * LANES + k] = up[9 * LANES + k] + r0 * px + r1 * py + r2 * pz
-        own[10 * LANES + k] = up[10 * LANES + k] + r3 * px + r4 * py + r5 * pz
-        own[11 * LANES + k] = up[11 * LANES + k] + r6 * px + r7 * py + r8 * pz
+        r0, r1, r2 = up[R00 * LANES + k], up[R01 * LANES + k], up[R02 * LANES + k]
+        r3, r4, r5 = up[R10 * LANES + k], up[R11 * LANES + k], up[R12 * LANES + k]
+        r6, r7, r8 = up[R20 * LANES + k], up[R21 * LANES + k], up[R22 * LANES + k]
+        own[R00 * LANES + k] = r0 * f0 + r1 * f3 + r2 * f6
+        own[R01 * LANES + k] = r0 * f1 + r1 * f4 + r2 * f7
+        own[R02 * LANES + k] = r0 * f2 + r1 * f5 + r2 * f8
+        own[R10 * LANES + k] = r3 * f0 + r4 * f3 + r5 * f6
+        own[R11 * LANES + k] = r3 * f1 + r4 * f4 + r5 * f7
+        own[R12 * LANES + k] = r3 * f2 + r4 * f5 + r5 * f8
+        own[R20 * LANES + k] = r6 * f0 + r7 * f3 + r8 * f6
+        own[R21 * LANES + k] = r6 * f1 + r7 * f4 + r8 * f7
+        own[R22 * LANES + k] = r6 * f2 + r7 * f5 + r8 * f8
+        own[PX * LANES + k] = up[PX * LANES + k] + r0 * px + r1 * py + r2 * pz
+        own[PY * LANES + k] = up[PY * LANES + k] + r3 * px + r4 * py + r5 * pz
+        own[PZ * LANES + k] = up[PZ * LANES + k] + r6 * px + r7 * py + r8 * pz
 
 
 @inner
@@ -118,24 +144,24 @@ def carry(up, own, frame):
     """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
     carry_pose(up, own, frame)
     for k in range(LANES):
-        x = own[9 * LANES + k] - up[9 * LANES + k]
-        y = own[10 * LANES + k] - up[10 * LANES + k]
-        z = own[11 * LANES + k] - up[11 * LANES + k]
-        wx, wy, wz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
-        bx, by, bz = up[21 * LANES + k], up[22 * LANES + k], up[23 * LANES + k]
+        x = own[PX * LANES + k] - up[PX * LANES + k]
+        y = own[PY * LANES + k] - up[PY * LANES + k]
+        z = own[PZ * LANES + k] - up[PZ * LANES + k]
+        wx, wy, wz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
+        bx, by, bz = up[DWX * LANES + k], up[DWY * LANES + k], up[DWZ * LANES + k]
         cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-        own[12 * LANES + k] = up[12 * LANES + k] + cx
-        own[13 * LANES + k] = up[13 * LANES + k] + cy
-        own[14 * LANES + k] = up[14 * LANES + k] + cz
-        own[15 * LANES + k] = wx
-        own[16 * LANES + k] = wy
-        own[17 * LANES + k] = wz
-        own[18 * LANES + k] = up[18 * LANES + k] + by * z - bz * y + wy * cz - wz * cy
-        own[19 * LANES + k] = up[19 * LANES + k] + bz * x - bx * z + wz * cx - wx * cz
-        own[20 * LANES + k] = up[20 * LANES + k] + bx * y - by * x + wx * cy - wy * cx
-        own[21 * LANES + k] = bx
-        own[22 * LANES + k] = by
-        own[23 * LANES + k] = bz
+        own[VX * LANES + k] = up[VX * LANES + k] + cx
+        own[VY * LANES + k] = up[VY * LANES + k] + cy
+        own[VZ * LANES + k] = up[VZ * LANES + k] + cz
+        own[WX * LANES + k] = wx
+        own[WY * LANES + k] = wy
+        own[WZ * LANES + k] = wz
+        own[AX * LANES + k] = up[AX * LANES + k] + by * z - bz * y + wy * cz - wz * cy
+        own[AY * LANES + k] = up[AY * LANES + k] + bz * x - bx * z + wz * cx - wx * cz
+        own[AZ * LANES + k] = up[AZ * LANES + k] + bx * y - by * x + wx * cy - wy * cx
+        own[DWX * LANES + k] = bx
+        own[DWY * LANES + k] = by
+        own[DWZ * LANES + k] = bz
 
 
 @inner
@@ -156,23 +182,23 @@ def _turn(own, qs, vs):
     _turn_pose(own, qs)
     for k in range(LANES):
         rate, accel = vs[k], vs[3 * LANES + k]
-        zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
-        wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
-        own[15 * LANES + k] = wx + zx * rate
-        own[16 * LANES + k] = wy + zy * rate
-        own[17 * LANES + k] = wz + zz * rate
-        own[21 * LANES + k] += zx * accel + (wy * zz - wz * zy) * rate
-        own[22 * LANES + k] += zy * accel + (wz * zx - wx * zz) * rate
-        own[23 * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
+        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
+        wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
+        own[WX * LANES + k] = wx + zx * rate
+        own[WY * LANES + k] = wy + zy * rate
+        own[WZ * LANES + k] = wz + zz * rate
+        own[DWX * LANES + k] += zx * accel + (wy * zz - wz * zy) * rate
+        own[DWY * LANES + k] += zy * accel + (wz * zx - wx * zz) * rate
+        own[DWZ * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
 
 
 @inner
 def _slide_pose(own, qs):
     """A prismatic joint along the frame's z."""
     for k in range(LANES):
-        own[9 * LANES + k] += own[2 * LANES + k] * qs[k]
-        own[10 * LANES + k] += own[5 * LANES + k] * qs[k]
-        own[11 * LANES + k] += own[8 * LANES + k] * qs[k]
+        own[PX * LANES + k] += own[R02 * LANES + k] * qs[k]
+        own[PY * LANES + k] += own[R12 * LANES + k] * qs[k]
+        own[PZ * LANES + k] += own[R22 * LANES + k] * qs[k]
 
 
 @inner
@@ -181,21 +207,21 @@ def _slide(own, qs, vs):
     _slide_pose(own, qs)
     for k in range(LANES):
         travel, rate, accel = qs[k], vs[k], vs[3 * LANES + k]
-        zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
-        wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
-        bx, by, bz = own[21 * LANES + k], own[22 * LANES + k], own[23 * LANES + k]
+        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
+        wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
+        bx, by, bz = own[DWX * LANES + k], own[DWY * LANES + k], own[DWZ * LANES + k]
         x, y, z = zx * travel, zy * travel, zz * travel
         cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-        own[12 * LANES + k] += cx + zx * rate
-        own[13 * LANES + k] += cy + zy * rate
-        own[14 * LANES + k] += cz + zz * rate
-        own[18 * LANES + k] += (
+        own[VX * LANES + k] += cx + zx * rate
+        own[VY * LANES + k] += cy + zy * rate
+        own[VZ * LANES + k] += cz + zz * rate
+        own[AX * LANES + k] += (
             by * z - bz * y + wy * cz - wz * cy + zx * accel + 2.0 * rate * (wy * zz - wz * zy)
         )
-        own[19 * LANES + k] += (
+        own[AY * LANES + k] += (
             bz * x - bx * z + wz * cx - wx * cz + zy * accel + 2.0 * rate * (wz * zx - wx * zz)
         )
-        own[20 * LANES + k] += (
+        own[AZ * LANES + k] += (
             bx * y - by * x + wx * cy - wy * cx + zz * accel + 2.0 * rate * (wx * zy - wy * zx)
         )
 
@@ -222,22 +248,22 @@ def _orient(own, qs, vs):
     for k in range(LANES):
         ox, oy, oz = _rotate(own, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
         ax, ay, az = _rotate(own, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
-        wx, wy, wz = own[15 * LANES + k], own[16 * LANES + k], own[17 * LANES + k]
-        own[15 * LANES + k] = wx + ox
-        own[16 * LANES + k] = wy + oy
-        own[17 * LANES + k] = wz + oz
-        own[21 * LANES + k] += ax + wy * oz - wz * oy
-        own[22 * LANES + k] += ay + wz * ox - wx * oz
-        own[23 * LANES + k] += az + wx * oy - wy * ox
+        wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
+        own[WX * LANES + k] = wx + ox
+        own[WY * LANES + k] = wy + oy
+        own[WZ * LANES + k] = wz + oz
+        own[DWX * LANES + k] += ax + wy * oz - wz * oy
+        own[DWY * LANES + k] += ay + wz * ox - wx * oz
+        own[DWZ * LANES + k] += az + wx * oy - wy * ox
 
 
 @inlined
 def _rotate(own, k, x, y, z):
     """R (x, y, z) of one lane."""
     return (
-        own[k] * x + own[LANES + k] * y + own[2 * LANES + k] * z,
-        own[3 * LANES + k] * x + own[4 * LANES + k] * y + own[5 * LANES + k] * z,
-        own[6 * LANES + k] * x + own[7 * LANES + k] * y + own[8 * LANES + k] * z,
+        own[R00 * LANES + k] * x + own[R01 * LANES + k] * y + own[R02 * LANES + k] * z,
+        own[R10 * LANES + k] * x + own[R11 * LANES + k] * y + own[R12 * LANES + k] * z,
+        own[R20 * LANES + k] * x + own[R21 * LANES + k] * y + own[R22 * LANES + k] * z,
     )
 
 
@@ -245,9 +271,9 @@ def _rotate(own, k, x, y, z):
 def unrotate(own, k, x, y, z):
     """R^T (x, y, z) of one lane: base frame to the state's own axes."""
     return (
-        own[k] * x + own[3 * LANES + k] * y + own[6 * LANES + k] * z,
-        own[LANES + k] * x + own[4 * LANES + k] * y + own[7 * LANES + k] * z,
-        own[2 * LANES + k] * x + own[5 * LANES + k] * y + own[8 * LANES + k] * z,
+        own[R00 * LANES + k] * x + own[R10 * LANES + k] * y + own[R20 * LANES + k] * z,
+        own[R01 * LANES + k] * x + own[R11 * LANES + k] * y + own[R21 * LANES + k] * z,
+        own[R02 * LANES + k] * x + own[R12 * LANES + k] * y + own[R22 * LANES + k] * z,
     )
 
 

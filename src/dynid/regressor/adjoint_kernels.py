@@ -16,7 +16,40 @@ import numpy as np
 
 from dynid.common.compiled import inlined, inner, kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import (
+    AX,
+    AY,
+    AZ,
+    DWX,
+    DWY,
+    DWZ,
+    LANES,
+    MASS,
+    MX,
+    MY,
+    MZ,
+    PX,
+    PY,
+    PZ,
+    R00,
+    R01,
+    R02,
+    R10,
+    R11,
+    R12,
+    R20,
+    R21,
+    R22,
+    WX,
+    WY,
+    WZ,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
 
 # Fields of an adjoint: small rotation, origin, angular velocity, angular acceleration, acceleration.
 ADJOINT = 15
@@ -32,9 +65,9 @@ def _cross(ax, ay, az, bx, by, bz):
 def _rotated(own, k, x, y, z):
     """R (x, y, z) of one lane: own axes to the base frame."""
     return (
-        own[k] * x + own[LANES + k] * y + own[2 * LANES + k] * z,
-        own[3 * LANES + k] * x + own[4 * LANES + k] * y + own[5 * LANES + k] * z,
-        own[6 * LANES + k] * x + own[7 * LANES + k] * y + own[8 * LANES + k] * z,
+        own[R00 * LANES + k] * x + own[R01 * LANES + k] * y + own[R02 * LANES + k] * z,
+        own[R10 * LANES + k] * x + own[R11 * LANES + k] * y + own[R12 * LANES + k] * z,
+        own[R20 * LANES + k] * x + own[R21 * LANES + k] * y + own[R22 * LANES + k] * z,
     )
 
 
@@ -53,12 +86,12 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
     """
     for k in range(LANES):
         zx, zy, zz = joint[axis * LANES + k], joint[(axis + 3) * LANES + k], joint[(axis + 6) * LANES + k]
-        ax, ay, az = body[18 * LANES + k], body[19 * LANES + k], body[20 * LANES + k]
-        ox, oy, oz = body[15 * LANES + k], body[16 * LANES + k], body[17 * LANES + k]
-        bx, by, bz = body[21 * LANES + k], body[22 * LANES + k], body[23 * LANES + k]
-        dx = body[9 * LANES + k] - joint[9 * LANES + k]
-        dy = body[10 * LANES + k] - joint[10 * LANES + k]
-        dz = body[11 * LANES + k] - joint[11 * LANES + k]
+        ax, ay, az = body[AX * LANES + k], body[AY * LANES + k], body[AZ * LANES + k]
+        ox, oy, oz = body[WX * LANES + k], body[WY * LANES + k], body[WZ * LANES + k]
+        bx, by, bz = body[DWX * LANES + k], body[DWY * LANES + k], body[DWZ * LANES + k]
+        dx = body[PX * LANES + k] - joint[PX * LANES + k]
+        dy = body[PY * LANES + k] - joint[PY * LANES + k]
+        dz = body[PZ * LANES + k] - joint[PZ * LANES + k]
         vx, vy, vz = _cross(zx, zy, zz, dx, dy, dz)
         if slides:
             vx, vy, vz = zx, zy, zz
@@ -66,9 +99,9 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
         wx, wy, wz = unrotate(body, k, zx, zy, zz)
         if slides:
             wx, wy, wz = 0.0 * wx, 0.0 * wy, 0.0 * wz
-        ixx, ixy, ixz = g[k], g[LANES + k], g[2 * LANES + k]
-        iyy, iyz, izz = g[3 * LANES + k], g[4 * LANES + k], g[5 * LANES + k]
-        sx, sy, sz, m = g[6 * LANES + k], g[7 * LANES + k], g[8 * LANES + k], g[9 * LANES + k]
+        ixx, ixy, ixz = g[XX * LANES + k], g[XY * LANES + k], g[XZ * LANES + k]
+        iyy, iyz, izz = g[YY * LANES + k], g[YZ * LANES + k], g[ZZ * LANES + k]
+        sx, sy, sz, m = g[MX * LANES + k], g[MY * LANES + k], g[MZ * LANES + k], g[MASS * LANES + k]
         # Angular momentum I om, and the contribution of its parts.
         hx, hy, hz = (
             ixx * ox + ixy * oy + ixz * oz,
@@ -133,7 +166,7 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
 def _to_base(body, bar):
     """Rotate adjoints of rates from body axes to the base frame, including the rotation of the axes."""
     for k in range(LANES):
-        for rate, field in ((15, _W), (21, _DW), (18, _A)):
+        for rate, field in ((WX, _W), (DWX, _DW), (AX, _A)):
             x, y, z = bar[field * LANES + k], bar[(field + 1) * LANES + k], bar[(field + 2) * LANES + k]
             x, y, z = _rotated(body, k, x, y, z)
             ox, oy, oz = body[rate * LANES + k], body[(rate + 1) * LANES + k], body[(rate + 2) * LANES + k]
@@ -153,11 +186,11 @@ def _carry_back(up, own, bar, bar_up, slid):
     own rates are handled in `_slide_back`.
     """
     for k in range(LANES):
-        x = own[9 * LANES + k] - up[9 * LANES + k]
-        y = own[10 * LANES + k] - up[10 * LANES + k]
-        z = own[11 * LANES + k] - up[11 * LANES + k]
-        ox, oy, oz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
-        bx, by, bz = up[21 * LANES + k], up[22 * LANES + k], up[23 * LANES + k]
+        x = own[PX * LANES + k] - up[PX * LANES + k]
+        y = own[PY * LANES + k] - up[PY * LANES + k]
+        z = own[PZ * LANES + k] - up[PZ * LANES + k]
+        ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
+        bx, by, bz = up[DWX * LANES + k], up[DWY * LANES + k], up[DWZ * LANES + k]
         ax, ay, az = bar[_A * LANES + k], bar[(_A + 1) * LANES + k], bar[(_A + 2) * LANES + k]
         oa, ol = ox * ax + oy * ay + oz * az, ox * x + oy * y + oz * z
         oo, la = ox * ox + oy * oy + oz * oz, x * ax + y * ay + z * az
@@ -204,8 +237,8 @@ def _turn_back(up, own, bar, rate, accel, out_q, out_dq, out_ddq):
     dw = dw_up + z ddq + (w_up x z) dq; afterwards `bar` is that of the frame before the rotation.
     """
     for k in range(LANES):
-        zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
-        ox, oy, oz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
+        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
+        ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         tx, ty, tz = bar[k], bar[LANES + k], bar[2 * LANES + k]
         wx, wy, wz = bar[_W * LANES + k], bar[(_W + 1) * LANES + k], bar[(_W + 2) * LANES + k]
         bx, by, bz = bar[_DW * LANES + k], bar[(_DW + 1) * LANES + k], bar[(_DW + 2) * LANES + k]
@@ -226,8 +259,8 @@ def _turn_back(up, own, bar, rate, accel, out_q, out_dq, out_ddq):
 def _slide_back(up, own, bar, lever, rate, accel, bar_up, out_q, out_dq, out_ddq):
     """A prismatic link: a = ... + z ddq + 2 dq w x z in addition to the lever's part; lever: its adjoint."""
     for k in range(LANES):
-        zx, zy, zz = own[2 * LANES + k], own[5 * LANES + k], own[8 * LANES + k]
-        ox, oy, oz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
+        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
+        ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         ax, ay, az = bar[_A * LANES + k], bar[(_A + 1) * LANES + k], bar[(_A + 2) * LANES + k]
         px, py, pz = _cross(ax, ay, az, ox, oy, oz)
         out_q[k] = zx * lever[k] + zy * lever[LANES + k] + zz * lever[2 * LANES + k]
@@ -249,7 +282,7 @@ def _orient_back(up, own, bar, rates, accels, out_q, out_dq, out_ddq):
     The small rotation of the link before the joint equals that of `bar`: its axes are those after it.
     """
     for k in range(LANES):
-        ox, oy, oz = up[15 * LANES + k], up[16 * LANES + k], up[17 * LANES + k]
+        ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         wx, wy, wz = bar[_W * LANES + k], bar[(_W + 1) * LANES + k], bar[(_W + 2) * LANES + k]
         bx, by, bz = bar[_DW * LANES + k], bar[(_DW + 1) * LANES + k], bar[(_DW + 2) * LANES + k]
         vx, vy, vz = _rotated(own, k, rates[k], rates[LANES + k], rates[2 * LANES + k])

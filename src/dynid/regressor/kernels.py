@@ -10,7 +10,31 @@ import numpy as np
 
 from dynid.common.compiled import kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
-from dynid.kinematics.tile import LANES
+from dynid.kinematics.tile import (
+    AX,
+    AY,
+    AZ,
+    DWX,
+    DWY,
+    DWZ,
+    LANES,
+    MASS,
+    MX,
+    MY,
+    MZ,
+    PX,
+    PY,
+    PZ,
+    WX,
+    WY,
+    WZ,
+    XX,
+    XY,
+    XZ,
+    YY,
+    YZ,
+    ZZ,
+)
 
 ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
 ROOT, LOAD, STRIBECK = range(8, 11)
@@ -25,29 +49,29 @@ def wrench_row(body, joint, slides, axis, out):
     """
     for k in range(LANES):
         zx, zy, zz = joint[axis * LANES + k], joint[(axis + 3) * LANES + k], joint[(axis + 6) * LANES + k]
-        ax, ay, az = body[18 * LANES + k], body[19 * LANES + k], body[20 * LANES + k]
-        x, y, z = body[15 * LANES + k], body[16 * LANES + k], body[17 * LANES + k]
-        bx, by, bz = body[21 * LANES + k], body[22 * LANES + k], body[23 * LANES + k]
+        ax, ay, az = body[AX * LANES + k], body[AY * LANES + k], body[AZ * LANES + k]
+        x, y, z = body[WX * LANES + k], body[WY * LANES + k], body[WZ * LANES + k]
+        bx, by, bz = body[DWX * LANES + k], body[DWY * LANES + k], body[DWZ * LANES + k]
         if slides:
             ux, uy, uz = unrotate(body, k, zx, zy, zz)
             wx = wy = wz = 0.0 * ux
         else:
-            dx = body[9 * LANES + k] - joint[9 * LANES + k]
-            dy = body[10 * LANES + k] - joint[10 * LANES + k]
-            dz = body[11 * LANES + k] - joint[11 * LANES + k]
+            dx = body[PX * LANES + k] - joint[PX * LANES + k]
+            dy = body[PY * LANES + k] - joint[PY * LANES + k]
+            dz = body[PZ * LANES + k] - joint[PZ * LANES + k]
             ux, uy, uz = unrotate(body, k, zy * dz - zz * dy, zz * dx - zx * dz, zx * dy - zy * dx)
             wx, wy, wz = unrotate(body, k, zx, zy, zz)
         xx, yy, zz2, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
-        out[k] = wx * bx + wy * xz - wz * xy
-        out[LANES + k] = wx * (by - xz) + wy * (bx + yz) + wz * (xx - yy)
-        out[2 * LANES + k] = wx * (bz + xy) + wy * (zz2 - xx) + wz * (bx - yz)
-        out[3 * LANES + k] = wy * by + wz * xy - wx * yz
-        out[4 * LANES + k] = wx * (yy - zz2) + wy * (bz - xy) + wz * (by + xz)
-        out[5 * LANES + k] = wx * yz - wy * xz + wz * bz
-        out[6 * LANES + k] = uy * (xy + bz) - ux * (yy + zz2) + uz * (xz - by) + ay * wz - az * wy
-        out[7 * LANES + k] = ux * (xy - bz) - uy * (xx + zz2) + uz * (yz + bx) + az * wx - ax * wz
-        out[8 * LANES + k] = ux * (xz + by) + uy * (yz - bx) - uz * (xx + yy) + ax * wy - ay * wx
-        out[9 * LANES + k] = ux * ax + uy * ay + uz * az
+        out[XX * LANES + k] = wx * bx + wy * xz - wz * xy
+        out[XY * LANES + k] = wx * (by - xz) + wy * (bx + yz) + wz * (xx - yy)
+        out[XZ * LANES + k] = wx * (bz + xy) + wy * (zz2 - xx) + wz * (bx - yz)
+        out[YY * LANES + k] = wy * by + wz * xy - wx * yz
+        out[YZ * LANES + k] = wx * (yy - zz2) + wy * (bz - xy) + wz * (by + xz)
+        out[ZZ * LANES + k] = wx * yz - wy * xz + wz * bz
+        out[MX * LANES + k] = uy * (xy + bz) - ux * (yy + zz2) + uz * (xz - by) + ay * wz - az * wy
+        out[MY * LANES + k] = ux * (xy - bz) - uy * (xx + zz2) + uz * (yz + bx) + az * wx - ax * wz
+        out[MZ * LANES + k] = ux * (xz + by) + uy * (yz - bx) - uz * (xx + yy) + ax * wy - ay * wx
+        out[MASS * LANES + k] = ux * ax + uy * ay + uz * az
 
 
 @kernel

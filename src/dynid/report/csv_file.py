@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from dynid.base.grouping import readable
 from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.json_file import plain
@@ -27,6 +28,7 @@ _COLUMNS = (
     "truth",
     "grouping",
 )
+_RELATION_DIGITS = 6  # of the coefficients of a grouping, which a reader sees; `result.json` has all
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would execute such text
 
 
@@ -41,7 +43,8 @@ def parameters_csv(estimate: Estimate) -> str:
         numbers = [plain(x) for x in (p.value, p.sigma, p.sigma_rel_percent, low, high)]
         essential = "true" if p.essential else "false"
         known = [plain(p.prior), plain(truth.get(p.name))]
-        writer.writerow([harmless(p.name), p.unit, *numbers, essential, *known, harmless(p.grouping)])
+        relation = harmless(readable(p.grouping, _RELATION_DIGITS))
+        writer.writerow([harmless(p.name), p.unit, *numbers, essential, *known, relation])
     return text.getvalue()
 
 

@@ -12,7 +12,6 @@ the true robot. Its measurement of the state: see `controller_sensors`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +25,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import JUMPING
 from dynid.simulation.plant.controller_sensors import Sight, driven_coordinates
 from dynid.simulation.plant.drives import Drives
+from dynid.simulation.plant.layout import DELAY, NOW, PERIOD, Control, Driving, Linkage, Memory
 from dynid.simulation.plant.reference import Reference, position_map
 from dynid.simulation.plant.settings import ControllerSettings
 from dynid.simulation.plant.tables import BodyModel, body_model
@@ -68,29 +68,33 @@ class Controller:
         self._delay = delay
         # Always flagged as redundant: the kernel then uses the nearest pose.
         seen = (*sensors.tables(-1)[:5], np.ones(1, dtype=np.int64))
-        self.tables: tuple[Any, ...] = (
-            *(np.ascontiguousarray(x, dtype=float) for x in (*gains, Q, mechanism.actuator_map)),
-            sensors.position,
-            sensors.velocity,
-            np.zeros(len(names)) if sight is None else sight.resolution,
-            np.ascontiguousarray(Q[:, sensors.position]),
-            np.array([period, 0.0, passed]),
-            seen,
+        kp, kd, Q, C = (np.ascontiguousarray(x, dtype=float) for x in (*gains, Q, mechanism.actuator_map))
+        self.tables = Control(
+            kp,
+            kd,
+            Q,
+            C,
+            at_q=sensors.position,
+            at_v=sensors.velocity,
+            resolution=np.zeros(len(names)) if sight is None else sight.resolution,
+            Qe=np.ascontiguousarray(Q[:, sensors.position]),
+            numbers=np.array([period, 0.0, passed]),
+            sensors=seen,
         )
-        self.memory: tuple[Array, ...] | None = None
+        self.memory: Memory | None = None
 
     def begin(self, q: Float[Array, "1 q"], dq: Float[Array, "1 v"], step: float) -> None:
         """Start with a robot at rest before the first of its steps [s], or continue with it."""
         if self.memory is not None:
             return
-        at_q, at_v, numbers = self.tables[4], self.tables[5], self.tables[8]
-        numbers[1] = self._delay / step
-        ring = np.repeat(q[:, at_q], int(np.ceil(numbers[1])) + 2, axis=0)
+        at_q, at_v, numbers = self.tables.at_q, self.tables.at_v, self.tables.numbers
+        numbers[DELAY] = self._delay / step
+        ring = np.repeat(q[:, at_q], int(np.ceil(numbers[DELAY])) + 2, axis=0)
         rates = np.repeat(step * dq[:, at_v], len(ring), axis=0)
-        behind = q[0, at_q] - dq[0, at_v] * numbers[0]
+        behind = q[0, at_q] - dq[0, at_v] * numbers[PERIOD]
         seen = np.stack([behind, dq[0, at_v]])
-        held = np.zeros((2, len(self.tables[0])))
-        self.memory = (ring, rates, seen, q.copy(), dq.copy(), held, np.array([0, -1], dtype=np.int64))
+        held = np.zeros((2, len(self.tables.kp)))
+        self.memory = Memory(ring, rates, seen, q.copy(), dq.copy(), held, np.array([0, -1], dtype=np.int64))
 
     def load(self, times: Float[Array, "n"]) -> None:
         """Compute the part that depends only on time, for the stages at `times` [s]."""
@@ -109,8 +113,8 @@ class Controller:
         from dynid.simulation.plant.control_kernels import feedback_once
 
         if self.sight is not None and self.memory is not None:
-            return np.array(self.memory[5][0])
-        own = (freedoms.closure.tables, freedoms.plan.tables, self.model, self.tables)
+            return np.array(self.memory.held[NOW])
+        own = (Linkage(freedoms.closure.tables, freedoms.plan.tables), self.model, self.tables)
         state = (np.ascontiguousarray(x, dtype=float)[None] for x in (q, dq))
         return np.asarray(feedback_once(*own, self.wanted[stage], self.extra[stage], *state))
 
@@ -120,10 +124,10 @@ class Controller:
 
         if self.sight is None or self.memory is None:
             return False
-        done, last = self.memory[6].tolist()
+        done, last = self.memory.counters.tolist()
         if done % self.ticks(step) or done == last:
             return bool(done == last)
-        own = (freedoms.closure.tables, freedoms.plan.tables, self.model, self.tables)
+        own = (Linkage(freedoms.closure.tables, freedoms.plan.tables), self.model, self.tables)
         noise = self.noise[done // self.ticks(step)]
         tick_once(*own, self.memory, self.wanted[stage], self.extra[stage], noise)
         return True
@@ -137,9 +141,15 @@ class Controller:
             remember_once(self.tables, self.memory, *state, step)
 
     @property
+    def driving(self) -> Driving:
+        """A controller that has begun, as input of `run_kernels`."""
+        assert self.memory is not None  # noqa: S101 (set by `begin`)
+        return Driving(self.model, self.tables, self.memory, self.wanted, self.extra, self.noise)
+
+    @property
     def noise(self) -> Float[Array, "k e"]:
         """Of the encoders at all ticks."""
-        return np.zeros((1, len(self.tables[4]))) if self.sight is None else self.sight.noise
+        return np.zeros((1, len(self.tables.at_q))) if self.sight is None else self.sight.noise
 
     def ticks(self, step: float) -> int:
         """Steps [s] from tick to tick; 0 for a controller that knows the state at any time."""

@@ -1,14 +1,6 @@
 """Controllers at one state: feedback, inverse dynamics of the controller's model, and encoder readings.
 
-Tables `control`: kp, kd (a,); Q, C of the motors over positions and velocities (a, q), (a, v); encoders:
-position and velocity index (e,), resolution (e,), their part of Q (a, e); numbers: tick T [s], delay in
-steps, low-pass gain of a new velocity; encoders as `Sensors`. The controller's model, or None for a
-controller without one: bodies, gravity, inertia, rotors, declared columns, friction.
-Memory: ring of encoder positions and velocities after each step (r, e) twice; read positions and filtered
-velocities (2, e); estimated pose (1, q) and velocity (1, v); efforts held since this tick and the previous
-one (2, a); counters: steps so far, step of the last tick.
-
-Branches on None are resolved when Numba compiles: absent features cost nothing.
+Tables, memory and their indices: see `layout`.
 """
 
 from __future__ import annotations
@@ -22,6 +14,17 @@ from dynid.kinematics.newton_kernels import march as _march
 from dynid.kinematics.newton_kernels import tangent_rates as _tangent_rates
 from dynid.kinematics.single_sample import alone
 from dynid.simulation.plant.drive_kernels import resisting
+from dynid.simulation.plant.layout import (
+    BEFORE,
+    DELAY,
+    LAST_TICK,
+    NOW,
+    PASSED,
+    PERIOD,
+    POSITION,
+    RATE,
+    STEPS,
+)
 from dynid.simulation.plant.term_kernels import term_efforts
 
 room = alone(_room_for)
@@ -47,66 +50,65 @@ def add_terms(terms, q, dq, N, drift, M, h):
 
 
 @inner
-def whole(space, d, n_v):
-    """N (v, d), drift (v,), M (d, d) and h (d,) of a reduced state."""
-    N, drift = space[6].reshape(n_v, d).copy(), space[7].copy()
-    M, h = space[8].reshape(d, d).copy(), space[9].copy()
+def equations(linkage, masses, terms, q, dq, space):
+    """N (v, d), drift (v,), M (d, d) and h (d,) of a state (1, n_q), (1, v)."""
+    d, n_v = linkage.plan[0].size, dq.shape[1]
+    reduced(linkage.closure, linkage.plan, masses, q, dq, space)
+    N, drift = space.basis.reshape(n_v, d).copy(), space.drift.copy()
+    M, h = space.M.reshape(d, d).copy(), space.h.copy()
     for a in range(d):
         for c in range(a):
             M[c, a] = M[a, c]
+    add_terms(terms, q[0], dq[0], N, drift, M, h)
     return N, drift, M, h
 
 
 @inner
-def inverse_efforts(closure, plan, model, C, q, dq, wanted, space):
+def inverse_efforts(linkage, model, C, q, dq, wanted, space):
     """Minimum-norm efforts for the motor accelerations `wanted`, by a model with smooth friction."""
-    bodies, gravity, inertia, rotors, terms, drives = model
-    reduced(closure, plan, bodies, gravity, inertia, rotors, q, dq, space)
-    N, drift, M, h = whole(space, plan[0].size, dq.shape[1])
-    add_terms(terms, q[0], dq[0], N, drift, M, h)
+    masses, terms, friction = model
+    N, drift, M, h = equations(linkage, masses, terms, q, dq, space)
     J = C @ N
     ddy = np.linalg.pinv(J) @ (wanted - C @ drift)
-    s, z = drives[0] @ dq[0], np.zeros(drives[3].shape[0])
+    s, z = friction.D @ dq[0], np.zeros(friction.laws.shape[0])
     rub = np.empty(s.size)
-    resisting(drives, s, z, rub)
-    rows = M @ ddy + h + N.T @ (drives[0].T @ rub)
+    resisting(friction, s, z, rub)
+    rows = M @ ddy + h + N.T @ (friction.D.T @ rub)
     return np.linalg.pinv(np.ascontiguousarray(J.T)) @ rows
 
 
 @inner
-def feedback(closure, plan, model, control, wanted, extra, q, dq, space):
+def feedback(linkage, model, control, wanted, extra, q, dq, space):
     """Efforts (a,) of a controller that knows the true state, (1, n_q) and (1, v)."""
-    kp, kd, Q, C = control[0], control[1], control[2], control[3]
-    asked = wanted - kp * (Q @ q[0]) - kd * (C @ dq[0])
+    asked = wanted - control.kp * (control.Q @ q[0]) - control.kd * (control.C @ dq[0])
     if model is None:
         return asked
-    return extra + inverse_efforts(closure, plan, model, C, q, dq, asked, space)
+    return extra + inverse_efforts(linkage, model, control.C, q, dq, asked, space)
 
 
 @inner
-def tick(closure, plan, model, control, memory, wanted, extra, noise, space):
+def tick(linkage, model, control, memory, wanted, extra, noise, space):
     """Efforts of a controller that reads its encoders now and holds the efforts until the next tick."""
-    kp, kd, Qe, numbers = control[0], control[1], control[7], control[8]
-    seen, held = memory[2], memory[5]
-    y = _read(memory, numbers[1], control[6], noise)
-    rate = (y - seen[0]) / numbers[0]
-    seen[1] += numbers[2] * (rate - seen[1])
-    seen[0] = y
-    asked = wanted - kp * (Qe @ y) - kd * (Qe @ seen[1])
+    Qe, numbers, seen, held, counters = control.Qe, control.numbers, memory.seen, memory.held, memory.counters
+    y = _read(memory, numbers[DELAY], control.resolution, noise)
+    rate = (y - seen[POSITION]) / numbers[PERIOD]
+    seen[RATE] += numbers[PASSED] * (rate - seen[RATE])
+    seen[POSITION] = y
+    asked = wanted - control.kp * (Qe @ y) - control.kd * (Qe @ seen[RATE])
     if model is not None:
-        _believe(closure, plan, control[9], y, seen[1], memory[3], memory[4])
-        asked = extra + inverse_efforts(closure, plan, model, control[3], memory[3], memory[4], asked, space)
-    held[1] = held[0]
-    held[0] = asked
-    if memory[6][1] < 0:
-        held[1] = asked
-    memory[6][1] = memory[6][0]
+        _believe(linkage, control.sensors, y, seen[RATE], memory.q, memory.dq)
+        asked = extra + inverse_efforts(linkage, model, control.C, memory.q, memory.dq, asked, space)
+    held[BEFORE] = held[NOW]
+    held[NOW] = asked
+    if counters[LAST_TICK] < 0:
+        held[BEFORE] = asked
+    counters[LAST_TICK] = counters[STEPS]
 
 
 @inner
 def _read(memory, delay, resolution, noise):
     """Encoder positions `delay` steps ago, by cubics through positions and velocities; noise, then steps."""
-    ring, rates, count = memory[0], memory[1], memory[6][0]
+    ring, rates, count = memory.ring, memory.rates, memory.counters[STEPS]
     size = ring.shape[0]
     back = min(delay, float(count))
     whole_steps = int(np.floor(back))
@@ -131,17 +133,18 @@ def _read(memory, delay, resolution, noise):
 @inner
 def remember(control, memory, q, dq, h):
     """Store the encoder positions after a step."""
-    at_q, at_v, counters = control[4], control[5], memory[6]
-    counters[0] += 1
-    place = counters[0] % memory[0].shape[0]
+    at_q, at_v, counters = control.at_q, control.at_v, memory.counters
+    counters[STEPS] += 1
+    place = counters[STEPS] % memory.ring.shape[0]
     for e in range(at_q.size):
-        memory[0][place, e] = q[0, at_q[e]]
-        memory[1][place, e] = h * dq[0, at_v[e]]
+        memory.ring[place, e] = q[0, at_q[e]]
+        memory.rates[place, e] = h * dq[0, at_v[e]]
 
 
 @inner
-def _believe(closure, plan, sensors, y, rates, q, dq):
+def _believe(linkage, sensors, y, rates, q, dq):
     """The state that corresponds to encoder positions and velocities: Newton from the previous state."""
+    closure, plan = linkage
     wanted, given = y.reshape(1, y.size).copy(), rates.reshape(1, y.size).copy()
     first, count = np.zeros(1, np.int64), np.ones(1, np.int64)
     done, found = np.zeros(1, np.bool_), q.copy()
@@ -157,21 +160,21 @@ def _believe(closure, plan, sensors, y, rates, q, dq):
 def _bodies(model):
     if model is None:
         return 0
-    return model[0][0].size
+    return model.masses.inertia.shape[0]
 
 
 @kernel
-def feedback_once(closure, plan, model, control, wanted, extra, q, dq):
+def feedback_once(linkage, model, control, wanted, extra, q, dq):
     """The same as `feedback`, for engines outside the kernels."""
-    space = room(closure, plan, _bodies(model), q.shape[1], dq.shape[1])
-    return feedback(closure, plan, model, control, wanted, extra, q, dq, space)
+    space = room(linkage.closure, linkage.plan, _bodies(model), q.shape[1], dq.shape[1])
+    return feedback(linkage, model, control, wanted, extra, q, dq, space)
 
 
 @kernel
-def tick_once(closure, plan, model, control, memory, wanted, extra, noise):
+def tick_once(linkage, model, control, memory, wanted, extra, noise):
     """The same as `tick`, for engines outside the kernels."""
-    space = room(closure, plan, _bodies(model), memory[3].shape[1], memory[4].shape[1])
-    tick(closure, plan, model, control, memory, wanted, extra, noise, space)
+    space = room(linkage.closure, linkage.plan, _bodies(model), memory.q.shape[1], memory.dq.shape[1])
+    tick(linkage, model, control, memory, wanted, extra, noise, space)
 
 
 @kernel

@@ -1,8 +1,6 @@
 """Friction of a plant at one state: drive terms, additional laws, and load-dependent friction.
 
-Tables (see `Drives.tables`): D (o, v); width (o,); per owner of drive terms viscous, uneven, dry, root,
-Stribeck part, its speed, constant, share of the load; laws and bristles of the others. Loads are E tau_l,
-rows E (m, a); None without load-dependent friction.
+`friction` is the tables `Friction`. Loads are E tau_l, rows E (m, a); None without load-dependent friction.
 
 Load friction is implicit. With u = N^T w the generalised forces of the motion, and K = (J^T)^+:
 
@@ -18,15 +16,25 @@ import numpy as np
 
 from dynid.common.compiled import inner, kernel
 from dynid.excitation.friction_kernels import bent, rubbed
+from dynid.simulation.plant.layout import (
+    CONSTANT,
+    DRY,
+    ROOT,
+    SHARE,
+    SPEED,
+    STRIBECK,
+    UNEVEN,
+    VISCOUS,
+)
 
 _PATIENCE = 400
 _STANDS = 1e-14
 
 
 @kernel
-def resisting(drives, s, z, out):
+def resisting(friction, s, z, out):
     """Efforts against the motion at the owners' velocities s (o,), without load friction."""
-    width, terms, laws, bristles = drives[1], drives[2], drives[3], drives[4]
+    width, terms, laws, bristles = friction.width, friction.terms, friction.laws, friction.bristles
     m = terms.shape[0]
     for o in range(s.size):
         step = np.tanh(s[o] / width[o])
@@ -34,38 +42,38 @@ def resisting(drives, s, z, out):
             out[o] = rubbed(laws[o - m], bristles[o - m], s[o], step, z[o - m])
             continue
         own, size = terms[o], abs(s[o])
-        dry = own[2]
-        if own[3] != 0.0:
-            dry += own[3] * np.sqrt(size)
-        if own[4] != 0.0:
-            dry += own[4] * np.exp(-((s[o] / own[5]) ** 2))
-        out[o] = own[6] + own[0] * s[o] + own[1] * size + dry * step
+        dry = own[DRY]
+        if own[ROOT] != 0.0:
+            dry += own[ROOT] * np.sqrt(size)
+        if own[STRIBECK] != 0.0:
+            dry += own[STRIBECK] * np.exp(-((s[o] / own[SPEED]) ** 2))
+        out[o] = own[CONSTANT] + own[VISCOUS] * s[o] + own[UNEVEN] * size + dry * step
 
 
 @inner
-def bending(drives, z, s, h, out):
+def bending(friction, z, s, h, out):
     """Bristle deflections a time h later at the owners' velocities s."""
-    m = drives[2].shape[0]
+    m = friction.terms.shape[0]
     for e in range(z.size):
-        out[e] = bent(drives[3][e], drives[4][e], z[e], s[m + e], h)
+        out[e] = bent(friction.laws[e], friction.bristles[e], z[e], s[m + e], h)
 
 
 @kernel
-def load_friction(drives, E, C, N, tau, side, s, out):
+def load_friction(friction, E, C, N, tau, side, s, out):
     """Add load friction to the owners' efforts `out` (o,), and subtract it from the efforts `side` (v,).
 
     N: tangent directions (v, d). tau: of the motors (a,). Returns whether the iteration converged.
     """
     if E is None:
         return True
-    D, width, terms = drives[0], drives[1], drives[2]
-    loaded = np.flatnonzero(terms[:, 7])
+    D, width, terms = friction.D, friction.width, friction.terms
+    loaded = np.flatnonzero(terms[:, SHARE])
     J = C @ N
     K = np.linalg.pinv(np.ascontiguousarray(J.T))
     strain = tau - K @ (J.T @ tau)
     along, gain = D @ N, np.empty(loaded.size)
     for i in range(loaded.size):
-        gain[i] = terms[loaded[i], 7] * np.tanh(s[loaded[i]] / width[loaded[i]])
+        gain[i] = terms[loaded[i], SHARE] * np.tanh(s[loaded[i]] / width[loaded[i]])
     free = N.T @ side
     f, u = np.zeros(loaded.size), free.copy()
     for _ in range(_PATIENCE):

@@ -21,6 +21,7 @@ from dynid.common.errors import InputError
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED, load_map, source_index, speed_map
+from dynid.simulation.plant.layout import DRY, STRIBECK, Friction
 
 _RATE = 0.5  # per step: largest decay rate from the slope of dry friction; RK4 is stable up to 2.7
 
@@ -80,9 +81,9 @@ class Drives:
                 )
 
     @property
-    def tables(self) -> tuple[Array, ...]:
+    def tables(self) -> Friction:
         """In the form read by `drive_kernels`."""
-        return self.D, self.width, self._terms, self._laws.laws, self._laws.bristles
+        return Friction(self.D, self.width, self._terms, self._laws.laws, self._laws.bristles)
 
     @property
     def loads(self) -> Float[Array, "m a"] | None:
@@ -99,7 +100,7 @@ class Drives:
             step: Of the integration, in [s].
             efforts: Largest of the motors, shape (a,), in [N m] or [N]: load friction is a share of them.
         """
-        jump = np.abs(self._terms[:, 2] + self._terms[:, 4])
+        jump = np.abs(self._terms[:, DRY] + self._terms[:, STRIBECK])
         if efforts is not None:
             jump = jump + np.abs(self.share) * (np.abs(self.E) @ efforts)
         jumps = np.concatenate([jump, self._laws.largest])

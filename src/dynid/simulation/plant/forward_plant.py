@@ -10,7 +10,6 @@ same stages: energy that comes neither from motors nor from friction is an error
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +24,7 @@ from dynid.regressor.regressor import energy_row
 from dynid.simulation.plant.control import Controller, followed
 from dynid.simulation.plant.controller_sensors import Sight
 from dynid.simulation.plant.drives import Drives
+from dynid.simulation.plant.layout import Linkage, Robot, Samples, State, Steps
 from dynid.simulation.plant.reference import Reference
 from dynid.simulation.plant.settings import PlantSettings
 from dynid.simulation.plant.stability import unstable
@@ -108,12 +108,12 @@ class ForwardPlant:
         mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
         return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
 
-    def advance(self, t: float, steps: int, n_steps: int, row: int, out: tuple[Array, ...]) -> None:
+    def advance(self, t: float, steps: int, n_steps: int, row: int, out: Samples) -> None:
         """Integrate some steps from time t [s], and fill rows of `out` at the samples, starting at `row`.
 
         Args:
             n_steps: From sample to sample.
-            out: q, dq, ddq, tau and work of all samples, each (n, ...).
+            out: Of all samples.
         """
         from dynid.simulation.plant.run_kernels import run_steps
 
@@ -122,25 +122,12 @@ class ForwardPlant:
         control.load(t + 0.5 * self.step * np.arange(2 * steps + 1))
         at, failed, most = 0, -1, _POOR
         while True:
-            ticks, believed = control.ticks(self.step), control.model
-            room = max(len(bodies[0]) for bodies in (self.model.masses[0], (believed or [((),)])[0]))
-            counts = np.array([at, steps, n_steps, ticks, row, room], dtype=np.int64)
-            friction = (self.drives.tables, self.drives.loads)
-            series = (control.memory, control.wanted, control.extra, control.noise)
-            state = (self.q, self.dq, self.z, self.work)
-            at, condition = run_steps(
-                self._tables(),
-                self.model.terms,
-                *friction,
-                believed,
-                control.tables,
-                *series,
-                state,
-                counts,
-                self.step,
-                most,
-                out,
-            )
+            ticks = control.ticks(self.step)
+            masses = [one.masses for one in (self.model, control.model) if one is not None]
+            room = max(len(one.inertia) for one in masses)
+            plan = Steps(at, steps, n_steps, ticks, row, room, self.step, most)
+            state = State(self.q, self.dq, self.z, self.work)
+            at, condition = run_steps(self._tables(), control.driving, state, plan, out)
             if condition == 0.0:
                 return
             if condition > 0.0 and at != failed and isinstance(self.freedoms, ClosedFreedoms):
@@ -151,9 +138,10 @@ class ForwardPlant:
             else:
                 raise unstable(t + at * self.step, "the equations of motion have no solution")
 
-    def _tables(self) -> tuple[Any, ...]:
-        closure, plan = self.freedoms.closure.tables, self.freedoms.plan.tables
-        return (closure, plan, *self.model.masses, np.ascontiguousarray(self.mechanism.actuator_map))
+    def _tables(self) -> Robot:
+        linkage = Linkage(self.freedoms.closure.tables, self.freedoms.plan.tables)
+        C, model = np.ascontiguousarray(self.mechanism.actuator_map), self.model
+        return Robot(linkage, model.masses, model.terms, self.drives.tables, self.drives.loads, C)
 
     def _idle(self) -> Controller:
         """Motors without efforts."""

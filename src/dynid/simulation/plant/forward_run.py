@@ -17,6 +17,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.simulation.plant.control import Controller
 from dynid.simulation.plant.controller_sensors import Sight, sight_of
 from dynid.simulation.plant.forward_plant import ForwardPlant
+from dynid.simulation.plant.layout import Samples
 from dynid.simulation.plant.reference import Reference, reference_along
 from dynid.simulation.plant.run import PlantRun, joined
 from dynid.simulation.plant.settings import PlantSettings, substeps
@@ -91,7 +92,7 @@ def recorded_run(
     robot, n = plant.mechanism, len(t)
     q, dq = np.full((n, plant.q.shape[1]), np.nan), np.full((n, plant.dq.shape[1]), np.nan)
     ddq, tau, work = np.empty_like(dq), np.empty((n, len(robot.actuators))), np.empty(n)
-    out = (q, dq, ddq, tau, work)
+    out = Samples(q, dq, ddq, tau, work)
     # A controller that is too stiff may overflow: this is reported below.
     with np.errstate(over="ignore", invalid="ignore"):
         for first in range(0, max(n - 1, 1), _BLOCK):

@@ -11,8 +11,9 @@ from dynid.common.compiled import inner, kernel
 from dynid.dynamics.state_kernels import position_rates_tile, settle_tile, unit_tile
 from dynid.kinematics.single_sample import alone
 from dynid.kinematics.step_kernels import cholesky_solve
-from dynid.simulation.plant.control_kernels import add_terms, feedback, reduced, remember, room, tick, whole
+from dynid.simulation.plant.control_kernels import equations, feedback, remember, room, tick
 from dynid.simulation.plant.drive_kernels import bending, load_friction, resisting
+from dynid.simulation.plant.layout import BEFORE, LAST_TICK, NOW, STEPS
 from dynid.simulation.plant.term_kernels import term_efforts
 
 settle = alone(settle_tile)
@@ -32,55 +33,71 @@ def _solved(terms, M, left):
 
 
 @inner
-def _accelerated(C, terms, drives, loads, tau, q, dq, z, parts, ddq):
+def _wearing(terms, loads, q, dq, drift, out):
+    """Declared columns that are friction, where the load must be known without them, into `out` (v,)."""
+    if terms is not None and loads is not None:
+        term_efforts(terms, q, dq, drift, True, out)
+
+
+@inner
+def _accelerated(robot, state, parts, tau, ddq):
     """Accelerations under motor efforts and friction, into ddq; returns power, and whether they exist."""
     N, drift, M, h = parts
-    D = drives[0]
-    s = D @ dq[0]
+    C, D, dq = robot.C, robot.friction.D, state.dq[0]
+    s = D @ dq
     rub = np.empty(s.size)
-    resisting(drives, s, z, rub)
-    side, wearing = C.T @ tau - D.T @ rub, np.zeros(dq.shape[1])
-    if terms is not None and loads is not None:
-        term_efforts(terms, q[0], dq[0], drift, True, wearing)
+    resisting(robot.friction, s, state.z, rub)
+    side, wearing = C.T @ tau - D.T @ rub, np.zeros(dq.size)
+    _wearing(robot.terms, robot.loads, state.q[0], dq, drift, wearing)
     side -= wearing
-    found = load_friction(drives, loads, C, N, tau, side, s, rub)
+    found = load_friction(robot.friction, robot.loads, C, N, tau, side, s, rub)
     side += wearing
-    power = np.dot(tau, C @ dq[0]) - np.dot(rub, s)
+    power = np.dot(tau, C @ dq) - np.dot(rub, s)
     left = N.T @ side - h
     found = found and bool(np.all(np.isfinite(M))) and bool(np.all(np.isfinite(left)))
     if found:
-        _solved(terms, M, left)
+        _solved(robot.terms, M, left)
         ddq[:] = drift + N @ left
     return power, found and bool(np.all(np.isfinite(ddq)))
 
 
-@kernel
-def run_steps(
-    robot, terms, drives, loads, believed, control, memory, wanted, extra, noise, state, counts, h, most, out
-):
-    """Integrate steps start .. stop, and fill a row of `out` at every sample; both ends are sampled.
+@inner
+def _recorded(robot, memory, state, parts, tau, out, at):
+    """Fill row `at` of the samples; returns whether the accelerations exist.
 
-    robot: closure, plan, bodies, gravity, inertia, rotors, C. wanted, extra: of the controller at every half
-    step from step 0 on. noise: of the encoders at every tick of the run. state: q (1, n_q), dq (1, v),
-    z (e,), work (1,). counts: start, stop, steps per sample, steps per tick (0: a controller that knows the
-    state at any time), row of step 0, maximum number of bodies. most: size of N above which the independent
-    coordinates have become singular. out: q, dq, ddq, tau and work.
+    At a tick the recorded efforts are the mean of those before and after it.
+    """
+    counters, held, told = memory.counters, memory.held, out.tau[at]
+    told[:] = tau
+    if counters[LAST_TICK] == counters[STEPS]:
+        told[:] = 0.5 * (held[NOW] + held[BEFORE])
+    out.q[at], out.dq[at], out.work[at] = state.q[0], state.dq[0], state.work[0]
+    _, fine = _accelerated(robot, state, parts, told, out.ddq[at])
+    return fine
+
+
+@kernel
+def run_steps(robot, driving, state, steps, out):
+    """Integrate the steps start .. stop, and fill a row of `out` at every sample; both ends are sampled.
+
+    Arguments: `Robot`, `Driving`, `State`, `Steps` and `Samples` of `layout`.
 
     Returns the last step, and the condition there: GONE, or above `most` if other coordinates are needed.
     All stages use the same lines: a function called from two places is compiled twice.
     """
-    closure, plan, bodies, gravity, inertia, rotors, C = robot
+    linkage, friction, h, stop = robot.linkage, robot.friction, steps.h, steps.stop
+    model, control, memory, wanted, extra, noise = driving
     q, dq, z, work = state
-    stop, per_sample, per_tick = counts[1], counts[2], counts[3]
-    tree, D, d, n_v = closure[0], drives[0], plan[0].size, dq.shape[1]
-    space = room(closure, plan, counts[5], q.shape[1], n_v)
-    held, counters, hold = memory[5], memory[6], per_tick > 0
+    closure, plan = linkage
+    tree, D, n_v = closure[0], friction.D, dq.shape[1]
+    space = room(closure, plan, steps.n_bodies, q.shape[1], n_v)
+    counters, hold = memory.counters, steps.per_tick > 0
     moving, sum_q, sum_v = np.zeros(q.shape), np.zeros(q.shape), np.zeros(dq.shape)
-    ddq, tau, told = np.empty(n_v), np.zeros(C.shape[0]), np.zeros(C.shape[0])
-    for step in range(counts[0], stop + 1):
-        if hold and counters[0] % per_tick == 0 and counters[1] != counters[0]:
-            new = noise[counters[0] // per_tick]
-            tick(closure, plan, believed, control, memory, wanted[2 * step], extra[2 * step], new, space)
+    ddq, tau = np.empty(n_v), np.zeros(robot.C.shape[0])
+    for step in range(steps.start, stop + 1):
+        if hold and counters[STEPS] % steps.per_tick == 0 and counters[LAST_TICK] != counters[STEPS]:
+            new = noise[counters[STEPS] // steps.per_tick]
+            tick(linkage, model, control, memory, wanted[2 * step], extra[2 * step], new, space)
         q0, dq0, z0, begun = q.copy(), dq.copy(), z.copy(), D @ dq[0]
         done, condition = 0.0, 0.0
         sum_q[:], sum_v[:] = 0.0, 0.0
@@ -90,30 +107,23 @@ def run_steps(
             if stage > 0:
                 q[:] = q0 + part * h * moving
                 dq[0] = dq0[0] + part * h * ddq
-                unit(tree, q, space[11])
-                bending(drives, z0, 0.5 * (begun + D @ dq[0]), part * h, z)
+                unit(tree, q, space.tile)
+                bending(friction, z0, 0.5 * (begun + D @ dq[0]), part * h, z)
             if hold:
-                tau = held[0].copy()
+                tau = memory.held[NOW].copy()
             else:
                 row = 2 * step + int(2.0 * part)
-                tau = feedback(closure, plan, believed, control, wanted[row], extra[row], q, dq, space)
-            reduced(closure, plan, bodies, gravity, inertia, rotors, q, dq, space)
-            N, drift, M, left = whole(space, d, n_v)
-            add_terms(terms, q[0], dq[0], N, drift, M, left)
-            parts = (N, drift, M, left)
-            size = np.sqrt(np.sum(N * N))
-            condition = size if not size < most else condition
-            if stage == 0 and step % per_sample == 0 and condition == 0.0:
-                at = counts[4] + step // per_sample
-                told[:] = tau
-                if hold and counters[1] == counters[0]:
-                    told[:] = 0.5 * (held[0] + held[1])
-                out[0][at], out[1][at], out[3][at], out[4][at] = q[0], dq[0], told, work[0]
-                _, fine = _accelerated(C, terms, drives, loads, told, q, dq, z, parts, out[2][at])
+                tau = feedback(linkage, model, control, wanted[row], extra[row], q, dq, space)
+            parts = equations(linkage, robot.masses, robot.terms, q, dq, space)
+            size = np.sqrt(np.sum(parts[0] * parts[0]))
+            condition = size if not size < steps.most else condition
+            if stage == 0 and step % steps.per_sample == 0 and condition == 0.0:
+                at = steps.row + step // steps.per_sample
+                fine = _recorded(robot, memory, state, parts, tau, out, at)
                 condition = condition if fine else GONE
             if condition != 0.0 or step == stop:
                 break
-            power, fine = _accelerated(C, terms, drives, loads, tau, q, dq, z, parts, ddq)
+            power, fine = _accelerated(robot, state, parts, tau, ddq)
             if not fine:
                 condition = GONE
                 break
@@ -128,10 +138,10 @@ def run_steps(
             break
         q[:] = q0 + h / 6.0 * sum_q
         dq[:] = dq0 + h / 6.0 * sum_v
-        unit(tree, q, space[11])
+        unit(tree, q, space.tile)
         if plan[1].size:
             settle(closure, plan, q, dq, space)
-        bending(drives, z0, 0.5 * (begun + D @ dq[0]), h, z)
+        bending(friction, z0, 0.5 * (begun + D @ dq[0]), h, z)
         work[0] += done
         remember(control, memory, q, dq, h)
     return stop, 0.0

@@ -64,7 +64,7 @@ class Stepper:
         self._set(q, dq)
         self._mobility = self._constrained_mobility()
         self.drives.set_width(self.felt(self._D), self.step, efforts)
-        self._rubbing = (self._D, *self.drives.tables[1:])
+        self._rubbing = self.drives.tables._replace(D=self._D)
         self._loads = self.drives.loads
         self._freedoms = freedoms_of(robot)
 
@@ -104,7 +104,7 @@ class Stepper:
         control = self._controller
         fresh = control is not None and control.tick(self._freedoms, stage, self.step)
         if told and fresh and control is not None and control.memory is not None:
-            self.evaluate(stage, control.memory[5].mean(axis=0))
+            self.evaluate(stage, control.memory.held.mean(axis=0))
             return
         self.evaluate(stage)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.dynamics.forward import masses_of
+from dynid.dynamics.forward import Masses, masses_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.drives import Drives
+from dynid.simulation.plant.layout import Model
 
 # Instructions of `term_kernels`, in the order of their codes.
 _CODES = ("number", "q", "dq", "ddq", "neg", "+", "-", "*", "/", "^")
@@ -24,19 +24,19 @@ class BodyModel:
     """Bodies, rotors, declared columns and friction of a robot with given parameters.
 
     Attributes:
-        masses: Bodies, gravity, inertia and rotors, see `Masses`.
+        masses: Bodies and rotors.
         terms: Declared columns, see `term_kernels`; None without any.
         drives: Friction.
     """
 
-    masses: tuple[Any, ...]
+    masses: Masses
     terms: tuple[Array, ...] | None
     drives: Drives
 
     @property
-    def tables(self) -> tuple[Any, ...]:
+    def tables(self) -> Model:
         """Model of a controller, in the form read by `control_kernels`."""
-        return (*self.masses, self.terms, self.drives.tables)
+        return Model(self.masses, self.terms, self.drives.tables)
 
 
 def body_model(
@@ -50,8 +50,7 @@ def body_model(
         mounted: Payloads on the robot.
         drives: Its friction.
     """
-    own = masses_of(mechanism, values, mounted)
-    masses = (own.bodies, own.gravity, own.inertia, own.rotors)
+    masses = masses_of(mechanism, values, mounted)
     return BodyModel(masses, term_tables(mechanism, values), drives)
 
 
