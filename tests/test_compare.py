@@ -26,7 +26,7 @@ from dynid.simulation.write import write_log
 from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
 from dynid.validation.compare import compare_logs, friction_sets
 from dynid.validation.crossvalidation import cross_validate
-from dynid.validation.held_out import folds, last_part
+from dynid.validation.folds import folds, last_part
 from dynid.validation.results import compare_results
 
 PENDULUM = """

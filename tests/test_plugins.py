@@ -51,7 +51,7 @@ def make():
 """,
     "model": """
 from dynid.projection.contract import Model
-from dynid.projection.model import rows_of
+from dynid.projection.models import rows_of
 from dynid.projection.power import power_directions
 from dynid.projection.structure import structural_factor
 

@@ -12,7 +12,8 @@ from dynid.mechanism.load import load_robot
 from dynid.pipeline import run_experiment
 from dynid.problem import as_asked, as_log, prepare
 from dynid.validation.crossvalidation import cross_validate
-from dynid.validation.held_out import last_part, validate_result
+from dynid.validation.folds import last_part
+from dynid.validation.held_out import validate_result
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"

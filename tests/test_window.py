@@ -10,7 +10,7 @@ from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 from dynid.motion.logs import read_log
 from dynid.motion.window import disjoint
 from dynid.pipeline import run_experiment
-from dynid.validation.held_out import held_back
+from dynid.validation.folds import held_back
 from tests.arms import arm, recording, write_csv
 
 

@@ -34,7 +34,8 @@ from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from dynid.validation.causes import with_causes
 from dynid.validation.crossvalidation import judge
-from dynid.validation.held_out import fitted_signals, held_back, predict_held_out, validate_result
+from dynid.validation.folds import held_back
+from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import judge_result
 

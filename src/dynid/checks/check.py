@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from dynid.common.notices import Notice
-from dynid.fit import Fit
 from dynid.statistics.estimate import ResidualTest, Validation
+
+if TYPE_CHECKING:
+    from dynid.fit import Fit
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,17 +24,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from dynid.checks.fault_columns import Suspect
 from dynid.common.arrays import Array
 from dynid.common.batched import eigh
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import stretches
+
+if TYPE_CHECKING:
+    from dynid.checks.fault_columns import Suspect
 
 # With some tens of suspects at this level, about one clean log in forty has a false alarm.
 SIGNIFICANT = 1e-3

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.checks.load_text import load_words
 from dynid.experiment.estimator_choice import estimator_words
-from dynid.fit import Fit
 from dynid.problem import Problem
+
+if TYPE_CHECKING:
+    from dynid.fit import Fit
 
 
 def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) -> dict[str, str]:

@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.base.system import BaseSystem
-from dynid.checks.fault_selection import Verdict
 from dynid.checks.pose_columns import gravity_axes
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit
 from dynid.problem import Problem
+
+if TYPE_CHECKING:
+    from dynid.checks.fault_selection import Verdict
 
 _ROUNDS = 3
 _STEP = 0.01  # [m/s^2]: 0.06 degrees

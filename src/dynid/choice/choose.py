@@ -37,7 +37,7 @@ from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
 from dynid.statistics.estimate import Tried
 from dynid.unknown import Task
-from dynid.validation.held_out import Fold, folds
+from dynid.validation.folds import Fold, folds
 
 _FOLDS = 5
 _FEWEST = 3

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +18,9 @@ from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
-from dynid.validation.held_out import Fold
+
+if TYPE_CHECKING:
+    from dynid.validation.folds import Fold
 
 BORDER = -1
 

@@ -25,7 +25,6 @@ from dynid.estimator.forgetting import Forgetting
 from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.iv import Instruments
 from dynid.estimator.ols import LeastSquares, conditions, least_squares
-from dynid.estimator.physical import constrain
 from dynid.estimator.rework import Rework, SecondPass, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
 from dynid.estimator.solution import Solution, check_system
@@ -72,7 +71,11 @@ class Estimator:
         A system on its own knows no priors: see `dynid.realise` for a robot's.
         """
         linear = self.linear(system, again)
-        return linear if self.constraint is None else constrain(system, linear, self.constraint)
+        if self.constraint is None:
+            return linear
+        from dynid.estimator.physical import constrain  # its solver is not needed by the others
+
+        return constrain(system, linear, self.constraint)
 
     def linear(self, system: System, again: SecondPass | None = None) -> Solution:
         """Weights first, then the solution with these weights.

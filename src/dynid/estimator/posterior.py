@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.estimator.consistency import Consistency
 from dynid.estimator.semidefinite import packed
-from dynid.estimator.standard_space import Pencil, Variables
 from dynid.projection.factor import triangle
+
+if TYPE_CHECKING:
+    from dynid.estimator.consistency import Consistency
+    from dynid.estimator.standard_space import Pencil, Variables
 
 # A generic body has low weight: that of a prior uncertain by a factor of ten.
 _GENERIC_SPREAD = 10.0

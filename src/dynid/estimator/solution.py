@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -12,7 +13,9 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.projection.factor import Factor
-from dynid.projection.projection import System
+
+if TYPE_CHECKING:
+    from dynid.projection.projection import System
 
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
-from dynid.estimator.rigid_bodies import RigidBody
 from dynid.mechanism.inertia import pseudo_inertia
 from dynid.mechanism.parameters import Parameter
+
+if TYPE_CHECKING:
+    from dynid.estimator.rigid_bodies import RigidBody
 
 # Stribeck friction Fk may be negative: what must not is all dry friction at standstill, Fs + Fk.
 NON_NEGATIVE = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl")

@@ -15,7 +15,6 @@ from msgspec import to_builtins
 
 from dynid.common.arrays import Array
 from dynid.excitation.files import SCHEMA
-from dynid.excitation.free import FreeExcitation
 from dynid.excitation.free_motion import reached
 from dynid.excitation.optimal.figures import (
     animation_of,
@@ -42,6 +41,8 @@ from dynid.report.page import (
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from dynid.excitation.free import FreeExcitation
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
 _ANIMATED = 3.0  # s of each motion in the animation

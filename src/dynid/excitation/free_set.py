@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,13 +22,15 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import FreeMotions
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.releases import Kept, Releases, Releasing
 from dynid.excitation.settings import FreeSetSettings
 from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.problem import as_log, build_system, prepare
 from dynid.regressor.regressor import tree_matrix
+
+if TYPE_CHECKING:
+    from dynid.excitation.releases import Kept, Releases, Releasing
 
 Progress = Callable[[str, float], None]
 

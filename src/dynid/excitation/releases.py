@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -23,11 +24,13 @@ from dynid.common.batched import eigvalsh, pinv
 from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
-from dynid.excitation.free_motion import FreeLimits
 from dynid.kinematics.closure import moved
 from dynid.kinematics.locked_motion import AUTO, locked_motion_of
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dynid.excitation.free_motion import FreeLimits
 
 Judge = Callable[[FreeMotions, Int[Array, "m"]], Float[Array, "m p p"]]
 

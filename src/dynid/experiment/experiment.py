@@ -36,8 +36,7 @@ from dynid.motion.settings import (
     named_columns,
 )
 from dynid.motion.wrench_settings import WrenchSettings
-from dynid.statistics.essential import EssentialRule
-from dynid.statistics.method import UncertaintySettings
+from dynid.statistics.method import EssentialRule, UncertaintySettings
 
 __all__ = [
     "ColumnMap",

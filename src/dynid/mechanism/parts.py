@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from dynid.common.errors import InputError
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.joint import Joint, JointKind, Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism
-from dynid.mechanism.robot_file.scope import Scope
+
+if TYPE_CHECKING:
+    from dynid.mechanism.robot_file.scope import Scope
 
 URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
 GRAVITY = (0.0, 0.0, -9.81)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -12,7 +12,8 @@ from dynid.common.arrays import Array
 from dynid.common.batched import solve
 from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
-from dynid.motion.settings import Derivative
+
+Derivative = Literal["central3", "central5", "central7", "spline"]
 
 STENCILS: dict[str, tuple[float, ...]] = {
     "central3": (1 / 2,),

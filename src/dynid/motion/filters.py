@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.motion.settings import FilterKind
+
+FilterKind = Literal["butterworth", "fir", "none"]
 
 _FORGOTTEN = 1e-14  # remaining part of a chunk's start-up transient: below rounding of q
 _KAISER_BETA = 8.0  # stop band 80 dB down

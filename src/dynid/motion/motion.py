@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -12,7 +13,9 @@ from dynid.common.errors import InputError
 from dynid.motion.differentiate import differentiate, reach
 from dynid.motion.filters import LowPass, low_pass
 from dynid.motion.log import Log
-from dynid.motion.plan import MotionPlan
+
+if TYPE_CHECKING:
+    from dynid.motion.plan import MotionPlan
 
 _States = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 

@@ -11,9 +11,8 @@ import msgspec
 from dynid.common.entry import Entry, plain_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.settings import Count, NotNegative, Positive, Settings, Whole, read
-
-FilterKind = Literal["butterworth", "fir", "none"]
-Derivative = Literal["central3", "central5", "central7", "spline"]
+from dynid.motion.differentiate import Derivative
+from dynid.motion.filters import FilterKind
 
 
 class ColumnMap(Settings, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,9 +20,11 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
-from dynid.motion.motion import Motion
 from dynid.motion.spectrum import spectrum
 from dynid.projection.misfit import Misfit, beyond
+
+if TYPE_CHECKING:
+    from dynid.motion.motion import Motion
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 # Condition number of the map from the motion to the measured coordinates: beyond it encoder noise of 1e-5

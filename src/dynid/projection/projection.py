@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.parameters import Parameter
 from dynid.motion.repeats import Path
 from dynid.projection.factor import Factor, merge
+
+if TYPE_CHECKING:
+    from dynid.mechanism.parameters import Parameter
 
 Moving = Callable[[Float[Array, "n v d"], Float[Array, "n v"]], Float[Array, "n v k"]]
 # Input: tangent directions at some poses of a run. Output: directions that are smooth along this run, and

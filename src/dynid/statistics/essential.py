@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -17,7 +16,6 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.common.settings import NotNegative, Positive, Settings
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
@@ -26,45 +24,12 @@ from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters
+from dynid.statistics.method import EssentialRule
 from dynid.statistics.uncertainty import uncertainty
 
 Where = Callable[[str], dict[str, str | None]]
 # Residuals below this part of the measured norm are rounding: their growth has no meaning.
 _EXACT_PART = 1e-9
-
-
-class EssentialRule(Settings, frozen=True):
-    """When to remove the worst parameter: give `ratio` or `sigma_percent`.
-
-    Attributes:
-        ratio: While the largest relative sigma exceeds the smallest so many times.
-        sigma_percent: While the largest relative sigma exceeds this, in percent.
-        growth_percent: Guard: the weighted residual norm may exceed that of the full model by
-            this much in all, no more.
-        influence_percent: A value counts as at least so large that it makes this much of the measured
-            norm: a parameter that is known to be near zero (a product of inertia) then has a small relative
-            sigma and stays. None: relative to the value itself.
-    """
-
-    _title: ClassVar[str] = "essential"
-    _hidden: ClassVar[tuple[str, ...]] = ("influence_percent",)  # the model has its own
-
-    ratio: Positive | None = None
-    sigma_percent: Positive | None = None
-    growth_percent: NotNegative = 1.0
-    influence_percent: float | None = None
-
-    def check(self) -> None:
-        """One rule."""
-        if (self.ratio is None) == (self.sigma_percent is None):
-            raise InputError("'essential' takes one rule", remedy="ratio: 10, or sigma_percent: 15")
-
-    def asks_removal(self, sigma_rel_percent: Float[Array, "p"]) -> bool:
-        """Whether the worst of these relative sigmas is too large."""
-        worst = float(np.max(sigma_rel_percent))
-        if self.sigma_percent is not None:
-            return worst > self.sigma_percent
-        return worst > float(self.ratio or 0.0) * float(np.min(sigma_rel_percent))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
+import numpy as np
+from jaxtyping import Float
 
+from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.settings import LeftOpen, Positive, Settings, Whole
+from dynid.common.settings import LeftOpen, NotNegative, Positive, Settings, Whole
 
 Method = Literal["cluster", "classical", "hac", "bootstrap", "leave-one-out"]
 
@@ -47,3 +50,37 @@ class UncertaintySettings(Settings, frozen=True):
                     place=name,
                     remedy=f"{name} belongs to {' and '.join(users)}",
                 )
+
+
+class EssentialRule(Settings, frozen=True):
+    """When to remove the worst parameter: give `ratio` or `sigma_percent`.
+
+    Attributes:
+        ratio: While the largest relative sigma exceeds the smallest so many times.
+        sigma_percent: While the largest relative sigma exceeds this, in percent.
+        growth_percent: Guard: the weighted residual norm may exceed that of the full model by
+            this much in all, no more.
+        influence_percent: A value counts as at least so large that it makes this much of the measured
+            norm: a parameter that is known to be near zero (a product of inertia) then has a small relative
+            sigma and stays. None: relative to the value itself.
+    """
+
+    _title: ClassVar[str] = "essential"
+    _hidden: ClassVar[tuple[str, ...]] = ("influence_percent",)  # the model has its own
+
+    ratio: Positive | None = None
+    sigma_percent: Positive | None = None
+    growth_percent: NotNegative = 1.0
+    influence_percent: float | None = None
+
+    def check(self) -> None:
+        """One rule."""
+        if (self.ratio is None) == (self.sigma_percent is None):
+            raise InputError("'essential' takes one rule", remedy="ratio: 10, or sigma_percent: 15")
+
+    def asks_removal(self, sigma_rel_percent: Float[Array, "p"]) -> bool:
+        """Whether the worst of these relative sigmas is too large."""
+        worst = float(np.max(sigma_rel_percent))
+        if self.sigma_percent is not None:
+            return worst > self.sigma_percent
+        return worst > float(self.ratio or 0.0) * float(np.min(sigma_rel_percent))

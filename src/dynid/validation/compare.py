@@ -34,7 +34,7 @@ from dynid.statistics.fit import fit_of
 from dynid.unknown import Task
 from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
-from dynid.validation.held_out import FOLDS, Fold, folds, last_part
+from dynid.validation.folds import FOLDS, Fold, folds, last_part
 
 # Friction models that real drives need; rotor inertia and offset are added if the robot has them.
 FRICTION_SETS = (

@@ -31,7 +31,8 @@ from dynid.problem import Problem, Progress
 from dynid.statistics.fit import percent
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.unknown import Task
-from dynid.validation.held_out import FOLDS, Fold, folds, held_out_plans
+from dynid.validation.folds import FOLDS, Fold, folds
+from dynid.validation.held_out import held_out_plans
 
 # Cross-validation of an experiment, and its gate: the estimate must predict better than the prior model.
 #

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -30,116 +30,7 @@ from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 
-LAST_SHARE = 0.25
-FOLDS = 4
-
-# Number of a log, and the range of its samples.
-_Piece = tuple[int, int, int]
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Logs to fit and logs to predict; together they are all logs given.
-
-    Attributes:
-        fitted_of, held_out_of: Number of the log that each of them is a part of.
-    """
-
-    name: str
-    fitted: tuple[Log, ...]
-    held_out: tuple[Log, ...]
-    fitted_of: tuple[int, ...]
-    held_out_of: tuple[int, ...]
-
-
-def last_part(logs: Sequence[Log], share: float = LAST_SHARE) -> tuple[Fold, ...]:
-    """One fold: the last part of every log is held out.
-
-    Args:
-        logs: To be cut.
-        share: Of the time of each log, between 0 and 1.
-    """
-    if not 0.0 < share < 1.0:
-        raise InputError(f"a share of {share:g} cannot be held out", remedy="e.g. 0.25")
-    held = []
-    for i, log in enumerate(logs):
-        total = sum(stop - start for start, stop in log.segments)
-        left = round(total * share)
-        for start, stop in reversed(log.segments):
-            begin = max(start, stop - left)
-            if begin < stop:
-                held.append((i, begin, stop))
-                left -= stop - begin
-    return (_fold(f"last {100 * share:.3g} %", logs, held),)
-
-
-def held_back(logs: Sequence[Log], unseen: Sequence[Log], share: float | None) -> tuple[list[Log], list[Log]]:
-    """Logs to fit and logs to validate on, the last share of every log moved to the latter; None: nothing."""
-    if share is None:
-        return list(logs), list(unseen)
-    (fold,) = last_part(logs, share)
-    named = f"last {100 * share:.3g} %"
-    parts = [replace(log, name=f"{log.name}, {named}") for log in fold.held_out]
-    return list(fold.fitted), [*parts, *unseen]
-
-
-def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
-    """Cross-validation: every piece of the logs is held out once.
-
-    Pieces are runs (logs, or segments of logs), dealt out in turn; runs of one payload that are
-    fewer than the folds are cut into as many contiguous parts. So every fold is fitted on each payload.
-
-    Args:
-        logs: To be cut.
-        count: Folds, at least two.
-    """
-    if count < 2:
-        raise InputError(f"{count} folds leave nothing to fit", remedy="use 2 or more")
-    parts: list[list[_Piece]] = [[] for _ in range(count)]
-    loads = dict.fromkeys(log.payloads for log in logs)
-    for load in loads:
-        runs = [
-            (i, start, stop)
-            for i, log in enumerate(logs)
-            if log.payloads == load
-            for start, stop in log.segments
-        ]
-        if len(runs) >= count:
-            for k, run in enumerate(runs):
-                parts[k % count].append(run)
-            continue
-        for i, start, stop in runs:
-            bounds = np.linspace(start, stop, count + 1).astype(int).tolist()
-            for k in range(count):
-                parts[k].append((i, bounds[k], bounds[k + 1]))
-    return tuple(_fold(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
-
-
-def _fold(name: str, logs: Sequence[Log], held: Sequence[_Piece]) -> Fold:
-    fitted, unseen = {}, {}
-    for i, log in enumerate(logs):
-        out = sorted((start, stop) for k, start, stop in held if k == i)
-        kept = _others(log.segments, out)
-        if kept:
-            fitted[i] = replace(log, segments=tuple(kept))
-        if out:
-            unseen[i] = replace(log, segments=tuple(out))
-    return Fold(name, tuple(fitted.values()), tuple(unseen.values()), tuple(fitted), tuple(unseen))
-
-
-def _others(segments: Sequence[tuple[int, int]], held: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is left of the segments without the ranges held out."""
-    left = []
-    for start, stop in segments:
-        for a, b in held:
-            if start <= a and b <= stop:
-                if start < a:
-                    left.append((start, a))
-                start = b
-        if start < stop:
-            left.append((start, stop))
-    return left
 
 
 def validate_result(

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from dynid.common.notices import notice
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import Reason
-from dynid.validation.unseen import Unseen
+
+if TYPE_CHECKING:
+    from dynid.validation.unseen import Unseen
 
 # Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
 # within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.

@@ -14,7 +14,7 @@ from dynid.motion.logs import READERS
 from dynid.problem import Progress
 from dynid.statistics.comparison import Comparison, recommend
 from dynid.validation.compare import compare_experiment, friction_sets
-from dynid.validation.held_out import FOLDS
+from dynid.validation.folds import FOLDS
 from dynid.validation.results import compare_results
 
 _EXPERIMENTS = (".yaml", ".yml")

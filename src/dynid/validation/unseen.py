@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -27,11 +28,13 @@ from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
-from dynid.fit import Fit
 from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import triangle
 from dynid.statistics.estimate import Signals, Validation
 from dynid.statistics.prediction import unfiltered
+
+if TYPE_CHECKING:
+    from dynid.fit import Fit
 
 PARTS = 8  # left out in turn
 _MOST_SAMPLES = 4096

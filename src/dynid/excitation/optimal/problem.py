@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.base.base import BaseSet
 from dynid.common.arrays import Array
-from dynid.excitation.optimal.box import Blocks
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates, states_along
-from dynid.excitation.optimal.soft import SoftLimits
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.adjoint import AdjointRegressor
 from dynid.regressor.layout import ABSENT
 from dynid.regressor.moving import MovingRegressor
+
+if TYPE_CHECKING:
+    from dynid.excitation.optimal.box import Blocks
+    from dynid.excitation.optimal.soft import SoftLimits
 
 # Of a scaled column's square: a direction that a motion does not excite has a large but finite cost.
 _RIDGE = 1e-13

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.excitation.optimal.problem import Point, Problem
+
+if TYPE_CHECKING:
+    from dynid.excitation.optimal.problem import Point, Problem
 
 _SHAKES = (0.15, 0.3, 0.5)  # shares of a random motion that are mixed in, in turn
 _FIRST = 0.01  # of the largest gradient: initial curvature, small, so that the first steps are large

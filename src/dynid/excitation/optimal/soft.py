@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
-from dynid.excitation.optimal.families import Family
 from dynid.excitation.optimal.paths import Path, RobotStates, states_along
+
+if TYPE_CHECKING:
+    from dynid.excitation.optimal.families import Family
 
 _FINER = 5  # times the samples on which soft limits are imposed: each costs a pose
 _BESIDE = 1e-4  # of a step: distance from a jump at which its sides are evaluated

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import SIGNALS, parse
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import ROUNDING, is_noticeable, looks_rounded, snap_angle
+
+if TYPE_CHECKING:
+    from dynid.common.entry import Entry
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
