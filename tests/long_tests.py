@@ -7,6 +7,8 @@ from __future__ import annotations
 
 LONG = frozenset(
     {
+        "test_consistent_real.py::test_scarce_data_predict_better_with_a_prior",
+        "test_measured_pose.py::test_noise_is_covered",
         "physics/test_closed_models.py::test_the_three_models_have_one_null_space",
         "physics/test_closed_robots.py::test_the_truth_is_found_without_noise",
         "physics/test_compiled_plant.py::test_coordinates_are_changed_where_they_fail",
