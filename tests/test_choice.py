@@ -19,6 +19,7 @@ from dynid.problem import as_asked
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.simulation.prescribed import simulate_log
 from dynid.unknown import Task
+from tests.test_rows_without_effort import noisy_log
 
 pytestmark = pytest.mark.auto
 
@@ -150,3 +151,12 @@ def test_loads_of_a_consistent_estimate_are_those_of_its_bodies(tmp_path) -> Non
     (other,) = estimate.validation
     # The same noise is left; a load by other masses would leave 10 % of the weight.
     assert other.residual_percent < 1.5 * estimate.fit.residual_percent
+
+
+def test_rows_without_effort_keep_their_own_settings() -> None:
+    """A chosen low-pass on coordinates would bias them."""
+    robot = load_robot("cable4")
+    task = Task(robot, (noisy_log(robot, 0, duration=20.0),), Experiment(robot=robot, model="inverse"))
+    found, tried = choose(task)
+    assert found is task
+    assert not tried

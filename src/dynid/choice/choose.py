@@ -25,6 +25,7 @@ from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.physical import data_term
 from dynid.estimator.standard_space import StandardSpace
 from dynid.estimator.wls import Weights
+from dynid.experiment.estimator_choice import rows_without_effort
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, speed_bounds, vector
 from dynid.mechanism.mechanism import Mechanism
@@ -211,7 +212,8 @@ def choose(task: Task) -> tuple[Task, tuple[Tried, ...]]:
         return task, ()
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)
-    if not open_:
+    # Rows without effort have settings of their own: a low-pass on coordinates would bias them.
+    if not open_ or rows_without_effort(given, model, robot):
         return task, ()
     try:
         search = _started(replace(task, experiment=given), open_)
