@@ -1,22 +1,22 @@
 """A result in the formats of other programs.
 
-An exporter is a function `(Estimate, Mechanism, Path) -> files`: it writes into an existing folder and
-returns what it wrote. To add one: a file here, and one line in EXPORTERS.
+An exporter (`contract.py`) writes into an existing folder and returns what it wrote. To add one: a file here,
+and one line in EXPORTERS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
-from dynid.mechanism.mechanism import Mechanism
+from dynid.export.contract import Exported, Exporter
 from dynid.prediction.result_values import saved
-from dynid.statistics.estimate import Estimate
 
-Exporter = Callable[[Estimate, Mechanism, Path], Sequence[Path]]
-EXPORTERS: Registry[Exporter] = Registry("dynid.exporters", {}, gives=("builtins:list", "builtins:tuple"))
+EXPORTERS: Registry[Exporter] = Registry(
+    "dynid.exporters", {}, gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple")
+)
 
 
 def export_result(result: Path, formats: Sequence[str], folder: Path, robot: str | None = None) -> list[Path]:
@@ -41,4 +41,5 @@ def export_result(result: Path, formats: Sequence[str], folder: Path, robot: str
     except OSError as error:
         text = f"cannot be written: {error.strerror or error}"
         raise InputError(text, file=folder, remedy="choose another --out") from error
-    return [Path(file) for exporter in exporters for file in exporter(estimate, mechanism, folder)]
+    written = [exporter(estimate, mechanism, folder) for exporter in exporters]
+    return [Path(file) for one in written for file in (one.files if isinstance(one, Exported) else one)]
