@@ -169,7 +169,10 @@ def test_a_hexapod_of_six_rus_legs(tmp_path, digits: int | None) -> None:
 
 
 def test_rounding_is_read_from_the_digits_of_dimensions() -> None:
-    assert rounding_of([0.3, 0.31025, 0.0]) == 0.0  # meant as written
+    assert rounding_of([0.3, 0.3102, 0.0]) == 0.0  # meant as written
+    assert rounding_of([0.3, 0.31025, 0.0]) == pytest.approx(5e-6)
     assert rounding_of([0.1 * np.cos(0.4), np.sqrt(2.0)]) == 0.0  # full precision
     assert rounding_of([0.3, 0.116826, -0.276318]) == pytest.approx(5e-7)
     assert rounding_of([1.23456]) == pytest.approx(5e-6)
+    # 0.45612 is one of six digits whose last happens to be zero.
+    assert rounding_of([0.123456, 0.234561, 0.345612, 0.45612]) == pytest.approx(5e-7)

@@ -1,6 +1,6 @@
 """Rank of a description whose numbers are rounded.
 
-With six digits per dimension, parallel axes and equal lengths differ by 5e-7. Columns that are dependent
+With six digits per dimension (five count too), parallel axes and equal lengths differ by 5e-7. Columns that are dependent
 by design then have a residual of a few times that: far above floating-point rounding (1e-12) and far below
 residuals due to geometry (1e-3). Such columns count as dependent, and a notice reports it.
 """
@@ -15,19 +15,23 @@ from dynid.base.base import BaseSet
 from dynid.base.rank import DECIDED_GAP
 from dynid.common.notices import notice
 
-# Numbers with fewer digits are exact as written (0.31025 m), numbers with more digits too.
-_DIGITS = range(6, 10)
+# Numbers with fewer digits are exact as written (0.3102 m), numbers with more digits too. With four digits,
+# rounding could not be distinguished from geometry.
+_DIGITS = range(5, 10)
 # Residual over rounding: a chain of bodies adds up the roundings of its dimensions.
 _GROWTH = 100.0
 
 
 def rounding_of(values: Iterable[float]) -> float:
-    """Half a unit of the last digit of the numbers that look rounded, the largest of them; 0 if none does.
+    """Half a unit of the last digit of the numbers that look rounded; 0 if none does.
+
+    One in ten rounded numbers ends in zero and looks coarser than it is: the coarsest quarter is left out.
 
     Args:
         values: Dimensions of a description, in [m].
     """
-    return max((_half_digit(value) for value in values), default=0.0)
+    halves = sorted(filter(None, map(_half_digit, values)), reverse=True)
+    return halves[len(halves) // 4] if halves else 0.0
 
 
 def _half_digit(value: float) -> float:
@@ -39,6 +43,11 @@ def _half_digit(value: float) -> float:
     return float(0.5 * 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1))
 
 
+def clear_of_rounding(base: BaseSet, rounding: float) -> bool:
+    """Whether every kept column is independent by more than `rounding` [m] can cause."""
+    return base.rank.smallest_kept > _GROWTH * rounding
+
+
 def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseSet]) -> BaseSet:
     """The base set without columns that are independent only because of rounding in the description.
 
@@ -47,7 +56,7 @@ def allowing_rounding(base: BaseSet, rounding: float, again: Callable[..., BaseS
         rounding: Of the description's dimensions, in [m].
         again: The base set for another `rounding`, see `base_set`.
     """
-    if rounding == 0.0:
+    if clear_of_rounding(base, rounding):
         return base
     found = again(rounding=_GROWTH * rounding)
     if found.rank.rank == base.rank.rank:

@@ -7,7 +7,7 @@ from functools import partial
 
 from dynid.base.base import BaseSet, base_like, base_set
 from dynid.base.grouping import Symbols
-from dynid.base.rounding import allowing_rounding, rounding_of
+from dynid.base.rounding import allowing_rounding, clear_of_rounding, rounding_of
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.common.errors import InputError, nearest
@@ -53,10 +53,10 @@ def structural_base(
     groups = tie_groups(mechanism, parameters, ties)
     order = considered_order(mechanism, parameters)
     rounding = rounding_of(mechanism.geometry.values())
-    if like is not None and like.standard == tuple(parameters) and rounding == 0.0:
+    if like is not None and like.standard == tuple(parameters):
         few = model.structure(mechanism, parameters, directions, loads=loads, rows_per_column=_FEW_ROWS)
         same = base_like(like, few, order, known, ties=groups)
-        if same is not None and same.rank.gap >= _CLEAR_GAP:
+        if same is not None and same.rank.gap >= _CLEAR_GAP and clear_of_rounding(same, rounding):
             return same
     found: list[BaseSet] = []
     for stretch in _STRETCHES:
