@@ -1,6 +1,6 @@
 """Rank of a description whose numbers are rounded.
 
-With six digits per dimension (five count too), parallel axes and equal lengths differ by 5e-7. Columns that are dependent
+With six digits per dimension, parallel axes and equal lengths differ by 5e-7. Columns that are dependent
 by design then have a residual of a few times that: far above floating-point rounding (1e-12) and far below
 residuals due to geometry (1e-3). Such columns count as dependent, and a notice reports it.
 """
