@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,11 +13,20 @@ from hypothesis import settings
 from tests.long_tests import LONG
 from tests.typechecker import sample_checks
 
+SOURCES = Path(__file__).parents[1] / "src" / "dynid"
+
 sample_checks()
 
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search")  # pytest --hypothesis-profile=search: new draws, failures remembered
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile all kernels once before the workers start: each of them would compile them again."""
+    first = not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None)
+    if first and not any((SOURCES / "regressor" / "__pycache__").glob("kernels.fill_rows*.nbc")):
+        subprocess.run([sys.executable, "-c", "import dynid.cli; dynid.cli.main(['warm'])"], check=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

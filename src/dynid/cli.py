@@ -25,6 +25,7 @@ from dynid.commands.shared import (
     shown,
 )
 from dynid.commands.simulate import simulate
+from dynid.commands.warm import warm
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.interrupts import interruptible
@@ -389,5 +390,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (excite, simulate, rehearse, export):
+for _command in (excite, simulate, rehearse, export, warm):
     main.add_command(_command)

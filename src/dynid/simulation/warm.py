@@ -1,0 +1,98 @@
+"""Compile all kernels ahead of their first use, several processes at a time.
+
+Each task runs a small job whose kernels the others hardly need; what is compiled already is read from Numba's
+cache. The longest tasks come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+
+
+def _closed() -> None:
+    """Closure equations, their rates, and tracking."""
+    from dynid.excitation.random_motion import random_motion
+    from dynid.mechanism.load import load_robot
+
+    random_motion(load_robot("fivebar"), seed=1)
+
+
+def _identify() -> None:
+    """Tree, regressor, filter."""
+    _identified("scara")
+
+
+def _trajectory() -> None:
+    """Gradients of a tree, quadratic program."""
+    from dynid.excitation.excite import excite
+
+    excite("scara", {"starts": 1, "hops": 0, "period": 2.0})
+
+
+def _plant() -> None:
+    """Forward simulation with a controller."""
+    from dynid.mechanism.load import load_robot
+    from dynid.simulation.simulation import Simulation, simulate
+
+    for robot in ("scara", "fivebar"):
+        simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05))
+
+
+def _closed_trajectory() -> None:
+    """Derivatives of closed robots, by complex steps."""
+    from dynid.excitation.excite import excite
+
+    excite("fivebar", {"starts": 1, "hops": 0, "period": 2.0})
+
+
+def _free_motion() -> None:
+    """Motion of platforms on locked cables."""
+    from dynid.mechanism.load import load_robot
+    from dynid.robots.demo_file import demo_file, read_free_demo
+    from dynid.simulation.free_demo import free_logs
+
+    robot = load_robot("cable4")
+    demo = read_free_demo(demo_file("cable4"), robot)
+    if demo is not None:
+        free_logs(robot, replace(demo, motions=2, validation=1, duration=1.0), demo.seed)
+
+
+def _identify_closed() -> None:
+    """What is left of an identification of a closed robot."""
+    _identified("fivebar")
+
+
+def _identified(name: str) -> None:
+    from dynid.experiment.experiment import Experiment
+    from dynid.pipeline import identify_logs
+    from dynid.simulation.demo import built_in_experiment
+
+    demo = built_in_experiment(name)
+    identify_logs(demo.mechanism, demo.logs, (), Experiment(robot=name, model=demo.model, auto="off"))
+
+
+TASKS: dict[str, Callable[[], None]] = {
+    "closed loops": _closed,
+    "identification": _identify,
+    "trajectories": _trajectory,
+    "simulation": _plant,
+    "trajectories of closed robots": _closed_trajectory,
+    "free motion on cables": _free_motion,
+    "identification of closed robots": _identify_closed,
+}
+
+
+def warm(jobs: int) -> Iterator[str]:
+    """Compile every kernel that is not in the cache yet; gives the name of each finished task.
+
+    Args:
+        jobs: Number of processes.
+    """
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(run): name for name, run in TASKS.items()}
+        for done in as_completed(running):
+            done.result()
+            yield running[done]
