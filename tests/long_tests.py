@@ -8,6 +8,7 @@ from __future__ import annotations
 LONG = frozenset(
     {
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
+        "test_docs.py::test_example_runs[online_payload.py-change found]",
         "test_real_logs.py::test_counts_and_residuals[tiago]",
         "test_payload.py::test_a_closed_robot_weighs_what_its_platform_carries[delta]",
         "test_free_judging.py::test_runs_that_x_and_y_do_not_describe_are_excluded_and_named",

@@ -201,7 +201,11 @@ def test_documentation_loads_nothing_from_elsewhere() -> None:
 
 @pytest.mark.parametrize(
     ("example", "shown"),
-    [("serial_ur5.py", "Fv_elbow_joint"), ("wrench_serial6.py", "YY_B1: not identifiable")],
+    [
+        ("serial_ur5.py", "Fv_elbow_joint"),
+        ("wrench_serial6.py", "YY_B1: not identifiable"),
+        ("online_payload.py", "change found"),
+    ],
 )
 def test_example_runs(example: str, shown: str) -> None:
     run = subprocess.run(

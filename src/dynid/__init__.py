@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism
     from dynid.payload import payload_from_torques
     from dynid.pipeline import identify
+    from dynid.prediction.online import Online
     from dynid.prediction.predict import predict_efforts
     from dynid.report.json_file import read_result
     from dynid.simulation.rehearsal import rehearse
@@ -32,6 +33,7 @@ __all__ = [
     "Estimate",
     "Experiment",
     "Mechanism",
+    "Online",
     "__version__",
     "compare_friction",
     "excite",
@@ -48,6 +50,7 @@ _HOME = {
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment.experiment",
     "Mechanism": "dynid.mechanism.mechanism",
+    "Online": "dynid.prediction.online",
     "compare_friction": "dynid.validation.compare",
     "excite": "dynid.excitation.excite",
     "identify": "dynid.pipeline",

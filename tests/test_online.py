@@ -1,0 +1,128 @@
+"""Online: a payload step, drift of friction and contacts, found sample by sample."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dynid import Online
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
+from dynid.mechanism.frame import Frame
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Payload
+from dynid.motion.log import Log
+from dynid.pipeline import identify_logs
+from dynid.prediction.online import _filter
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import Estimate
+
+COM = np.array([0.02, 0.03, 0.08])
+MASS, RATE, STEP = 1.0, 1000.0, 1500
+
+
+@cache
+def identified() -> Estimate:
+    demo = built_in_experiment("ur5")
+    return identify_logs(demo.mechanism, demo.logs, (), Experiment(robot="ur5", auto="off"))
+
+
+@cache
+def recorded(loaded: bool, stiffer: float = 1.0) -> Log:
+    """Three seconds of the same motion with the same noise, with or without a box on the flange."""
+    robot = load_robot("ur5")
+    demo = read_demo(demo_file("ur5"), robot)
+    motion = random_motion(robot, seed=7, harmonics=demo.harmonics, frequency=demo.frequency)
+    truth = {name: value * (stiffer if name.startswith("Fs") else 1.0) for name, value in demo.truth.items()}
+    truth |= {"M_box": MASS, "XX_box": 1e-3, "YY_box": 1e-3, "ZZ_box": 1e-3}
+    truth |= dict.fromkeys(("XY_box", "XZ_box", "YZ_box", "MX_box", "MY_box", "MZ_box"), 0.0)
+    box = Payload("box", "wrist_3_link", Frame(np.eye(3), COM))
+    return simulate_log(
+        replace(robot, payloads={"box": box}),
+        truth,
+        motion,
+        rate=RATE,
+        duration=3.0,
+        encoder_resolution=demo.encoder,
+        torque_sigma=demo.torque_sigma,
+        seed=3,
+        payloads=("box",) if loaded else (),
+    )
+
+
+def test_a_payload_step_is_found_within_a_third_of_a_second() -> None:
+    empty, full = recorded(False), recorded(True)
+    online = Online(identified(), rate=RATE)
+    for q, tau in zip(empty.q[:STEP], empty.tau[:STEP], strict=True):
+        online.update(q, tau)
+    before = online.payload
+    assert abs(before.mass) < 3.0 * before.mass_sigma
+    assert not online.changes
+    for q, tau in zip(full.q[STEP : STEP + 300], full.tau[STEP : STEP + 300], strict=True):
+        online.update(q, tau)
+    (found,) = online.changes
+    assert STEP / RATE < found < STEP / RATE + 0.3
+    assert abs(online.payload.mass - MASS) < 0.2
+    for q, tau in zip(full.q[STEP + 300 :], full.tau[STEP + 300 :], strict=True):
+        online.update(q, tau)
+    now = online.payload
+    # One draw: three sigma hold 99.7 %, of four numbers 99 %.
+    assert abs(now.mass - MASS) < 3.0 * now.mass_sigma < 0.05
+    assert np.all(np.abs(now.com - COM) < 3.0 * now.com_sigma)
+    assert not online.contact
+
+
+def test_friction_that_grows_is_followed() -> None:
+    log = recorded(False, stiffer=1.3)
+    online = Online(identified(), rate=RATE, drift=1.0)
+    for q, tau in zip(log.q, log.tau, strict=True):
+        online.update(q, tau)
+    truth = read_demo(demo_file("ur5"), load_robot("ur5")).truth
+    change, sigma = online.friction["Fs_shoulder_lift_joint"]
+    assert change > 2.0 * sigma
+    # Rise and Fv share the change over three seconds: Fs alone is known to about half of it.
+    assert change == pytest.approx(0.3 * truth["Fs_shoulder_lift_joint"], rel=0.6)
+
+
+def test_a_push_is_a_contact_and_a_lost_sample_is_nothing() -> None:
+    log = recorded(False)
+    online = Online(identified(), rate=RATE)
+    for k, (q, tau) in enumerate(zip(log.q[:2000], log.tau[:2000], strict=True)):
+        pushed = tau + (8.0 if k > 1960 else 0.0) * np.eye(6)[2]
+        online.update(q, np.full(6, np.nan) if k == 1000 else pushed)
+        if k == 1955:
+            assert not online.contact
+    assert online.contact
+    assert np.argmax(np.abs(online.residual) / online.residual_sigma) == 2
+
+
+def test_the_filter_gives_a_signal_and_its_rates() -> None:
+    """Against the transfer function 1 / (1 + s/w)^3 at one frequency."""
+    w, dt, omega = 100.0, 1e-3, 12.0
+    Phi, H = _filter(w, dt)
+    t = np.arange(0.0, 2.0, dt)
+    u, x = np.sin(omega * t), np.zeros(3)
+    for old, new in pairwise(u):
+        x = Phi @ x + H @ [old, new]
+    gain = (1.0 + 1j * omega / w) ** -3
+    exact = [(gain * (1j * omega) ** k * np.exp(1j * omega * t[-1])).imag for k in range(3)]
+    # The input is linear between samples: an error of (omega dt)^2 / 12.
+    np.testing.assert_allclose(x, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("robot", ["dualv", "cable4"])
+def test_robots_that_are_no_open_chain_are_refused(robot: str) -> None:
+    with pytest.raises(InputError, match="open chain"):
+        Online(replace(identified(), robot=robot), robot=load_robot(robot))
+
+
+def test_a_body_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match="no body 'wrist_3'"):
+        Online(identified(), body="wrist_3")
