@@ -9,7 +9,7 @@ import pytest
 
 from dynid import load_robot
 from dynid.choice.candidate import Candidate, friction_sets, open_settings
-from dynid.choice.choose import choose
+from dynid.choice.choose import _started, choose
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
@@ -17,6 +17,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs
 from dynid.problem import as_asked
 from dynid.report.json_file import json_text, read_result, result_document
+from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.unknown import Task
 from tests.test_rows_without_effort import noisy_log
@@ -160,3 +161,16 @@ def test_rows_without_effort_keep_their_own_settings() -> None:
     found, tried = choose(task)
     assert found is task
     assert not tried
+
+
+def test_bodies_that_can_grow_without_effect_are_not_chosen() -> None:
+    """A power equation does not bound the bodies of a palletiser: as asked it fails, chosen it must not."""
+    robot = load_robot("palletiser")
+    demo = read_demo(demo_file("palletiser"), robot)
+    motion = random_motion(robot, seed=1, harmonics=demo.harmonics, frequency=demo.frequency)
+    log = simulate_log(robot, demo.truth, motion, rate=200.0, duration=6.0, torque_sigma=0.1, seed=1)
+    task = Task(robot, (log,), Experiment(robot=robot, model="power", drive=("Fv", "Fs")))
+    search = _started(task, open_settings(robot, task.experiment))
+    assert search is not None
+    assert search.has_bodies(Candidate(estimator="wls"))
+    assert not search.has_bodies(Candidate(estimator="consistent"))

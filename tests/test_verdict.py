@@ -19,8 +19,9 @@ from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
-from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.estimate import GroupFit, ParameterEstimate
 from dynid.unknown import Task
+from dynid.validation.causes import _misfit
 from dynid.validation.purpose import missing_for
 from dynid.validation.unseen import RowError, Unseen, left_out_errors, noise_floors
 from dynid.validation.verdict import judge_result
@@ -170,3 +171,11 @@ def test_bad_exits_3_and_writes_the_result(tmp_path, monkeypatch) -> None:
     assert (found["level"], found["purpose"]) == ("bad", "feedforward")
     assert found["reasons"][0]["code"] == "angles-large"
     assert dynid(*given, "--for", "fun").exit_code == 2
+
+
+@pytest.mark.parametrize(("fitted", "code"), [(0.02, "not-general"), (0.3, "model-misfit")])
+def test_logs_fitted_to_the_noise_contradict_no_model(fitted: float, code: str) -> None:
+    row = RowError("elbow", "N m", error=0.5, bias=0.0, peak=10.0, floor=0.01)
+    group = GroupFit("elbow", fitted, 1.0, 0.99)
+    (found,) = _misfit((group,), Unseen((row,), "validation run", True), (), ())
+    assert found.code == code

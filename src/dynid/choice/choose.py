@@ -21,8 +21,10 @@ from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.choice.reference import bandwidth, reference, spectra_of
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
+from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.physical import data_term
+from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.standard_space import StandardSpace
 from dynid.estimator.wls import Weights
 from dynid.experiment.estimator_choice import rows_without_effort
@@ -140,6 +142,18 @@ class _Search:
             self._spaces[key] = standard_space(problem, experiment, term, constraint)
         own = replace(data, system=system)
         return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
+
+    def has_bodies(self, candidate: Candidate) -> bool:
+        """Whether an estimate from all folds has bodies: they may grow without effect on the efforts."""
+        options = estimator_named(candidate.estimator).constraint
+        if options is None:
+            return True
+        problem, data = self._seen(candidate)
+        system = without(data.blocked(), None)
+        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        term = data_term(system, linear, data.G)
+        space = standard_space(problem, candidate.of(self.task.experiment), term, options)
+        return nearest_consistent(space, term, options).status == SOLVED
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
@@ -267,6 +281,7 @@ def _searched(search: _Search, open_: Open) -> Candidate:
     if open_.estimator:
         pair = [replace(best, estimator=name) for name in ("wls", "consistent")]
         best = _simplest(search, pair)
+        best = best if search.has_bodies(best) else pair[0]
     return best
 
 

@@ -28,7 +28,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
 from dynid.realise import realise
-from dynid.statistics.estimate import Estimate, ResidualTest
+from dynid.statistics.estimate import Estimate, GroupFit, ResidualTest
 from dynid.validation.hypotheses import Hypothesis, hypotheses, shifted_zero
 from dynid.validation.unseen import Unseen
 
@@ -82,35 +82,43 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> tuple[Notice, .
     doubted = any(one.code in ("zero-offset", "gravity-off", "model-misfit") for one in notices)
     cause, left = likely_cause(fit, unseen, estimate.residual_tests, impossible, doubted)
     if cause is None:
-        return (*notices, *_misfit(unseen, notices, estimate.residual_tests))
+        return (*notices, *_misfit(estimate.fit.groups, unseen, notices, estimate.residual_tests))
     # Linear tests see the effects of the cause as faults of their own.
     vague = _LINEAR if left < _SURELY or cause.code not in _LINEAR else ()
     return (*(one for one in notices if one.code != cause.code and one.code not in vague), cause)
 
 
-def _misfit(unseen: Unseen, notices: Sequence[Notice], tests: Sequence[ResidualTest]) -> Iterator[Notice]:
-    """Residuals beyond noise without a single cause: what may be missing, with the flagged suspects."""
+def _misfit(
+    groups: Sequence[GroupFit], unseen: Unseen, notices: Sequence[Notice], tests: Sequence[ResidualTest]
+) -> Iterator[Notice]:
+    """Residuals beyond noise without a single cause: what may be missing, with the flagged suspects.
+
+    Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
+    """
     rubbing = {one.about for one in tests if one.test == "speed" and one.warned and one.value > _EXPLAINS}
     rows = [row for row in unseen.rows if row.error > _TIMES * row.floor and row.percent > _MISFIT]
     rows = [row for row in rows if row.name not in rubbing]
     if not rows or any(one.code == "model-misfit" for one in notices):
         return
     worst = max(rows, key=lambda row: row.percent)
+    figures = {
+        "row": worst.name,
+        "error": worst.error,
+        "unit": worst.unit,
+        "times": worst.error / max(worst.floor, 1e-300),
+        "percent": worst.percent,
+    }
+    fitted = [group.rms for group in groups if group.name == worst.name]
+    if fitted and max(fitted) < _TIMES * worst.floor:
+        yield notice("not-general", **figures)
+        return
     flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
     also = (
         f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
         if flagged
         else ""
     )
-    yield notice(
-        "model-misfit",
-        row=worst.name,
-        error=worst.error,
-        unit=worst.unit,
-        times=worst.error / max(worst.floor, 1e-300),
-        percent=worst.percent,
-        also=also,
-    )
+    yield notice("model-misfit", **figures, also=also)
 
 
 def _negative_loads(fit: Fit) -> Iterator[Notice]:

@@ -40,7 +40,7 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     ("friction-missing", "model-misfit"),
     ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
     # What the data cannot show.
-    ("not-excited", "rank-undecided", "ill-conditioned"),
+    ("not-general", "not-excited", "rank-undecided", "ill-conditioned"),
     # Symptoms.
     ("joint-error",),
     ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),

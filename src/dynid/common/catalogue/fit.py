@@ -60,6 +60,14 @@ FIT = {
             "use a motion that excites them more (dynid excite), more periods, or less noise",
         ),
     ),
+    "not-general": care(
+        "the logs are fitted to the noise, but unseen motion is not predicted: the logs do not determine what"
+        " it needs; add motion",
+        "the logs are fitted to the noise, but unseen motion is predicted worse: {row} {error:.3g} {unit}"
+        " rms ({times:.0f} times the noise, {percent:.2g} % of its peak)",
+        "add a log of another motion (`dynid excite --after` designs it), or tie or fix parameters that are"
+        " known",
+    ),
     "negative-parameter": care(
         "the interval of a mass, rotor inertia or friction is below zero: look for a wrong sign, a delay"
         " between position and effort, a missing friction term",
