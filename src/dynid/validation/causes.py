@@ -101,16 +101,17 @@ def _misfit(
     if not rows or any(one.code == "model-misfit" for one in notices):
         return
     worst = max(rows, key=lambda row: row.percent)
-    figures = {
-        "row": worst.name,
-        "error": worst.error,
-        "unit": worst.unit,
-        "times": worst.error / max(worst.floor, 1e-300),
-        "percent": worst.percent,
-    }
+    times = worst.error / max(worst.floor, 1e-300)
     fitted = [group.rms for group in groups if group.name == worst.name]
     if fitted and max(fitted) < _TIMES * worst.floor:
-        yield notice("not-general", **figures)
+        yield notice(
+            "not-general",
+            row=worst.name,
+            error=worst.error,
+            unit=worst.unit,
+            times=times,
+            percent=worst.percent,
+        )
         return
     flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
     also = (
@@ -118,7 +119,15 @@ def _misfit(
         if flagged
         else ""
     )
-    yield notice("model-misfit", **figures, also=also)
+    yield notice(
+        "model-misfit",
+        row=worst.name,
+        error=worst.error,
+        unit=worst.unit,
+        times=times,
+        percent=worst.percent,
+        also=also,
+    )
 
 
 def _negative_loads(fit: Fit) -> Iterator[Notice]:
