@@ -2,88 +2,221 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.common import strict_number
-from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.motion.table import Table, check_names
+from dynid.motion.reading import extra, inflated, readable, size_of
+from dynid.motion.series import Series, merged
+from dynid.motion.table import PLOTJUGGLER, Table, check_names, time_name
+from dynid.motion.time_text import is_time_text, seconds
 
-_SAMPLE_CHARACTERS = 1 << 16
+_SAMPLE_BYTES = 1 << 18
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
 _SAMPLE_LINES = 40
+_ZSTD_WINDOW = 2**27  # bytes; the largest that the command `zstd` writes without further options
 
 
 def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
-    """Columns of a delimited text file with a header line.
+    """Columns of a delimited text file with a header line, compressed or not.
 
     Non-numeric cells are refused with row, column and text. With `drop_bad_rows` such rows are
-    dropped and counted in a notice.
+    dropped and counted in a notice. Times written as text become seconds.
     """
-    text, encoding = decode(path.read_bytes(), path)
-    sample = text[:_SAMPLE_CHARACTERS]
-    whole = len(sample) == len(text)
+    data = content(path)
+    sample, encoding = decode(_start(data), path)
     # Not splitlines(): that also cuts at form feeds and the like, and rows would be miscounted.
-    lines = sample.split("\n") if whole else sample.split("\n")[:-1]
+    lines = sample.split("\n")
     dialect = sniff(lines, path)
     names = list(dialect.names)
     if names[-1] == "":  # a delimiter at the end of every line
         names = names[:-1]
     check_names(names, path)
-    used = [i for i in range(len(names)) if i not in dialect.text_columns]
-    body = _body(text, dialect)
+    body = _Body(data, dialect, lines, path)
     notices: tuple[Notice, ...] = ()
     try:
-        values = _parse(body, dialect, used)
+        columns = body.fast() or body.parsed()
     except ValueError:
-        good, dropped = _sorted_rows(body, dialect, used, path, drop_bad_rows)
-        values = _parsed_again("\n".join(good), dialect, used, path)
-        notices = (_dropped(dropped, len(good)),)
-    columns = {names[i]: np.ascontiguousarray(values[:, k]) for k, i in enumerate(used)}
-    skipped = tuple(names[i] for i in dialect.text_columns if i < len(names))
-    return Table(columns, skipped, {"format": dialect.words(encoding)}, notices)
+        columns, notices = body.sorted_out(drop_bad_rows)
+    choices = {"format": dialect.words(encoding), **body.choices}
+    skipped = {names[i]: dialect.texts[i] for i in dialect.text_columns if i < len(names)}
+    skipped = {name: text for name, text in skipped.items() if name not in columns}
+    time = time_name(list(columns))
+    if time == PLOTJUGGLER:
+        columns, more = _own_clocks(columns, path)
+        choices |= more
+    return Table(columns, tuple(skipped), choices, notices, texts=skipped, time=time)
 
 
-def _body(text: str, dialect: Dialect) -> str:
-    """What follows the header line."""
-    position = 0
-    for _ in range(dialect.header_line + 1):
-        position = text.index("\n", position) + 1
-    return text[position:]
+def _start(data: bytes) -> bytes:
+    """Whole lines at the beginning of a file, to decide how it is read."""
+    if len(data) <= _SAMPLE_BYTES or data[:2] in _UTF16:
+        return data
+    start = data[:_SAMPLE_BYTES]
+    end = max(start.rfind(b"\n"), start.rfind(b"\r"))
+    return start[: end + 1] if end > 0 else data
 
 
-def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
-    if dialect.decimal == ",":
-        body = body.replace(",", ".")
-    delimiter = None if dialect.delimiter == " " else dialect.delimiter
-    rows = np.loadtxt(
-        StringIO(body), delimiter=delimiter, comments=None, ndmin=2, quotechar='"', usecols=used
-    )
-    # With usecols a row that is too long passes; the count of delimiters detects it.
-    if delimiter is not None:
-        expected = (len(dialect.names) - 1) * len(rows)
-        if body.count(delimiter) != expected:
+def content(path: Path) -> bytes:
+    """Bytes of a text file, decompressed by its ending; too large contents are refused."""
+    kind = path.suffix.lower()
+    if kind == ".gz":
+        with readable("gzip file", path), gzip.open(path) as stream:
+            return inflated(stream, size_of(path), path)
+    if kind == ".xz":
+        with readable("xz file", path), lzma.open(path) as stream:
+            return inflated(stream, size_of(path), path)
+    if kind == ".zst":
+        with extra("ros", "zstd", path):
+            import zstandard
+        with readable("zstd file", path), path.open("rb") as file:
+            limited = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+            return inflated(limited.stream_reader(file, read_across_frames=True), size_of(path), path)
+    return path.read_bytes()
+
+
+class _Body:
+    """What follows the header: rows as bytes and, where that is not enough, as text.
+
+    Attributes:
+        choices: What was decided about times written as text.
+    """
+
+    def __init__(self, data: bytes, dialect: Dialect, sample: list[str], file: Path) -> None:
+        self.data, self.dialect, self.file = data, dialect, file
+        self.choices: dict[str, str] = {}
+        rows = [split(line, dialect.delimiter) for line in sample[dialect.header_line + 1 :] if line.strip()]
+        rows = [row for row in rows[:_SAMPLE_LINES] if len(row) == len(dialect.names)]
+        self.times = {i for i in dialect.text_columns if rows and is_time_text([row[i] for row in rows])}
+        self.used = [
+            i
+            for i, name in enumerate(dialect.names)
+            if name and i not in {*dialect.text_columns} - self.times
+        ]
+        # Stamps in nanoseconds do not fit a float.
+        self.whole = [i for i in self.used if rows and all(_is_long(row[i]) for row in rows)]
+
+    def fast(self) -> dict[str, Any] | None:
+        """Columns by pyarrow, which reads several times faster; None: not with this file."""
+        dialect = self.dialect
+        if self.times or dialect.delimiter == " " or dialect.decimal == "," or b"\n" not in self.data[:65536]:
+            return None
+        if self.data[:2] in _UTF16:
+            return None
+        try:
+            import pyarrow as pa
+            from pyarrow import csv
+        except ImportError:
+            return None
+        start = 0
+        for _ in range(dialect.header_line + 1):
+            start = self.data.index(b"\n", start) + 1
+        names = [str(i) for i in range(len(dialect.names))]
+        kinds = {names[i]: pa.int64() if i in self.whole else pa.float64() for i in self.used}
+        try:
+            table = csv.read_csv(
+                pa.BufferReader(pa.py_buffer(self.data).slice(start)),
+                read_options=csv.ReadOptions(column_names=names, block_size=1 << 22),
+                parse_options=csv.ParseOptions(delimiter=dialect.delimiter),
+                convert_options=csv.ConvertOptions(
+                    column_types=kinds, include_columns=list(kinds), null_values=[], strings_can_be_null=False
+                ),
+            )
+        except (pa.ArrowException, ValueError):
+            return None  # read again, for an error with row and column
+        return {dialect.names[i]: table[names[i]].to_numpy() for i in self.used} if len(table) else None
+
+    @cached_property
+    def text(self) -> str:
+        """The rows as text, times in seconds."""
+        whole, _ = decode(self.data, self.file)
+        position = 0
+        for _ in range(self.dialect.header_line + 1):
+            position = whole.index("\n", position) + 1
+        return self._with_seconds(whole[position:]) if self.times else whole[position:]
+
+    def _with_seconds(self, body: str) -> str:
+        """Rows whose cells of time are numbers; cells that are no times stay, and are refused later."""
+        delimiter, lines = self.dialect.delimiter, body.split("\n")
+        rows = [split(line, delimiter) if line.strip() else [] for line in lines]
+        for i in sorted(self.times):
+            cells = [row[i] if len(row) > i else "" for row in rows]
+            numbers, words = seconds(cells)
+            self.choices[f"times in '{self.dialect.names[i]}'"] = words
+            for row, number in zip(rows, numbers, strict=True):
+                if number:
+                    row[i] = number.replace(".", self.dialect.decimal)
+        return "\n".join(delimiter.join(row) for row in rows)
+
+    def parsed(self) -> dict[str, Any]:
+        """Columns by NumPy; a ValueError if a cell is no number."""
+        return self._columns(self.text)
+
+    def _columns(self, body: str) -> dict[str, Any]:
+        if self.dialect.decimal == ",":
+            body = body.replace(",", ".")
+        delimiter = None if self.dialect.delimiter == " " else self.dialect.delimiter
+        options: Any = {"delimiter": delimiter, "comments": None, "ndmin": 2, "quotechar": '"'}
+        rows = np.loadtxt(StringIO(body), usecols=self.used, **options)
+        # With usecols a row that is too long passes; the count of delimiters detects it.
+        if delimiter is not None and body.count(delimiter) != (len(self.dialect.names) - 1) * len(rows):
             raise ValueError("rows of different length")
-    return rows
+        names = self.dialect.names
+        found = {names[i]: np.ascontiguousarray(rows[:, k]) for k, i in enumerate(self.used)}
+        for i in self.whole:
+            found[names[i]] = np.loadtxt(StringIO(body), usecols=[i], dtype=np.int64, **options)[:, 0]
+        return found
+
+    def sorted_out(self, drop: bool) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+        """Columns of the good rows and a notice of the bad ones, which are refused unless dropped."""
+        body, names = self.text, self.dialect.names
+        if PLOTJUGGLER in names:  # a cell is blank where a signal has no sample
+            mark = re.escape(self.dialect.delimiter)
+            body = re.sub(rf"(?<={mark})(?={mark}|\r?$)", "nan", body, flags=re.MULTILINE)
+        good, dropped = _sorted_rows(body, self.dialect, self.used, self.file, drop)
+        try:
+            columns = self._columns("\n".join(good))
+        except ValueError as error:
+            raise InputError(
+                f"rows that cannot be read: {error}",
+                file=self.file,
+                remedy="write plain decimal numbers without quotes",
+            ) from None
+        return columns, (_dropped(dropped, len(good)),) if dropped else ()
 
 
-def _parsed_again(body: str, dialect: Dialect, used: list[int], file: Path) -> Float[Array, "n c"]:
-    """Rows in which each cell is a number; rows that NumPy still refuses give its error text."""
-    try:
-        return _parse(body, dialect, used)
-    except ValueError as error:
-        raise InputError(
-            f"rows that cannot be read: {error}",
-            file=file,
-            remedy="write plain decimal numbers without quotes",
-        ) from None
+def _is_long(cell: str) -> bool:
+    return strict_number.is_count(cell) and 15 < len(cell) < 19
+
+
+def _own_clocks(columns: dict[str, Any], file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """PlotJuggler writes a row whenever any signal has a sample; each signal gets its own clock back."""
+    groups: dict[bytes, dict[str, Any]] = {}
+    for name, values in columns.items():
+        if name != PLOTJUGGLER:
+            groups.setdefault(np.isnan(values).tobytes(), {})[name] = values
+    if len(groups) < 2:
+        return columns, {}
+    series = []
+    for group in groups.values():
+        here = ~np.isnan(next(iter(group.values())))
+        if here.any():
+            own = {name: values[here] for name, values in group.items()}
+            series.append(Series(", ".join(group), columns[PLOTJUGGLER][here], own))
+    return merged(series, file, PLOTJUGGLER)
 
 
 def _sorted_rows(
@@ -143,6 +276,7 @@ class Dialect:
         names: The header's cells.
         header_line: Index of the header among the lines of the file.
         text_columns: Indices of columns without any number.
+        texts: First cell of these.
     """
 
     delimiter: str
@@ -150,6 +284,7 @@ class Dialect:
     names: tuple[str, ...]
     header_line: int
     text_columns: tuple[int, ...]
+    texts: Mapping[int, str]
 
     def words(self, encoding: str) -> str:
         """The decision in words, for the report."""
@@ -237,8 +372,10 @@ def sniff(lines: list[str], file: object) -> Dialect:
             place=f"line {header_line + 1}",
             remedy="add a header line: t, q_1, ..., tau_1, ...",
         )
-    text = _text_columns([split(line, delimiter) for line in sample[:_SAMPLE_LINES]], len(names), decimal)
-    return Dialect(delimiter, decimal, tuple(names), header_line, text)
+    rows = [split(line, delimiter) for line in sample[:_SAMPLE_LINES]]
+    text = _text_columns(rows, len(names), decimal)
+    first = next((row for row in rows if len(row) == len(names)), names)
+    return Dialect(delimiter, decimal, tuple(names), header_line, text, {i: first[i] for i in text})
 
 
 def _header_line(lines: list[str]) -> int | None:

@@ -46,7 +46,7 @@ def gather(
     """Arrays of the chosen columns; refuses a log without time or with unmeasured joints."""
     if "t" not in chosen:
         raise InputError(
-            f"no time column 't'; columns are {', '.join(table.columns)}",
+            f"no time column 't'; columns are {table.listing()}",
             file=file,
             place="header",
             remedy="name it t, or map it: columns: {t: <its name>}",
@@ -132,7 +132,7 @@ def _positions(
         lost = ", ".join(names[i] if inertial else f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
         what = f"the IMU: {lost}" if inertial else f"the position of {lost}"
         raise InputError(
-            f"no column for {what}; columns are {', '.join(table.columns)}",
+            f"no column for {what}; columns are {table.listing()}",
             file=file,
             place="header",
             remedy="map them under `columns:`, or "

@@ -22,7 +22,7 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import match, quaternion_starts, slots
-from dynid.motion.csv_file import decode, read_csv, sniff, split
+from dynid.motion.csv_file import content, decode, read_csv, sniff, split
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
@@ -37,20 +37,25 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".tsv": read_csv,
         ".txt": read_csv,
         ".dat": read_csv,
+        ".csv.gz": read_csv,
+        ".csv.xz": read_csv,
+        ".csv.zst": read_csv,
         ".parquet": read_parquet,
         ".pq": read_parquet,
+        ".feather": "dynid.motion.arrow_file:read_arrow",
+        ".arrow": "dynid.motion.arrow_file:read_arrow",
+        ".npz": "dynid.motion.array_file:read_npz",
+        ".npy": "dynid.motion.array_file:read_npy",
+        ".mat": "dynid.motion.mat_file:read_mat",
+        ".h5": "dynid.motion.hdf5_file:read_hdf5",
+        ".hdf5": "dynid.motion.hdf5_file:read_hdf5",
     },
     gives=("dynid.motion.table:Table",),
 )
 Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
-_TABLES = "save its signals as a table with a column t:"
-_BAGS = "export the joint states to a table with a column t:"
 # Common formats that are not read; in particular pickled objects are never opened.
-_OTHERS = {
-    **dict.fromkeys((".mat", ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".xlsx", ".json"), _TABLES),
-    **dict.fromkeys((".mcap", ".bag", ".db3"), _BAGS),
-}
+_OTHERS = dict.fromkeys((".pkl", ".pickle", ".xlsx", ".json"), "save its signals as a table with a column t:")
 
 
 def read_log(
@@ -127,18 +132,18 @@ def _log_of_table(
     """Columns matched, converted to SI and cleaned; `path` is for messages."""
     if choose is not None:
         try:
-            mechanism = choose(tuple(table.columns), mapped)
+            mechanism = choose(tuple(table.columns), table.mapped(mapped))
         except InputError as error:
             raise InputError(
                 error.text, file=error.file or path, place=error.place, remedy=error.remedy
             ) from None
     known = slots(mechanism)
-    chosen = match(tuple(table.columns), known, mapped, path)
+    chosen = match(tuple(table.columns), known, table.mapped(mapped), path)
     gathered = gather(table, mechanism, known, chosen, angles, path)
     if need_effort and not gathered.effort_present.any():
         wanted = ", ".join(actuator.name for actuator in mechanism.actuators)
         raise InputError(
-            f"no effort column found (actuators: {wanted}; columns: {', '.join(table.columns)})",
+            f"no effort column found (actuators: {wanted}; columns: {table.listing()})",
             file=path,
             remedy="name them tau_1.. in the order of the actuators, or map them under `columns:`",
         )
@@ -231,7 +236,7 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
         raise InputError(
             "no such file", file=path, remedy="check the path; it is relative to the experiment file"
         )
-    kind = path.suffix.lower()
+    kind = ending(path)
     reader = READERS.get(kind)
     if reader is None:
         raise InputError(
@@ -240,6 +245,12 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
             remedy=f"{_OTHERS.get(kind, 'give')} one of {', '.join(READERS)}",
         )
     return reader(path, drop_bad_rows)
+
+
+def ending(path: Path) -> str:
+    """What selects the reader: the last extension, or the last two if files of both are read (`.csv.gz`)."""
+    both = "".join(path.suffixes[-2:]).lower()
+    return both if both in READERS else path.suffix.lower()
 
 
 def _digest(path: Path) -> str:
@@ -310,7 +321,7 @@ def text_column(path: Path, name: str) -> list[str]:
     """Cells of one column of a file, as text, blanks at their ends removed."""
     if path.suffix.lower() in (".parquet", ".pq"):
         return parquet_texts(path, name)
-    text, _ = decode(path.read_bytes(), path)
+    text, _ = decode(content(path), path)
     lines = text.split("\n")
     dialect = sniff(lines, path)
     place = dialect.names.index(name)
