@@ -192,3 +192,128 @@ _TEXT = (csv, csv_gzip, csv_xz, csv_zstd)
 _ARRAYS = (parquet, feather, arrow_stream, npz, npz_matrices, npy, hdf5, hdf5_flat)
 _MATLAB = (mat, mat_compressed, mat_struct, mat_simulink, mat73, mat73_cells)
 PLAIN = {one.__name__: one for one in (*_TEXT, *_ARRAYS, *_MATLAB)}
+
+
+# Recordings of ROS
+
+
+JOINTS = ("motor1", "motor2")
+START = 1_700_000_000 * 10**9  # ns, a date
+
+
+def stamp(t: float, start: int = START) -> int:
+    """Nanoseconds of a time in seconds."""
+    return start + round(t * 1e9)
+
+
+def store(version: str = "ROS2_HUMBLE"):
+    from rosbags.typesys import Stores, get_typestore
+
+    return get_typestore(Stores[version])
+
+
+def joint_states(columns, types, start: int = START, order=None):
+    """`sensor_msgs/JointState` messages with their time; `order(i)` gives the joints of message i."""
+    made = types.types
+    more = {"seq": 0} if "seq" in made["std_msgs/msg/Header"].__dataclass_fields__ else {}
+    for i, t in enumerate(columns["t"]):
+        ns = stamp(t, start)
+        joints = range(len(JOINTS)) if order is None else order(i)
+        header = made["std_msgs/msg/Header"](
+            stamp=made["builtin_interfaces/msg/Time"](sec=ns // 10**9, nanosec=ns % 10**9),
+            frame_id="b" * (i % 3),
+            **more,
+        )
+        numbers = [np.array([columns[f"{n}_{j + 1}"][i] for j in joints]) for n in ("q", "dq", "tau")]
+        names = [JOINTS[j] for j in joints]
+        yield ns, made["sensor_msgs/msg/JointState"](header, names, *numbers)
+
+
+def multi_arrays(t, values, types, start: int = START):
+    """`std_msgs/Float64MultiArray` messages, which have no stamps."""
+    made = types.types
+    for one, row in zip(t, values, strict=True):
+        layout = made["std_msgs/msg/MultiArrayLayout"](dim=[], data_offset=0)
+        yield stamp(one, start), made["std_msgs/msg/Float64MultiArray"](layout, np.asarray(row, float))
+
+
+def write_rosbag2(folder: Path, topics, storage: str, types=None) -> Path:
+    """Topics: name -> (type, messages with their time)."""
+    from rosbags.rosbag2 import StoragePlugin, Writer
+
+    types = types or store()
+    with Writer(folder / "bag", version=9, storage_plugin=StoragePlugin[storage]) as writer:
+        for name, (kind, messages) in topics.items():
+            connection = writer.add_connection(name, kind, typestore=types)
+            for ns, message in messages:
+                writer.write(connection, ns, types.serialize_cdr(message, kind))
+    return folder / "bag"
+
+
+def with_rates(columns):
+    """Columns with velocities, which JointState has."""
+    return (
+        columns if "dq_1" in columns else {**columns, **{f"dq_{j + 1}": 0 * columns["t"] for j in range(2)}}
+    )
+
+
+def rosbag2_sqlite(folder: Path, columns) -> Path:
+    states = joint_states(with_rates(columns), store())
+    return write_rosbag2(folder, {"/joint_states": ("sensor_msgs/msg/JointState", states)}, "SQLITE3")
+
+
+def rosbag2_mcap(folder: Path, columns) -> Path:
+    states = joint_states(with_rates(columns), store())
+    return write_rosbag2(folder, {"/joint_states": ("sensor_msgs/msg/JointState", states)}, "MCAP")
+
+
+def ros1(folder: Path, columns) -> Path:
+    from rosbags.rosbag1 import Writer
+
+    types = store("ROS1_NOETIC")
+    writer = Writer(folder / "a.bag")
+    writer.set_compression(Writer.CompressionFormat.LZ4)
+    with writer:
+        kind = "sensor_msgs/msg/JointState"
+        connection = writer.add_connection("/joint_states", kind, typestore=types)
+        for ns, message in joint_states(with_rates(columns), types):
+            writer.write(connection, ns, types.serialize_ros1(message, kind))
+    return folder / "a.bag"
+
+
+DEFINITION = (
+    "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n"
+)
+DEFINITION += f"{'=' * 80}\nMSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n"
+DEFINITION += f"{'=' * 80}\nMSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n"
+
+
+def write_mcap(path: Path, columns, compression: str = "ZSTD", **options) -> Path:
+    """By the library of the format, with its own encoder of messages."""
+    from mcap.writer import CompressionType
+    from mcap_ros2.writer import Writer
+
+    options = {"chunk_size": 4000, **options}
+    with path.open("wb") as file:
+        writer = Writer(file, compression=CompressionType[compression], **options)
+        schema = writer.register_msgdef("sensor_msgs/msg/JointState", DEFINITION)
+        for i, t in enumerate(columns["t"]):
+            ns = stamp(t)
+            numbers = [[columns[f"{n}_{j + 1}"][i] for j in range(2)] for n in ("q", "dq", "tau")]
+            message = dict(zip(("position", "velocity", "effort"), numbers, strict=True))
+            header = {"stamp": {"sec": ns // 10**9, "nanosec": ns % 10**9}, "frame_id": ""}
+            message |= {"header": header, "name": list(JOINTS)}
+            writer.write_message("/joint_states", schema, message, log_time=ns + 12345, publish_time=ns)
+        writer.finish()
+    return path
+
+
+def mcap(folder: Path, columns) -> Path:
+    return write_mcap(folder / "a.mcap", with_rates(columns))
+
+
+def mcap_lz4(folder: Path, columns) -> Path:
+    return write_mcap(folder / "a.mcap", with_rates(columns), "LZ4")
+
+
+ROS = {one.__name__: one for one in (mcap, mcap_lz4, rosbag2_sqlite, rosbag2_mcap, ros1)}

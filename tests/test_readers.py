@@ -13,18 +13,24 @@ from dynid.common.errors import InputError
 from dynid.motion import reading
 from dynid.motion.logs import read_log, read_table
 from tests.arms import arm, recording
-from tests.log_files import PLAIN
+from tests.log_files import (
+    JOINTS,
+    PLAIN,
+    ROS,
+    START,
+    joint_states,
+    multi_arrays,
+    stamp,
+    store,
+    write_mcap,
+    write_rosbag2,
+)
 
 
 @pytest.fixture(scope="module")
 def columns():
     # Whole microseconds: formats that store stamps as integers keep these exactly.
     return recording(seconds=2.0, velocities=True)
-
-
-def same(log, other) -> None:
-    for name in ("t", "q", "dq", "tau"):
-        np.testing.assert_array_equal(getattr(log, name), getattr(other, name))
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -215,6 +221,268 @@ def test_16_a_text_that_grows_beyond_reason_is_not_read(tmp_path, monkeypatch) -
             read_table(PLAIN[kind](tmp_path, big))
 
 
+# Recordings of ROS
+
+STATE = "sensor_msgs/msg/JointState"
+# The names of joints are matched elsewhere; here the columns are given.
+STATES = {
+    f"{key}_{j + 1}": f"/joint_states/{name}/{quantity}"
+    for j, name in enumerate(JOINTS)
+    for key, quantity in (("q", "position"), ("dq", "velocity"), ("tau", "effort"))
+}
+
+
+@pytest.mark.parametrize("kind", ROS)
+def test_every_recording_gives_the_same_log(tmp_path, columns, kind) -> None:
+    log = read_log(ROS[kind](tmp_path, columns), arm(), columns=STATES)
+    expected = read_log(PLAIN["csv"](tmp_path, columns), arm())
+    for name in ("t", "q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(log, name), getattr(expected, name))
+    assert log.notices == ()
+    assert "header stamps; origin 1700000000.000000 s subtracted" in log.choices["time"]
+
+
+@pytest.mark.parametrize("storage", ["SQLITE3", "MCAP"])
+def test_joints_in_changing_order_are_found_by_name(tmp_path, columns, storage) -> None:
+    types, rng = store(), np.random.default_rng(1)
+    states = joint_states(columns, types, order=lambda i: rng.permutation(2))
+    bag = write_rosbag2(tmp_path, {"/joint_states": (STATE, states)}, storage)
+    log = read_log(bag, arm(), columns=STATES)
+    np.testing.assert_array_equal(log.q, np.column_stack([columns["q_1"], columns["q_2"]]))
+    np.testing.assert_array_equal(log.tau, np.column_stack([columns["tau_1"], columns["tau_2"]]))
+
+
+def test_29_messages_with_a_part_of_the_joints_are_brought_together(tmp_path, columns) -> None:
+    """Two publishers on one topic: each joint has its own clock, and the first one is the time base."""
+    states = joint_states(columns, store(), order=lambda i: [i % 2])
+    table = read_table(write_rosbag2(tmp_path, {"/joint_states": (STATE, states)}, "MCAP"))
+    t = columns["t"][::2]
+    inside = t >= columns["t"][1]
+    np.testing.assert_array_equal(table.columns["t"], t[inside])
+    np.testing.assert_array_equal(table.columns[STATES["q_1"]], columns["q_1"][::2][inside])
+    between = np.interp(t[inside], columns["t"][1::2], columns["q_2"][1::2])
+    np.testing.assert_array_equal(table.columns[STATES["q_2"]], between)
+    assert "1 rows outside the overlap dropped" in table.choices["time base"]
+
+
+def test_29_topics_at_100_and_500_hz_share_the_clock_of_the_positions(tmp_path) -> None:
+    fast = recording(seconds=2.0, rate=500.0, velocities=True)
+    slow = np.arange(5, 195) / 100.0
+    types = store()
+    topics = {
+        "/torques": ("std_msgs/msg/Float64MultiArray", multi_arrays(slow, np.c_[3 * slow, -slow], types)),
+        "/joint_states": (STATE, joint_states(fast, types)),
+    }
+    table = read_table(write_rosbag2(tmp_path, topics, "SQLITE3"))
+    keep = (fast["t"] >= slow[0]) & (fast["t"] <= slow[-1])
+    np.testing.assert_array_equal(table.columns[STATES["q_1"]], fast["q_1"][keep])
+    t = table.columns["t"]
+    np.testing.assert_allclose(np.diff(t), 0.002, atol=1e-12)  # rounding of t
+    np.testing.assert_allclose(table.columns["/torques/data_1"], 3 * fast["t"][keep], atol=1e-12)
+    words = table.choices["time base"]
+    assert words.startswith("/joint_states (1000 samples")
+    assert f"{int((~keep).sum())} rows outside the overlap dropped" in words
+    assert "time of the recorder for /torques" in table.choices["time"]
+
+
+def test_29_nothing_is_interpolated_across_a_gap_or_beyond_the_ends(tmp_path) -> None:
+    fast = recording(seconds=2.0, rate=500.0, velocities=True)
+    slow = np.r_[np.arange(0, 40), np.arange(80, 201)] / 100.0
+    types = store()
+    topics = {
+        "/torques": ("std_msgs/msg/Float64MultiArray", multi_arrays(slow, np.c_[slow, slow], types)),
+        "/short": ("std_msgs/msg/Float64MultiArray", multi_arrays(slow[:20], slow[:20, None], types)),
+        "/joint_states": (STATE, joint_states(fast, types)),
+    }
+    table = read_table(write_rosbag2(tmp_path, topics, "MCAP"))
+    t, tau = table.columns["t"], table.columns["/torques/data_1"]
+    # Stamps are whole nanoseconds from a date: differences of floats have rounding of 1e-12 s.
+    lost = (t > 0.39 + 1e-9) & (t < 0.8 - 1e-9)
+    np.testing.assert_array_equal(np.isnan(tau), lost)
+    assert len(t) == len(fast["t"])  # a topic that covers a tenth does not shorten the log
+    np.testing.assert_array_equal(np.isnan(table.columns["/short/data_1"]), t > 0.19 + 1e-9)
+    assert "% of it" in table.choices["time base"]
+
+
+def test_topics_without_stamps_are_moved_to_the_clock_of_the_stamps(tmp_path, columns) -> None:
+    """Simulated time in the headers, time of day in the recorder."""
+    types = store()
+    states = [(ns + START, message) for ns, message in joint_states(columns, types, start=10**9)]
+    values = np.c_[columns["tau_1"]]
+    recorded = multi_arrays(columns["t"] + 1.0, values, types)
+    topics = {"/joint_states": (STATE, states), "/tau": ("std_msgs/msg/Float64MultiArray", recorded)}
+    table = read_table(write_rosbag2(tmp_path, topics, "MCAP"))
+    np.testing.assert_array_equal(table.columns["/tau/data_1"], columns["tau_1"])
+    assert table.columns["t"][0] == 1.0
+    assert "moved by -1.7e+09 s" in table.choices["time"]
+
+
+def test_other_messages_become_columns_of_their_fields(tmp_path, columns) -> None:
+    types = store()
+    made = types.types
+    few = columns["t"][:30]
+
+    def header(t):
+        time = made["builtin_interfaces/msg/Time"](sec=stamp(t) // 10**9, nanosec=stamp(t) % 10**9)
+        return made["std_msgs/msg/Header"](time, "tool")
+
+    def vector(*x):
+        return made["geometry_msgs/msg/Vector3"](*x)
+
+    def point(x):
+        duration = made["builtin_interfaces/msg/Duration"](0, 0)
+        empty = np.zeros(0)
+        return made["trajectory_msgs/msg/JointTrajectoryPoint"](
+            np.array([x, 2 * x]), empty, empty, empty, duration
+        )
+
+    wrench = [
+        (
+            stamp(t),
+            made["geometry_msgs/msg/WrenchStamped"](
+                header(t), made["geometry_msgs/msg/Wrench"](vector(t, 2, 3), vector(4, 5, 6))
+            ),
+        )
+        for t in few
+    ]
+    pose = [
+        (
+            stamp(t),
+            made["geometry_msgs/msg/PoseStamped"](
+                header(t),
+                made["geometry_msgs/msg/Pose"](
+                    made["geometry_msgs/msg/Point"](t, 0, 0), made["geometry_msgs/msg/Quaternion"](0, 0, 0, 1)
+                ),
+            ),
+        )
+        for t in few
+    ]
+    definition = (
+        "std_msgs/Header header\nstring[] joint_names\ntrajectory_msgs/JointTrajectoryPoint desired\n"
+    )
+    definition += (
+        "trajectory_msgs/JointTrajectoryPoint actual\nfloat64 DEFAULT=1.5  # a constant\nfloat64 gain\n"
+    )
+    from rosbags.typesys import get_types_from_msg
+
+    kind = "control_msgs/msg/JointTrajectoryControllerState"
+    types.register(get_types_from_msg(definition, kind))
+    state = [(stamp(t), types.types[kind](header(t), ["a", "b"], point(t), point(-t), 7.0)) for t in few]
+    topics = {
+        "/ft": ("geometry_msgs/msg/WrenchStamped", wrench),
+        "/pose": ("geometry_msgs/msg/PoseStamped", pose),
+        "/controller/state": (kind, state),
+    }
+    table = read_table(write_rosbag2(tmp_path, topics, "MCAP", types))
+    for name, values in {
+        "/ft/wrench/force/x": few,
+        "/ft/wrench/torque/z": 6.0 + 0 * few,
+        "/pose/pose/position/x": few,
+        "/pose/pose/orientation/w": 1.0 + 0 * few,
+        "/controller/state/actual/b/position": -2 * few,
+        "/controller/state/desired/a/position": few,
+        "/controller/state/gain": 7.0 + 0 * few,
+    }.items():
+        np.testing.assert_array_equal(table.columns[name], values, err_msg=name)
+
+
+def test_topics_that_cannot_be_decoded_are_listed(tmp_path, columns) -> None:
+    import sqlite3
+
+    bag = ROS["rosbag2_sqlite"](tmp_path, columns)
+    (file,) = bag.glob("*.db3")
+    with sqlite3.connect(file) as base:
+        names = [row[1] for row in base.execute("PRAGMA table_info(topics)")]
+        values = {"id": 9, "name": "/mine", "type": "mine/msg/Odd", "serialization_format": "cdr"}
+        row = [values.get(name, "") for name in names]
+        base.execute(f"INSERT INTO topics VALUES ({','.join('?' * len(row))})", row)  # noqa: S608
+        base.execute("INSERT INTO messages (topic_id, timestamp, data) VALUES (9, 5, x'00010000')")
+    table = read_table(file)
+    assert table.skipped == ("/mine",)
+    assert "no definition of mine/msg/Odd" in table.listing()
+
+
+# 22, 23: recordings that are not whole
+
+
+def test_22_an_unfinished_mcap_file_gives_what_it_contains(tmp_path, columns) -> None:
+    path = ROS["mcap"](tmp_path, columns)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    table = read_table(path)
+    count = len(table.columns["t"])
+    assert 50 < count < len(columns["t"])
+    np.testing.assert_array_equal(table.columns[STATES["q_2"]], columns["q_2"][:count])
+    assert [one.code for one in table.notices] == ["recording-unfinished"]
+    assert f"{count} messages were read" in table.notices[0].text
+
+
+@pytest.mark.parametrize("kind", ["mcap", "mcap_lz4", "rosbag2_mcap"])
+def test_23_a_damaged_chunk_is_left_out_and_reported(tmp_path, columns, kind) -> None:
+    path = ROS[kind](tmp_path, columns) if kind != "rosbag2_mcap" else None
+    if path is None:
+        path = write_mcap(tmp_path / "a.mcap", columns, "NONE")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 4
+    path.write_bytes(data)
+    table = read_table(path)
+    assert [one.code for one in table.notices] == ["chunks-damaged"]
+    kept = np.isin(columns["t"], table.columns["t"])
+    assert 0 < (~kept).sum() < 100
+    np.testing.assert_array_equal(table.columns[STATES["q_1"]], columns["q_1"][kept])
+    log = read_log(path, arm(), columns=STATES)
+    assert {"chunks-damaged", "gap"} <= {one.code for one in log.notices}
+
+
+def test_23_damaged_messages_outside_chunks_are_refused(tmp_path) -> None:
+    from mcap.writer import Writer
+
+    with (tmp_path / "a.mcap").open("wb") as file:
+        writer = Writer(file, use_chunking=False, enable_data_crcs=True)
+        writer.start()
+        schema = writer.register_schema("std_msgs/msg/Float64", "ros2msg", b"float64 data")
+        channel = writer.register_channel("/x", "cdr", schema)
+        for i in range(20):
+            writer.add_message(channel, i, b"\0\1\0\0" + np.float64(i).tobytes(), i)
+        writer.finish()
+    data = (tmp_path / "a.mcap").read_bytes()
+    assert list(read_table(tmp_path / "a.mcap").columns["/x/data"]) == list(range(20))
+    at = data.index(np.float64(7).tobytes())
+    (tmp_path / "a.mcap").write_bytes(data[:at] + b"\1" + data[at + 1 :])
+    with pytest.raises(InputError, match="checksum of the messages"):
+        read_table(tmp_path / "a.mcap")
+
+
+def test_a_bag_never_leaves_its_folder(tmp_path, columns) -> None:
+    bag = ROS["rosbag2_sqlite"](tmp_path, columns)
+    text = (bag / "metadata.yaml").read_text()
+    (name,) = (one.name for one in bag.glob("*.db3"))
+    for other in ("../bag/" + name, "/etc/passwd"):
+        (bag / "metadata.yaml").write_text(text.replace(name, other))
+        with pytest.raises(InputError, match="outside the folder"):
+            read_table(bag)
+    (bag / "metadata.yaml").write_text(text)
+    (bag / name).rename(bag / "other.db3")
+    with pytest.raises(InputError, match="is missing"):
+        read_table(bag)
+    (bag / "metadata.yaml").write_text("a: 1")
+    with pytest.raises(InputError, match="not the metadata"):
+        read_table(bag)
+
+
+def test_a_hostile_data_base_does_not_compute_forever(tmp_path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "a.db3") as base:
+        base.execute("CREATE TABLE topics (id, name, type, serialization_format)")
+        base.execute(
+            "CREATE VIEW messages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+            " SELECT i AS topic_id, i AS timestamp, i AS data FROM n"
+        )
+    with pytest.raises(InputError, match="no table 'messages'"):
+        read_table(tmp_path / "a.db3")
+
+
 # Damage
 
 
@@ -241,17 +509,25 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
 CASES = 200
 
 
-@pytest.mark.parametrize("kind", [one for one in PLAIN if one != "csv"])
+# One per reader and way of compression.
+FUZZED = "csv_gzip csv_xz csv_zstd parquet feather npz npy hdf5 mat mat_compressed mat73_cells"
+FUZZED += " mcap ros1 rosbag2_sqlite"
+
+
+@pytest.mark.parametrize("kind", FUZZED.split())
 def test_damaged_files_give_only_input_errors(tmp_path, kind) -> None:
     small = {name: values[:60] for name, values in recording(seconds=1.0).items()}
-    path = PLAIN[kind](tmp_path, small)
-    data = path.read_bytes()
+    path = {**PLAIN, **ROS}[kind](tmp_path, small)
+    file = next(one for one in path.iterdir() if one.suffix != ".yaml") if path.is_dir() else path
+    data = file.read_bytes()
     rng = np.random.default_rng([*kind.encode()])
     refused = 0
     for _ in range(CASES):
-        path.write_bytes(damaged(data, rng))
+        file.write_bytes(damaged(data, rng))
         try:
-            read_table(path)
+            table = read_table(path)
         except InputError:
             refused += 1
-    assert refused > CASES // 10
+            continue
+        assert len({len(values) for values in table.columns.values()}) == 1
+    assert refused > CASES // 20

@@ -20,7 +20,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.reading import extra, inflated, readable, size_of
 from dynid.motion.series import Series, merged
-from dynid.motion.table import PLOTJUGGLER, Table, check_names, time_name
+from dynid.motion.table import PLOTJUGGLER, Table, as_text, check_names, time_name
 from dynid.motion.time_text import is_time_text, seconds
 
 _SAMPLE_BYTES = 1 << 18
@@ -52,8 +52,8 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     except ValueError:
         columns, notices = body.sorted_out(drop_bad_rows)
     choices = {"format": dialect.words(encoding), **body.choices}
-    skipped = {names[i]: dialect.texts[i] for i in dialect.text_columns if i < len(names)}
-    skipped = {name: text for name, text in skipped.items() if name not in columns}
+    skipped = {names[i]: as_text(dialect.texts[i]) for i in dialect.text_columns if i < len(names)}
+    skipped = {name: one for name, one in skipped.items() if name not in columns}
     time = time_name(list(columns))
     if time == PLOTJUGGLER:
         columns, more = _own_clocks(columns, path)

@@ -76,7 +76,7 @@ def gather(
     mapping = {key: column.name for key, column in chosen.items()}
     used = set(mapping.values())
     unused = [name for name in table.columns if name not in used]
-    unused += [f"{name} (text)" for name in table.skipped]
+    unused += [f"{name} ({table.texts.get(name, 'text').split(':')[0]})" for name in table.skipped]
     choices = {"unused columns": ", ".join(unused)} if unused else {}
     return Gathered(record, present, mapping, choices, tuple(notices))
 

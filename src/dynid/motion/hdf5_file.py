@@ -82,7 +82,7 @@ class _Walk:
         if isinstance(one, self.h5py.Group):
             return self.group(one, depth + 1)
         if not isinstance(one, self.h5py.Dataset):
-            return Unread("a type")
+            return Unread(words="a type")
         return self.dataset(one)
 
     def dataset(self, one: Any) -> Any:
@@ -96,7 +96,7 @@ class _Walk:
         if one.dtype.kind in "SO" and one.size and self.h5py.check_string_dtype(one.dtype) is not None:
             first = one[(0,) * one.ndim]
             return Unread(first.decode("utf-8", errors="replace") if isinstance(first, bytes) else str(first))
-        return Unread(f"data of type {one.dtype}")
+        return Unread(words=f"data of type {one.dtype}")
 
     def check(self, one: Any) -> None:
         """Refuse data outside the file, foreign filters, and sizes beyond reason."""
@@ -134,7 +134,7 @@ class _MatlabWalk(_Walk):
         kind = kind.decode("latin-1") if isinstance(kind, bytes) else str(kind)
         self.check(one)
         if "MATLAB_object_decode" in one.attrs or kind not in {*_MATLAB_NUMBERS, "char", "cell", "struct"}:
-            return Unread(f"an object of class {kind}", kind)
+            return Unread(words=f"an object of class {kind}", object_class=kind)
         if "MATLAB_empty" in one.attrs:
             return np.zeros(0)
         data = one[()]
@@ -145,7 +145,7 @@ class _MatlabWalk(_Walk):
         return (
             np.asarray(data).T
             if np.asarray(data).dtype.kind in "biuf"
-            else Unread(f"data of type {one.dtype}")
+            else Unread(words=f"data of type {one.dtype}")
         )
 
     def group(self, group: Any, depth: int) -> Any:
@@ -168,4 +168,4 @@ class _MatlabWalk(_Walk):
 
 
 def _plain(values: Any) -> Any:
-    return np.asarray(values) if values.dtype.kind in "biuf" else Unread(f"data of type {values.dtype}")
+    return np.asarray(values) if values.dtype.kind in "biuf" else Unread(words=f"data of type {values.dtype}")

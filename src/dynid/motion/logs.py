@@ -1,6 +1,7 @@
 """Readers of log files: from columns with names and units to a Log.
 
-To add a format: write `read_<format>(path, drop_bad_rows) -> Table`, and a line in READERS.
+To add a format: write `read_<format>(path, drop_bad_rows) -> Table`, and a line in READERS. A reader is
+chosen by the ending of the file, or, for a folder, by a file that it contains.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".mat": "dynid.motion.mat_file:read_mat",
         ".h5": "dynid.motion.hdf5_file:read_hdf5",
         ".hdf5": "dynid.motion.hdf5_file:read_hdf5",
+        ".mcap": "dynid.motion.mcap_file:read_mcap",
+        ".db3": "dynid.motion.bag_file:read_db3",
+        ".bag": "dynid.motion.bag_file:read_bag",
+        # Folders that are one log, by a file that they contain.
+        "/metadata.yaml": "dynid.motion.bag_file:read_rosbag2",
     },
     gives=("dynid.motion.table:Table",),
 )
@@ -89,7 +95,7 @@ def read_log(
     log = _log_of_table(
         table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
     )
-    log = replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+    log = replace(log, name=path.stem, file=str(path), sha256=digest(path), payloads=payloads)
     return windowed(log, entry) if isinstance(entry, LogEntry) else log
 
 
@@ -230,13 +236,13 @@ def _place(
 
 def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     """The columns of a log file as stored; the file extension selects the reader."""
-    if path.is_dir():
+    kind = ending(path)
+    if path.is_dir() and kind not in READERS:
         raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
-    if not path.is_file():
+    if not path.exists():
         raise InputError(
             "no such file", file=path, remedy="check the path; it is relative to the experiment file"
         )
-    kind = ending(path)
     reader = READERS.get(kind)
     if reader is None:
         raise InputError(
@@ -248,12 +254,23 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
 
 
 def ending(path: Path) -> str:
-    """What selects the reader: the last extension, or the last two if files of both are read (`.csv.gz`)."""
+    """What selects the reader: the last extension, or the last two if files of both are read (`.csv.gz`).
+
+    For a folder it is `/` and the file that shows its format; `/` alone if the folder is not a log.
+    """
+    if path.is_dir():
+        marks = (kind for kind in READERS.own if kind.startswith("/"))
+        return next((kind for kind in marks if (path / kind[1:]).is_file()), "/")
     both = "".join(path.suffixes[-2:]).lower()
     return both if both in READERS else path.suffix.lower()
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """SHA-256 of a log; of a folder, that of the names and hashes of its files."""
+    if path.is_dir():
+        files = sorted(one for one in path.rglob("*") if one.is_file())
+        lines = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n" for one in files)
+        return hashlib.sha256(lines.encode()).hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

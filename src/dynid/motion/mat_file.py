@@ -150,7 +150,7 @@ class _Mat:
         kind = flags & 0xFF
         if kind == _OPAQUE:
             name, system, cls = (self._text(one) for one in parts[1:4])
-            return name, Unread(f"an object of class {cls}", cls or system)
+            return name, Unread(words=f"an object of class {cls}", object_class=cls or system)
         shape = [int(one) for one in np.frombuffer(parts[1].data, self.order + "i4")]
         name, rest = self._text(parts[2]), parts[3:]
         if kind in _NUMERIC:
@@ -162,11 +162,13 @@ class _Mat:
         if kind == _STRUCT:
             return name, self._struct(rest, shape, depth)
         words = {_SPARSE: "a sparse matrix", _FUNCTION: "a function", _OBJECT: "an object"}
-        return name, Unread(words.get(kind, f"class {kind}"), "object" if kind == _OBJECT else "")
+        return name, Unread(
+            words=words.get(kind, f"of class {kind}"), object_class="object" if kind == _OBJECT else ""
+        )
 
     def _numbers(self, rest: list[_Element], shape: list[int], kind: int, is_complex: bool) -> Any:
         if is_complex:
-            return Unread("complex numbers")
+            return Unread(words="complex")
         stored = rest[0] if rest else _Element(9, memoryview(b""))
         if stored.kind not in _NUMBERS:
             raise InputError(f"numbers of unknown type {stored.kind}", file=self.path, remedy="save it again")

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.motion.table import Table, check_names, time_name
+from dynid.motion.table import Table, as_text, check_names, time_name
 
 _GAP_STEPS = 5.0  # median steps of a signal; across longer gaps nothing is interpolated
 _POSITION = re.compile(
@@ -46,11 +46,13 @@ class Unread:
     """A variable without numbers.
 
     Attributes:
-        text: Its content or kind, for messages.
+        text: Its content, if it is a text.
+        words: What it is, if it is no text.
         object_class: MATLAB class of an object whose content is hidden; empty: another reason.
     """
 
-    text: str
+    text: str = ""
+    words: str = ""
     object_class: str = ""
 
 
@@ -177,7 +179,7 @@ def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
     check_names(list(columns), file)
     if prefix:
         choices["group"] = prefix.rstrip("/")
-    skipped = {name.removeprefix(prefix): text for name, text in found.skipped.items() if name not in columns}
+    skipped = {name.removeprefix(prefix): one for name, one in found.skipped.items() if name not in columns}
     return Table(
         columns, tuple(skipped), {"format": kind, **choices}, texts=skipped, time=time.removeprefix(prefix)
     )
@@ -230,11 +232,11 @@ class _Collected:
             for key, value in _labelled(node):
                 self.walk(f"{name}_{key}" if key.isdigit() else _joined_name(name, key), value, clock)
         elif isinstance(node, Unread):
-            self.skipped[name] = node.text
+            self.skipped[name] = node.words or as_text(node.text)
         elif node.dtype.kind in "biuf" and node.size > 1:
             self.leaves.append((name, clock, node))
         elif node.size:
-            self.skipped[name] = str(node.ravel()[0])
+            self.skipped[name] = f"one value: {node.ravel()[0]}"
 
     def series(self) -> list[Series]:
         """One per clock; leaves without a clock get the one of their length, if only one has it."""
@@ -246,7 +248,7 @@ class _Collected:
             owner = clock if clock is not None else same[0] if len(same) == 1 else None
             columns = _columns(name, values, alone if owner is None else lengths[owner])
             if (owner is None and self.clocks) or not columns:
-                self.skipped[name] = f"array of shape {values.shape}"
+                self.skipped[name] = f"an array of shape {values.shape}"
             else:
                 groups.setdefault(owner, {}).update(columns)
         return [
@@ -257,7 +259,7 @@ class _Collected:
 
     def listed(self) -> str:
         """What was found instead."""
-        shown = [f"{name}: {text}" for name, text in list(self.skipped.items())[:8]]
+        shown = [f"'{name}' is {words}" for name, words in list(self.skipped.items())[:8]]
         return f" ({'; '.join(shown)})" if shown else ""
 
 
@@ -275,8 +277,8 @@ def _labelled(node: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     for number, one in enumerate(node, start=1):
         label = ""
         if isinstance(one, Mapping):
-            texts = [one[key].text for key in ("Name", "name", "label") if isinstance(one.get(key), Unread)]
-            label = next((text.strip() for text in texts if text.strip()), "")
+            labels = [one[key].text for key in ("Name", "name", "label") if isinstance(one.get(key), Unread)]
+            label = next((one.strip() for one in labels if one.strip()), "")
         yield label or str(number), one
 
 

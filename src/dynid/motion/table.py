@@ -24,7 +24,7 @@ class Table:
         columns: Name -> values, each shape (n,), as stored (no unit applied).
         skipped: Columns without numbers.
         choices: What the reader decided about the format, in words.
-        texts: First cell of skipped columns, where it is known, for messages.
+        texts: What skipped columns contain, where it is known: `text: '0.002 sec'`, `an object of class X`.
         time: Column that is the time by the conventions of the format, if its name is not `t` or `time`.
     """
 
@@ -43,9 +43,14 @@ class Table:
         return {"t": self.time, **given}
 
     def listing(self) -> str:
-        """All columns for a message; those with text are shown with their first cell."""
-        texts = [f"column '{name}' is text: '{self.texts.get(name, '')[:40]}'" for name in self.skipped]
+        """All columns for a message, and what those without numbers contain."""
+        texts = [f"column '{name}' is {self.texts.get(name, 'text')}" for name in self.skipped]
         return "; ".join([", ".join(self.columns), *texts])
+
+
+def as_text(cell: str) -> str:
+    """What a column of text contains, by its first cell."""
+    return f"text: '{cell[:40]}'"
 
 
 # Time in the files of MATLAB, Simulink, PlotJuggler, rostopic, UR and others, the most certain ones first.
