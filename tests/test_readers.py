@@ -221,6 +221,120 @@ def test_16_a_text_that_grows_beyond_reason_is_not_read(tmp_path, monkeypatch) -
             read_table(PLAIN[kind](tmp_path, big))
 
 
+# CSV as other programs write it
+
+
+def wild(times, columns, delimiter=",", names=("t", "q_1", "q_2", "tau_1", "tau_2")) -> str:
+    rows = zip(times, *(columns[n].tolist() for n in ("q_1", "q_2", "tau_1", "tau_2")), strict=True)
+    return "\n".join([delimiter.join(names), *(delimiter.join(map(str, row)) for row in rows)]) + "\n"
+
+
+def iso(ns: int) -> str:
+    return f"{np.datetime64(ns // 1000, 'us')}"
+
+
+TIMES = {
+    "matlab seconds": lambda t: f"{t:.3f} sec",
+    "milliseconds": lambda t: f"{1000 * t:.0f} ms",
+    "matlab clock": lambda t: f"00:00:{t:06.3f}",
+    "iso": lambda t: iso(stamp(t)),
+    "iso with zone": lambda t: iso(stamp(t)).replace("T", " ") + "+02:00",
+    "epoch s": lambda t: f"{stamp(t) / 1e9:.6f}",
+    "epoch ms": lambda t: stamp(t) // 10**6,
+    "epoch us": lambda t: stamp(t) // 10**3,
+    "epoch ns": lambda t: stamp(t),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_times_as_other_programs_write_them(tmp_path, columns, kind) -> None:
+    (tmp_path / "a.csv").write_text(wild(map(TIMES[kind], columns["t"]), columns))
+    log = read_log(tmp_path / "a.csv", arm())
+    # An epoch in seconds has a resolution of 2e-7 s as a float.
+    np.testing.assert_allclose(log.t, columns["t"], atol=3e-7 if kind == "epoch s" else 1e-15)
+    np.testing.assert_array_equal(log.q[:, 0], columns["q_1"])
+    words = log.choices["time unit" if "epoch" in kind else "times in 't'"]
+    expected = {"epoch": f"{kind.split()[-1]} since 1970", "iso": "dates of ISO 8601"}
+    assert words.startswith(expected.get(kind.split()[0], "durations"))
+
+
+def test_30_slow_epoch_stamps_keep_their_unit(tmp_path) -> None:
+    """100 ms between samples: by the step alone the unit would be microseconds."""
+    t = np.arange(300) / 10.0
+    columns = recording(seconds=30.0, rate=10.0)
+    (tmp_path / "a.csv").write_text(wild([stamp(one) // 10**6 for one in t], columns))
+    log = read_log(tmp_path / "a.csv", arm())
+    np.testing.assert_allclose(log.t, t, atol=1e-12)  # rounding
+    counter = (1.5e9 + np.arange(300) * 4000).astype(int)  # microseconds of a controller, after 25 minutes
+    (tmp_path / "b.csv").write_text(wild(counter, columns))
+    log = read_log(tmp_path / "b.csv", arm())
+    assert log.choices["time unit"].startswith("us, inferred from the median step")
+
+
+@pytest.mark.parametrize(
+    ("time", "delimiter"),
+    [("__time", ","), ("%time", ","), ("timestamp", " "), ("Time [s]", ";"), ("time", " ")],
+)
+def test_time_columns_of_other_programs(tmp_path, columns, time, delimiter) -> None:
+    names = (time, "q_1", "q_2", "tau_1", "tau_2")
+    (tmp_path / "a.csv").write_text(wild(columns["t"], columns, delimiter, names))
+    log = read_log(tmp_path / "a.csv", arm())
+    np.testing.assert_array_equal(log.t, columns["t"])
+    assert log.mapping["t"] == time
+    other = read_log(tmp_path / "a.csv", arm(), columns={"t": time})
+    np.testing.assert_array_equal(log.t, other.t)
+
+
+def test_plotjuggler_leaves_cells_blank_where_a_signal_has_no_sample(tmp_path, columns) -> None:
+    rows = ["__time,/js/q_1,/tau_1"]
+    for i, (t, q) in enumerate(zip(columns["t"].tolist(), columns["q_1"].tolist(), strict=True)):
+        rows.append(f"{t},{q},{2 * t if i % 5 == 0 else ''}")
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    table = read_table(tmp_path / "a.csv")
+    t = table.columns["__time"]
+    np.testing.assert_array_equal(table.columns["/js/q_1"], columns["q_1"][: len(t)])
+    np.testing.assert_allclose(table.columns["/tau_1"], 2 * t, atol=1e-12)  # rounding of a line
+    assert "4 rows outside the overlap dropped" in table.choices["time base"]
+
+
+def test_text_columns_are_shown_with_their_first_cell(tmp_path, columns) -> None:
+    (tmp_path / "a.csv").write_text(wild((f"tick {i}" for i in range(len(columns["t"]))), columns))
+    with pytest.raises(InputError, match="column 't' is text: 'tick 0'"):
+        read_log(tmp_path / "a.csv", arm())
+
+
+@pytest.mark.parametrize("cell", ["٠٫٥", "１.５", "−0.5", "0.5\u200b"])
+def test_67_digits_of_other_scripts_are_refused_with_their_place(tmp_path, columns, cell) -> None:
+    lines = wild(columns["t"], columns).split("\n")
+    cells = lines[300].split(",")
+    lines[300] = ",".join([*cells[:2], cell, *cells[3:]])
+    (tmp_path / "a.csv").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match="is not a number") as caught:
+        read_log(tmp_path / "a.csv", arm())
+    assert caught.value.place == "row 301, column 'q_2'"
+
+
+def test_a_time_that_is_no_time_is_refused_with_its_place(tmp_path, columns) -> None:
+    lines = wild((f"{t:.3f} sec" for t in columns["t"]), columns).split("\n")
+    lines[200] = "soon" + lines[200][lines[200].index(",") :]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match="'soon' is not a number") as caught:
+        read_log(tmp_path / "a.csv", arm())
+    assert caught.value.place == "row 201, column 't'"
+
+
+def test_fast_and_slow_reader_of_csv_agree(tmp_path, columns, monkeypatch) -> None:
+    path = PLAIN["csv"](
+        tmp_path, {**columns, "odd": np.resize([np.nan, np.inf, -1e-300, 1e22], len(columns["t"]))}
+    )
+    fast = read_table(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    slow = read_table(path)
+    assert list(fast.columns) == list(slow.columns)
+    for name, values in fast.columns.items():
+        np.testing.assert_array_equal(values, slow.columns[name])
+
+
 # Recordings of ROS
 
 STATE = "sensor_msgs/msg/JointState"

@@ -154,7 +154,7 @@ def _log_of_table(
             remedy="name them tau_1.. in the order of the actuators, or map them under `columns:`",
         )
     time = chosen["t"]
-    time_given = time.unit is not None or time.scale != 1.0
+    time_given = time.unit is not None or time.scale != 1.0 or "time unit" in gathered.choices
     cleaned = clean(
         gathered.record,
         angles=_turning(mechanism),
