@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import zipfile
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.motion import reading
-from dynid.motion.logs import read_log, read_table
+from dynid.motion.logs import digest, read_log, read_table
+from dynid.motion.settings import LogEntry
+from dynid.motion.sources import each_log, files
 from tests.arms import arm, recording
 from tests.log_files import (
     JOINTS,
@@ -645,3 +648,129 @@ def test_damaged_files_give_only_input_errors(tmp_path, kind) -> None:
             continue
         assert len({len(values) for values in table.columns.values()}) == 1
     assert refused > CASES // 20
+
+
+# LeRobot
+
+
+def lerobot(folder: Path, columns, episodes: int = 2, version: str = "episode") -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = {"observation.state": ["motor1.pos", "motor2.pos"], "action": {"motors": ["motor1", "motor2"]}}
+    features = {name: {"dtype": "float32", "shape": [2], "names": labels} for name, labels in names.items()}
+    (folder / "meta").mkdir(parents=True)
+    (folder / "meta" / "info.json").write_text(
+        json.dumps({"codebase_version": "v2.1", "fps": 250, "features": features})
+    )
+    (folder / "data" / "chunk-000").mkdir(parents=True)
+    count = len(columns["t"])
+    made = []
+    for k in range(episodes):
+        lists = {
+            "observation.state": np.column_stack([columns["q_1"], columns["q_2"]]),
+            "action": np.column_stack([columns["tau_1"], columns["tau_2"]]),
+        }
+        kind = pa.list_(pa.float64()) if version == "episode" else pa.list_(pa.float64(), 2)
+        made.append(
+            pa.table(
+                {name: pa.array(list(values), kind) for name, values in lists.items()}
+                | {
+                    "timestamp": (columns["t"]).astype(np.float32),
+                    "frame_index": np.arange(count),
+                    "episode_index": np.full(count, k),
+                }
+            )
+        )
+    for k, table in enumerate(made if version == "episode" else [pa.concat_tables(made)]):
+        pq.write_table(table, folder / "data" / "chunk-000" / f"{version}_{k:06d}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("version", ["episode", "file"])
+def test_lerobot_episodes_are_segments(tmp_path, columns, version) -> None:
+    folder = lerobot(tmp_path / "set", columns, version=version)
+    mapping = {f"q_{j}": f"observation.state/motor{j}.pos" for j in (1, 2)}
+    log = read_log(folder, arm(), columns={**mapping, **{f"tau_{j}": f"action/motor{j}" for j in (1, 2)}})
+    n = len(columns["t"])
+    assert log.segments == ((0, n), (n, 2 * n))
+    np.testing.assert_array_equal(log.q[n:, 1], columns["q_2"])
+    np.testing.assert_array_equal(log.tau[:n, 0], columns["tau_1"])
+    assert log.dt == pytest.approx(0.004, rel=1e-12)
+    assert log.choices["format"] == "LeRobot, 2 episodes"
+    assert log.name == "set"
+    (folder / "meta" / "info.json").write_text("{}")
+    with pytest.raises(InputError, match="no features or fps"):
+        read_table(folder)
+
+
+# Folders and patterns
+
+
+def test_folders_and_patterns_mean_all_their_logs_in_natural_order(tmp_path, columns) -> None:
+    for name in ("run10.csv", "run2.csv", "run1.csv"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "notes.txt").write_text("read me")
+    lerobot(tmp_path / "set", columns, 1)
+    expected = [str(tmp_path / name) for name in ("run1.csv", "run2.csv", "run10.csv")]
+    assert files(str(tmp_path / "run*.csv")) == expected
+    assert files(str(tmp_path)) == [*expected, str(tmp_path / "set")]
+    assert files(str(tmp_path / "set")) == [str(tmp_path / "set")]
+    assert files("none.csv") == ["none.csv"]
+    entry = LogEntry(str(tmp_path / "run[12].csv"), ("ballast",), start=1.0)
+    several = list(each_log([entry, "a.csv", columns]))
+    assert [one.file for one in several[:2]] == expected[:2]
+    assert all(one.payloads == ("ballast",) and one.start == 1.0 for one in several[:2])
+    assert several[2:] == ["a.csv", columns]
+
+
+def test_a_pattern_without_logs_shows_the_folder(tmp_path) -> None:
+    (tmp_path / "a.mcap").write_text("")
+    with pytest.raises(InputError, match=r"nothing matches '\*.bag'; the folder '.*' contains a.mcap"):
+        files(str(tmp_path / "*.bag"))
+    with pytest.raises(InputError, match="there is no folder"):
+        files(str(tmp_path / "none" / "*.bag"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"no log in this folder; the folder '.*' contains nothing"):
+        files(str(tmp_path / "empty"))
+
+
+def test_an_experiment_takes_patterns_and_a_command_takes_lists(tmp_path, columns, monkeypatch) -> None:
+    from click.testing import CliRunner
+
+    from dynid import cli, pipeline
+    from dynid.experiment.experiment import read_experiment
+
+    (tmp_path / "e.yaml").write_text("robot: ur5\nlogs: ['runs/*.csv', {file: more, payload: ballast}]\n")
+    for name in ("runs/b2.csv", "runs/b10.csv", "more/c.npz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    logs = list(each_log(read_experiment(tmp_path / "e.yaml").logs))
+    assert [Path(one.file).name for one in logs] == ["b2.csv", "b10.csv", "c.npz"]
+    assert logs[2].payloads == ("ballast",)
+    asked = []
+    monkeypatch.setattr(pipeline, "run_experiment", lambda problem, progress: asked.append(problem) or 1 / 0)
+    arguments = [
+        "identify",
+        "--robot",
+        "ur5",
+        "--log",
+        "a.csv",
+        "b.csv",
+        "--validate=c.csv",
+        "d.csv",
+        "--model",
+        "power",
+    ]
+    CliRunner().invoke(cli.main, [*arguments, "--out", str(tmp_path / "o")])
+    assert [one.file for one in asked[0].logs] == ["a.csv", "b.csv"]
+    assert [one.file for one in asked[0].validate] == ["c.csv", "d.csv"]
+    assert asked[0].model == "power"
+
+
+def test_a_folder_is_identified_by_the_hash_of_its_files(tmp_path, columns) -> None:
+    bag = ROS["rosbag2_mcap"](tmp_path, columns)
+    before = digest(bag)
+    assert digest(bag) == before
+    (bag / "more.txt").write_text("x")
+    assert digest(bag) != before

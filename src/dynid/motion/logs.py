@@ -23,7 +23,8 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import match, quaternion_starts, slots
-from dynid.motion.csv_file import content, decode, read_csv, sniff, split
+from dynid.motion.csv_dialect import decode, sniff, split
+from dynid.motion.csv_file import content, read_csv
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
@@ -55,6 +56,7 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".bag": "dynid.motion.bag_file:read_bag",
         # Folders that are one log, by a file that they contain.
         "/metadata.yaml": "dynid.motion.bag_file:read_rosbag2",
+        "/meta/info.json": "dynid.motion.lerobot_folder:read_lerobot",
     },
     gives=("dynid.motion.table:Table",),
 )
@@ -95,7 +97,7 @@ def read_log(
     log = _log_of_table(
         table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
     )
-    log = replace(log, name=path.stem, file=str(path), sha256=digest(path), payloads=payloads)
+    log = replace(log, name=name_of(path), file=str(path), sha256=digest(path), payloads=payloads)
     return windowed(log, entry) if isinstance(entry, LogEntry) else log
 
 
@@ -263,6 +265,16 @@ def ending(path: Path) -> str:
         return next((kind for kind in marks if (path / kind[1:]).is_file()), "/")
     both = "".join(path.suffixes[-2:]).lower()
     return both if both in READERS else path.suffix.lower()
+
+
+def name_of(path: Path) -> str:
+    """Name of a log in reports: that of its file without the ending."""
+    kind = ending(path)
+    return (
+        path.name[: -len(kind)]
+        if path.name.lower().endswith(kind) and len(path.name) > len(kind)
+        else path.stem
+    )
 
 
 def digest(path: Path) -> str:

@@ -179,7 +179,8 @@ class _Mat:
                 file=self.path,
                 remedy="save it again",
             )
-        return raw.astype(_NUMERIC[kind]).reshape(shape, order="F")
+        with np.errstate(invalid="ignore", over="ignore"):  # floats stored for a variable of integers
+            return raw.astype(_NUMERIC[kind]).reshape(shape, order="F")
 
     def _struct(self, rest: list[_Element], shape: list[int], depth: int) -> Any:
         """A mapping of the fields, or a list of them for an array of structs."""

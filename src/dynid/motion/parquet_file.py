@@ -25,6 +25,30 @@ def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
     return replace(found, skipped=skipped)
 
 
+def parquet_columns(path: Path) -> dict[str, Any]:
+    """Numbers of a file by column, shape (n,), or (n, k) where each cell is a list of k numbers."""
+    pa, file = _opened(path)
+    lists = [one.name for one in file.schema_arrow if _is_list(pa, one.type)]
+    used = [one.name for one in file.schema_arrow if is_used(pa, one.type) or one.name in lists]
+    table = _read(path, pa, file, used)
+    found: dict[str, Any] = dict(arrow_columns(pa, table, "Parquet").columns)
+    for name in lists:
+        column = table[name].combine_chunks()
+        values = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float)
+        lengths = np.unique(column.value_lengths().to_numpy(zero_copy_only=False))
+        if column.null_count or len(lengths) > 1:
+            raise InputError(
+                "lists of different lengths", file=path, place=f"column '{name}'", remedy="check it"
+            )
+        found[name] = values.reshape(len(column), -1 if len(column) else 0)
+    return {name: found[name] for name in used}
+
+
+def _is_list(pa: Any, kind: Any) -> bool:
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(lists and _is_numeric(pa, kind.value_type))
+
+
 def is_used(pa: Any, kind: Any) -> bool:
     """Whether a column of this type has numbers or times."""
     return _is_time(pa, kind) or _is_numeric(pa, kind)
