@@ -13,10 +13,12 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.motion import reading
 from dynid.motion.logs import digest, read_log, read_table
+from dynid.motion.ros_table import Topic, ros_table
 from dynid.motion.settings import LogEntry
 from dynid.motion.sources import each_log, files
 from tests.arms import arm, recording
 from tests.log_files import (
+    DEFINITION,
     JOINTS,
     PLAIN,
     ROS,
@@ -648,6 +650,30 @@ def test_damaged_files_give_only_input_errors(tmp_path, kind) -> None:
             continue
         assert len({len(values) for values in table.columns.values()}) == 1
     assert refused > CASES // 20
+
+
+def test_damaged_messages_and_definitions_are_counted_or_refused(tmp_path, columns) -> None:
+    """Behind the checksum of a chunk: bytes and definitions of messages are not trusted either."""
+    types = store()
+    states = [
+        types.serialize_cdr(one, STATE)
+        for _, one in joint_states({k: v[:8] for k, v in columns.items()}, types)
+    ]
+    rng = np.random.default_rng(4)
+    counted = refused = 0
+    for i in range(300):
+        text = DEFINITION.encode() if i % 2 else damaged(DEFINITION.encode(), rng)
+        topic = Topic("/x", STATE, text.decode("latin-1"), "cdr" if i % 3 else "ros1")
+        topic.messages = [damaged(bytes(one), rng) if k % 3 else bytes(one) for k, one in enumerate(states)]
+        topic.times = list(range(len(states)))
+        try:
+            table = ros_table([topic], "x", "MCAP", ())
+        except InputError:
+            refused += 1
+            continue
+        counted += [one.code for one in table.notices] == ["messages-damaged"]
+    assert counted > 50
+    assert refused > 50
 
 
 # LeRobot
