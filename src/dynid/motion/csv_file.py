@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import mmap
 import re
 from functools import cached_property
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from dynid.motion.table import PLOTJUGGLER, Table, as_text, check_names, time_na
 from dynid.motion.time_text import is_time_text, seconds
 
 _SAMPLE_BYTES = 1 << 18
+_BLOCK = 1 << 20  # bytes that are parsed at once
+_MAPPED = 1 << 26  # bytes; larger files are not copied into memory
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 _ZSTD_WINDOW = 2**27  # bytes; the largest that the command `zstd` writes without further options
 
@@ -57,17 +61,17 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     return Table(columns, tuple(skipped), choices, notices, texts=skipped, time=time)
 
 
-def _start(data: bytes) -> bytes:
+def _start(data: Any) -> bytes:
     """Whole lines at the beginning of a file, to decide how it is read."""
     if len(data) <= _SAMPLE_BYTES or data[:2] in _UTF16:
-        return data
-    start = data[:_SAMPLE_BYTES]
+        return bytes(data[:])
+    start = bytes(data[:_SAMPLE_BYTES])
     end = max(start.rfind(b"\n"), start.rfind(b"\r"))
-    return start[: end + 1] if end > 0 else data
+    return start[: end + 1] if end > 0 else bytes(data[:])
 
 
-def content(path: Path) -> bytes:
-    """Bytes of a text file, decompressed by its ending; too large contents are refused."""
+def content(path: Path) -> Any:
+    """Bytes (or a map of them) of a text file, decompressed by its ending; too large contents are refused."""
     kind = path.suffix.lower()
     if kind == ".gz":
         with readable("gzip file", path), gzip.open(path) as stream:
@@ -81,7 +85,10 @@ def content(path: Path) -> bytes:
         with readable("zstd file", path), path.open("rb") as file:
             limited = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
             return inflated(limited.stream_reader(file, read_across_frames=True), size_of(path), path)
-    return path.read_bytes()
+    if size_of(path) < _MAPPED:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 class _Body:
@@ -91,11 +98,12 @@ class _Body:
         choices: What was decided about times written as text.
     """
 
-    def __init__(self, data: bytes, dialect: Dialect, sample: list[str], file: Path) -> None:
+    def __init__(self, data: Any, dialect: Dialect, sample: list[str], file: Path) -> None:
         self.data, self.dialect, self.file = data, dialect, file
         self.choices: dict[str, str] = {}
-        rows = [split(line, dialect.delimiter) for line in sample[dialect.header_line + 1 :] if line.strip()]
-        rows = [row for row in rows[:SAMPLE_LINES] if len(row) == len(dialect.names)]
+        filled = (line for line in sample[dialect.header_line + 1 :] if line.strip())
+        rows = [split(line, dialect.delimiter) for line in islice(filled, SAMPLE_LINES)]
+        rows = [row for row in rows if len(row) == len(dialect.names)]
         self.times = {i for i in dialect.text_columns if rows and is_time_text([row[i] for row in rows])}
         self.used = [
             i
@@ -119,27 +127,28 @@ class _Body:
             return None
         start = 0
         for _ in range(dialect.header_line + 1):
-            start = self.data.index(b"\n", start) + 1
+            start = self.data.find(b"\n", start) + 1
         quote = '"' if self.data.find(b'"', start) >= 0 else False  # without quotes it is faster
         names = [str(i) for i in range(len(dialect.names))]
         kinds = {names[i]: pa.int64() if i in self.whole else pa.float64() for i in self.used}
         try:
-            table = csv.read_csv(
+            reader = csv.open_csv(
                 pa.BufferReader(pa.py_buffer(self.data).slice(start)),
-                read_options=csv.ReadOptions(column_names=names, block_size=1 << 20),
+                read_options=csv.ReadOptions(column_names=names, block_size=_BLOCK),
                 parse_options=csv.ParseOptions(delimiter=dialect.delimiter, quote_char=quote),
                 convert_options=csv.ConvertOptions(
                     column_types=kinds, include_columns=list(kinds), null_values=[], strings_can_be_null=False
                 ),
             )
+            columns = _gathered(reader, len(self.data) - start)
         except (pa.ArrowException, ValueError):
             return None  # read again, for an error with row and column
-        return {dialect.names[i]: table[names[i]].to_numpy() for i in self.used} if len(table) else None
+        return {dialect.names[int(name)]: values for name, values in columns.items()} or None
 
     @cached_property
     def text(self) -> str:
         """The rows as text, times in seconds."""
-        whole, _ = decode(self.data, self.file)
+        whole, _ = decode(self.data[:], self.file)
         position = 0
         for _ in range(self.dialect.header_line + 1):
             position = whole.index("\n", position) + 1
@@ -193,6 +202,25 @@ class _Body:
                 remedy="write plain decimal numbers without quotes",
             ) from None
         return columns, (_dropped(dropped, len(good)),) if dropped else ()
+
+
+def _gathered(reader: Any, size: int) -> dict[str, Any]:
+    """Columns of all blocks of a reader that parses `size` bytes; a block is freed after it is copied."""
+    columns: dict[str, Any] = {}
+    count = room = 0
+    for block in reader:
+        rows = len(block)
+        if count + rows > room:
+            # Rows of the first block give the number of all; memory that is not written to costs nothing.
+            room = max(int(1.05 * rows * size / _BLOCK) + 2 * rows if not count else 2 * room, count + rows)
+            for name, values in zip(block.schema.names, block.columns, strict=True):
+                larger = np.empty(room, dtype=values.type.to_pandas_dtype())
+                larger[:count] = columns[name][:count] if count else 0
+                columns[name] = larger
+        for name, values in zip(block.schema.names, block.columns, strict=True):
+            columns[name][count : count + rows] = values.to_numpy()
+        count += rows
+    return {name: values[:count] for name, values in columns.items()} if count else {}
 
 
 def _is_long(cell: str) -> bool:

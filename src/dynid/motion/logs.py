@@ -350,7 +350,7 @@ def text_column(path: Path, name: str) -> list[str]:
     """Cells of one column of a file, as text, blanks at their ends removed."""
     if path.suffix.lower() in (".parquet", ".pq"):
         return parquet_texts(path, name)
-    text, _ = decode(content(path), path)
+    text, _ = decode(content(path)[:], path)
     lines = text.split("\n")
     dialect = sniff(lines, path)
     place = dialect.names.index(name)

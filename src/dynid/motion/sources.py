@@ -51,6 +51,12 @@ def files(place: str) -> list[str]:
 
 def _logs_of(folder: Path) -> list[str]:
     """All logs directly in a folder; files of plain text only if there are no others."""
+    if (folder / "result.json").is_file():
+        raise InputError(
+            "this folder is a result of dynid, not a folder of logs",
+            file=folder,
+            remedy="give the folder of the logs",
+        )
     members = [one for one in folder.iterdir() if not one.name.startswith(".")]
     logs = [one for one in members if ending(one) in READERS]
     logs = [one for one in logs if ending(one) not in _NOTES] or logs
