@@ -58,18 +58,30 @@ def warned(*command: str) -> list[str]:
 
 
 IDENTIFY = ("identify", "experiment.yaml")
+PICKLE = b"\x80\x04cos\nsystem\n(S'touch owned'\ntR."
 
 
-@pytest.mark.parametrize("name", ["log.npz", "log.pkl", "log.h5", "log.mat", "log.mcap", "log.bag", "log"])
-def test_15_to_18_22_23_formats_that_are_not_read_are_never_opened(here, name):
-    (here / name).write_bytes(b"\x80\x04cos\nsystem\n(S'touch owned'\ntR.")
+@pytest.mark.parametrize(
+    "name", ["log.npz", "log.npy", "log.h5", "log.mat", "log.mcap", "log.bag", "log.db3"]
+)
+def test_15_to_18_22_23_a_pickle_is_never_loaded_whatever_its_name(here, name):
+    (here / name).write_bytes(PICKLE)
+    said = refused(here, "identify", "--robot", "arm.yaml", "--log", name)
+    assert name in said
+
+
+@pytest.mark.parametrize("name", ["log.pkl", "log.xlsx", "log"])
+def test_15_formats_that_are_not_read_are_never_opened(here, name):
+    (here / name).write_bytes(PICKLE)
     said = refused(here, "identify", "--robot", "arm.yaml", "--log", name)
     assert "no reader for" in said
     assert ".csv" in said
 
 
-def test_a_folder_given_for_a_log_is_called_one(here):
-    assert "a folder, not a file" in refused(here, "identify", "--robot", "arm.yaml", "--log", "result")
+def test_a_result_given_for_a_log_is_called_one(here):
+    assert "a result of dynid, not a folder of logs" in refused(
+        here, "identify", "--robot", "arm.yaml", "--log", "result"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Faults of logs, one test each; the number is the row of the project's fault table."""
 
-import builtins
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 
 from dynid.common import limits
 from dynid.common.errors import InputError
-from dynid.motion import parquet_file
+from dynid.motion import reading
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.parquet_file import read_parquet
@@ -116,8 +116,8 @@ def test_a_folder_is_called_a_folder(tmp_path, name):
 
 
 def test_a_log_without_time_names_its_columns(tmp_path):
-    with pytest.raises(InputError, match="no time column 't'; columns are stamp, q_1, tau_1"):
-        text_log(tmp_path / "a.csv", "stamp,q_1,tau_1\n" + "0,1,2\n" * 20)
+    with pytest.raises(InputError, match="no time column 't'; columns are clock, q_1, tau_1"):
+        text_log(tmp_path / "a.csv", "clock,q_1,tau_1\n" + "0,1,2\n" * 20)
 
 
 @pytest.mark.parametrize("cells", ["{i},nan,1", "{i},1,1"])
@@ -477,7 +477,7 @@ def test_16_a_parquet_file_that_grows_beyond_reason_is_not_read(tmp_path, monkey
     path, n = tmp_path / "a.parquet", 200_000
     zeros = np.zeros(n)
     pq.write_table(pa.table({"t": zeros, "q_1": zeros, "text": ["x"] * n}), path)
-    monkeypatch.setattr(parquet_file, "_SUSPECT", 2**20)
+    monkeypatch.setattr(reading, "SUSPECT", 2**20)
     with pytest.raises(InputError, match="declare 3 MB of numbers") as caught:
         read_parquet(path)
     assert "--no-limits" in caught.value.remedy
@@ -488,16 +488,9 @@ def test_16_a_parquet_file_that_grows_beyond_reason_is_not_read(tmp_path, monkey
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest, **keywords):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *rest, **keywords)
-
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1")
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"pip install 'dynid\[parquet\]'"):
         read_log(path, arm())
 

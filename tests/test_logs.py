@@ -198,7 +198,7 @@ def test_integer_nanosecond_stamps_of_an_epoch(tmp_path):
     columns["t"] = 1_700_000_000_000_000_000 + np.rint(columns["t"] * 1e9).astype(np.int64)
     log = read_log(write_parquet(tmp_path / "a.parquet", columns), arm())
     assert log.dt == pytest.approx(0.004, rel=1e-9)
-    assert log.choices["time unit"].startswith("ns, inferred")
+    assert log.choices["time unit"].startswith("ns since 1970")
     assert log.t[0] == 0.0
 
 

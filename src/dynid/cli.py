@@ -17,6 +17,7 @@ from dynid.commands.export import export
 from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
+    SeveralLogs,
     Whole,
     keep_unloaded,
     logging_to_terminal,
@@ -65,7 +66,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dynid", prog_name="dynid")
-@click.option("--no-limits", is_flag=True, help="Read descriptions, results and Parquet logs of any size.")
+@click.option("--no-limits", is_flag=True, help="Read descriptions, results and logs of any size.")
 @click.pass_context
 def main(context: click.Context, no_limits: bool) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
@@ -145,11 +146,11 @@ def info(
         print_info(found)
 
 
-@main.command(short_help="Identify parameters from logs (main command).")
+@main.command(cls=SeveralLogs, short_help="Identify parameters from logs (main command).")
 @click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--robot", help="Built-in name, robot file, URDF or MJCF (instead of an experiment file).")
-@click.option("--log", "logs", multiple=True, metavar="FILE", help="Log used for the fit; repeatable.")
-@click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation log; repeatable.")
+@click.option("--log", "logs", multiple=True, metavar="FILE", help="Logs: files, folders or 'runs/*.mcap'.")
+@click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation logs, likewise.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")

@@ -14,6 +14,7 @@ from dynid.experiment.experiment import LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.mechanism import Payload
 from dynid.motion.log import Log
+from dynid.motion.sources import each_log
 from dynid.pipeline import identify_logs
 from dynid.prediction.result_values import saved
 from dynid.problem import LogSource, as_log
@@ -55,7 +56,7 @@ def payload_from_torques(
     given["unloaded"] = UnloadedModel(os.fspath(result), tuple(free))
     experiment = experiment_from({"robot": loaded, **given})
     logs = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
-    read = [_mounted(as_log(_entry(one, name), loaded, experiment), name) for one in logs]
+    read = [_mounted(as_log(_entry(one, name), loaded, experiment), name) for one in each_log(logs)]
     return identify_logs(loaded, read, experiment=experiment)
 
 

@@ -28,7 +28,7 @@ from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.problem import LogSource, Problem, Progress, as_asked, as_log, build_system, prepare
+from dynid.problem import LogSource, Problem, Progress, as_asked, as_logs, build_system, prepare
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
@@ -83,8 +83,8 @@ def _identify_sources(
     progress: Progress | None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
-    read = [as_log(one, mechanism, experiment) for one in logs]
-    unseen = [as_log(one, mechanism, experiment) for one in held_out]
+    read = as_logs(logs, mechanism, experiment)
+    unseen = as_logs(held_out, mechanism, experiment)
     read, unseen = held_back(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress)
 

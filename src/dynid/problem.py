@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.repeats import Path, path_along
+from dynid.motion.sources import each_log
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.contract import Model, PackedRows, RowSource
@@ -235,6 +236,11 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
 def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
     """A log that is one already, or read from a file with the experiment's columns."""
     return task_case(mechanism, experiment).read(source, mechanism, experiment)
+
+
+def as_logs(sources: Iterable[LogSource], mechanism: Mechanism, experiment: Experiment) -> list[Log]:
+    """Logs of several sources; a folder or a pattern means all logs in it."""
+    return [as_log(one, mechanism, experiment) for one in each_log(sources)]
 
 
 def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:

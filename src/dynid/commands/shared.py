@@ -46,6 +46,24 @@ class Whole(click.IntRange):
 NUMBER = Number()
 
 
+class SeveralLogs(click.Command):
+    """A command whose --log and --validate take several files, as a shell expands `--log runs/*.csv`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option before each further file."""
+        spread: list[str] = []
+        option, values = "", 0
+        for one in args:
+            if one.startswith("-"):
+                option = next((name for name in ("--log", "--validate") if one.split("=")[0] == name), "")
+                values = int("=" in one)
+            elif option:
+                spread += [option] if values else []
+                values += 1
+            spread.append(one)
+        return super().parse_args(ctx, spread)
+
+
 def shown(path: Path) -> str:
     """A path relative to the current folder if possible."""
     with contextlib.suppress(ValueError):

@@ -26,7 +26,7 @@ from dynid.excitation.settings import FreeSetSettings
 from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
-from dynid.problem import as_log, build_system, prepare
+from dynid.problem import as_logs, build_system, prepare
 from dynid.regressor.regressor import tree_matrix
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def recorded_information(
         {"robot": mechanism, "logs": list(logs), "model": "internal", "internal": internal}
     )
     experiment = free_motion_defaults(asked)
-    read = [as_log(entry, mechanism, experiment) for entry in experiment.logs]
+    read = as_logs(experiment.logs, mechanism, experiment)
     system = build_system(prepare(mechanism, read, experiment))
     factor = system.factor()
     columns = {parameter.name: factor.W[:, i] for i, parameter in enumerate(system.parameters)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
@@ -19,6 +19,9 @@ _SLOWEST, _FASTEST = 1.0, 1e5  # Hz
 # seconds down to 2 Hz, nanoseconds down to 1 Hz.
 _UNIT_SPANS = (("s", 0.5, 1.0), ("ms", 50.0, 1e-3), ("us", 5e4, 1e-6), ("ns", 1e9, 1e-9))
 _EPOCH = 1e8  # s; later than this is a date, not a duration
+# Stamps per second of a date, by unit. Dates are those of the years 2001 to 2103, counted from 1970.
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DATES = (10**9, 4.2 * 10**9)  # s
 _MOST_UNSORTED = 0.01
 METHOD = "positions and velocities by cubic spline, efforts linearly"
 
@@ -76,6 +79,28 @@ def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]
         choices["time origin"] = f"{record.t[0]:.6f} s subtracted"
         record = replace(record, t=record.t - record.t[0])
     return record, choices
+
+
+def dates_in_seconds(t: Shaped[Array, "n"]) -> tuple[Float[Array, "n"], dict[str, str]] | None:
+    """Stamps counted from 1970 in seconds from the first one, and what was decided; None: no such stamps.
+
+    The size of the first stamp gives the unit, if the rate is possible with it: counters of a controller may
+    have such a size, too. Integers are subtracted before they become floats.
+    """
+    finite = np.isfinite(t) if t.dtype.kind == "f" else np.ones(len(t), dtype=bool)
+    if not finite.any():
+        return None
+    first = t[np.flatnonzero(finite)[0]]
+    for unit, count in _PER_SECOND.items():
+        if not _DATES[0] <= first / count <= _DATES[1]:
+            continue
+        seconds = np.asarray((t - first) / count, dtype=float)
+        steps = np.diff(seconds[finite])
+        forward = steps[steps > 0.0]
+        if len(forward) and _SLOWEST <= 1.0 / float(np.median(forward)) <= _FASTEST:
+            words = f"{unit} since 1970, by the size of the first stamp {first}"
+            return seconds, {"time unit": words, "time origin": f"{first / count:.6f} s subtracted"}
+    return None
 
 
 def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:

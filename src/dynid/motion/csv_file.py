@@ -2,88 +2,246 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import gzip
+import lzma
+import mmap
+import re
+from functools import cached_property
 from io import StringIO
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.common import strict_number
-from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.motion.table import Table, check_names
+from dynid.motion.csv_dialect import SAMPLE_LINES, Dialect, decode, is_number, sniff, split
+from dynid.motion.reading import extra, inflated, readable, size_of
+from dynid.motion.series import Series, merged
+from dynid.motion.table import PLOTJUGGLER, Table, as_text, check_names, time_name
+from dynid.motion.time_text import is_time_text, seconds
 
-_SAMPLE_CHARACTERS = 1 << 16
-_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
-_SAMPLE_LINES = 40
+_SAMPLE_BYTES = 1 << 18
+_BLOCK = 1 << 20  # bytes that are parsed at once
+_MAPPED = 1 << 26  # bytes; larger files are not copied into memory
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
+_ZSTD_WINDOW = 2**27  # bytes; the largest that the command `zstd` writes without further options
 
 
 def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
-    """Columns of a delimited text file with a header line.
+    """Columns of a delimited text file with a header line, compressed or not.
 
     Non-numeric cells are refused with row, column and text. With `drop_bad_rows` such rows are
-    dropped and counted in a notice.
+    dropped and counted in a notice. Times written as text become seconds.
     """
-    text, encoding = decode(path.read_bytes(), path)
-    sample = text[:_SAMPLE_CHARACTERS]
-    whole = len(sample) == len(text)
+    data = content(path)
+    sample, encoding = decode(_start(data), path)
     # Not splitlines(): that also cuts at form feeds and the like, and rows would be miscounted.
-    lines = sample.split("\n") if whole else sample.split("\n")[:-1]
+    lines = sample.split("\n")
     dialect = sniff(lines, path)
     names = list(dialect.names)
     if names[-1] == "":  # a delimiter at the end of every line
         names = names[:-1]
     check_names(names, path)
-    used = [i for i in range(len(names)) if i not in dialect.text_columns]
-    body = _body(text, dialect)
+    body = _Body(data, dialect, lines, path)
     notices: tuple[Notice, ...] = ()
     try:
-        values = _parse(body, dialect, used)
+        columns = body.fast() or body.parsed()
     except ValueError:
-        good, dropped = _sorted_rows(body, dialect, used, path, drop_bad_rows)
-        values = _parsed_again("\n".join(good), dialect, used, path)
-        notices = (_dropped(dropped, len(good)),)
-    columns = {names[i]: np.ascontiguousarray(values[:, k]) for k, i in enumerate(used)}
-    skipped = tuple(names[i] for i in dialect.text_columns if i < len(names))
-    return Table(columns, skipped, {"format": dialect.words(encoding)}, notices)
+        columns, notices = body.sorted_out(drop_bad_rows)
+    choices = {"format": dialect.words(encoding), **body.choices}
+    skipped = {names[i]: as_text(dialect.texts[i]) for i in dialect.text_columns if i < len(names)}
+    skipped = {name: one for name, one in skipped.items() if name not in columns}
+    time = time_name(list(columns))
+    if time == PLOTJUGGLER:
+        columns, more = _own_clocks(columns, path)
+        choices |= more
+    return Table(columns, tuple(skipped), choices, notices, texts=skipped, time=time)
 
 
-def _body(text: str, dialect: Dialect) -> str:
-    """What follows the header line."""
-    position = 0
-    for _ in range(dialect.header_line + 1):
-        position = text.index("\n", position) + 1
-    return text[position:]
+def _start(data: Any) -> bytes:
+    """Whole lines at the beginning of a file, to decide how it is read."""
+    if len(data) <= _SAMPLE_BYTES or data[:2] in _UTF16:
+        return bytes(data[:])
+    start = bytes(data[:_SAMPLE_BYTES])
+    end = max(start.rfind(b"\n"), start.rfind(b"\r"))
+    return start[: end + 1] if end > 0 else bytes(data[:])
 
 
-def _parse(body: str, dialect: Dialect, used: list[int]) -> Float[Array, "n c"]:
-    if dialect.decimal == ",":
-        body = body.replace(",", ".")
-    delimiter = None if dialect.delimiter == " " else dialect.delimiter
-    rows = np.loadtxt(
-        StringIO(body), delimiter=delimiter, comments=None, ndmin=2, quotechar='"', usecols=used
-    )
-    # With usecols a row that is too long passes; the count of delimiters detects it.
-    if delimiter is not None:
-        expected = (len(dialect.names) - 1) * len(rows)
-        if body.count(delimiter) != expected:
+def content(path: Path) -> Any:
+    """Bytes (or a map of them) of a text file, decompressed by its ending; too large contents are refused."""
+    kind = path.suffix.lower()
+    if kind == ".gz":
+        with readable("gzip file", path), gzip.open(path) as stream:
+            return inflated(stream, size_of(path), path)
+    if kind == ".xz":
+        with readable("xz file", path), lzma.open(path) as stream:
+            return inflated(stream, size_of(path), path)
+    if kind == ".zst":
+        with extra("ros", "zstd", path):
+            import zstandard
+        with readable("zstd file", path), path.open("rb") as file:
+            limited = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+            return inflated(limited.stream_reader(file, read_across_frames=True), size_of(path), path)
+    if size_of(path) < _MAPPED:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class _Body:
+    """What follows the header: rows as bytes and, where that is not enough, as text.
+
+    Attributes:
+        choices: What was decided about times written as text.
+    """
+
+    def __init__(self, data: Any, dialect: Dialect, sample: list[str], file: Path) -> None:
+        self.data, self.dialect, self.file = data, dialect, file
+        self.choices: dict[str, str] = {}
+        filled = (line for line in sample[dialect.header_line + 1 :] if line.strip())
+        rows = [split(line, dialect.delimiter) for line in islice(filled, SAMPLE_LINES)]
+        rows = [row for row in rows if len(row) == len(dialect.names)]
+        self.times = {i for i in dialect.text_columns if rows and is_time_text([row[i] for row in rows])}
+        self.used = [
+            i
+            for i, name in enumerate(dialect.names)
+            if name and i not in {*dialect.text_columns} - self.times
+        ]
+        # Stamps in nanoseconds do not fit a float.
+        self.whole = [i for i in self.used if rows and all(_is_long(row[i]) for row in rows)]
+
+    def fast(self) -> dict[str, Any] | None:
+        """Columns by pyarrow, which reads several times faster; None: not with this file."""
+        dialect = self.dialect
+        if self.times or dialect.delimiter == " " or dialect.decimal == "," or b"\n" not in self.data[:65536]:
+            return None
+        if self.data[:2] in _UTF16:
+            return None
+        try:
+            import pyarrow as pa
+            from pyarrow import csv
+        except ImportError:
+            return None
+        start = 0
+        for _ in range(dialect.header_line + 1):
+            start = self.data.find(b"\n", start) + 1
+        quote = '"' if self.data.find(b'"', start) >= 0 else False  # without quotes it is faster
+        names = [str(i) for i in range(len(dialect.names))]
+        kinds = {names[i]: pa.int64() if i in self.whole else pa.float64() for i in self.used}
+        try:
+            reader = csv.open_csv(
+                pa.BufferReader(pa.py_buffer(self.data).slice(start)),
+                read_options=csv.ReadOptions(column_names=names, block_size=_BLOCK),
+                parse_options=csv.ParseOptions(delimiter=dialect.delimiter, quote_char=quote),
+                convert_options=csv.ConvertOptions(
+                    column_types=kinds, include_columns=list(kinds), null_values=[], strings_can_be_null=False
+                ),
+            )
+            columns = _gathered(reader, len(self.data) - start)
+        except (pa.ArrowException, ValueError):
+            return None  # read again, for an error with row and column
+        return {dialect.names[int(name)]: values for name, values in columns.items()} or None
+
+    @cached_property
+    def text(self) -> str:
+        """The rows as text, times in seconds."""
+        whole, _ = decode(self.data[:], self.file)
+        position = 0
+        for _ in range(self.dialect.header_line + 1):
+            position = whole.index("\n", position) + 1
+        return self._with_seconds(whole[position:]) if self.times else whole[position:]
+
+    def _with_seconds(self, body: str) -> str:
+        """Rows whose cells of time are numbers; cells that are no times stay, and are refused later."""
+        delimiter, lines = self.dialect.delimiter, body.split("\n")
+        rows = [split(line, delimiter) if line.strip() else [] for line in lines]
+        for i in sorted(self.times):
+            cells = [row[i] if len(row) > i else "" for row in rows]
+            numbers, words = seconds(cells)
+            self.choices[f"times in '{self.dialect.names[i]}'"] = words
+            for row, number in zip(rows, numbers, strict=True):
+                if number:
+                    row[i] = number.replace(".", self.dialect.decimal)
+        return "\n".join(delimiter.join(row) for row in rows)
+
+    def parsed(self) -> dict[str, Any]:
+        """Columns by NumPy; a ValueError if a cell is no number."""
+        return self._columns(self.text)
+
+    def _columns(self, body: str) -> dict[str, Any]:
+        if self.dialect.decimal == ",":
+            body = body.replace(",", ".")
+        delimiter = None if self.dialect.delimiter == " " else self.dialect.delimiter
+        options: Any = {"delimiter": delimiter, "comments": None, "ndmin": 2, "quotechar": '"'}
+        rows = np.loadtxt(StringIO(body), usecols=self.used, **options)
+        # With usecols a row that is too long passes; the count of delimiters detects it.
+        if delimiter is not None and body.count(delimiter) != (len(self.dialect.names) - 1) * len(rows):
             raise ValueError("rows of different length")
-    return rows
+        names = self.dialect.names
+        found = {names[i]: np.ascontiguousarray(rows[:, k]) for k, i in enumerate(self.used)}
+        for i in self.whole:
+            found[names[i]] = np.loadtxt(StringIO(body), usecols=[i], dtype=np.int64, **options)[:, 0]
+        return found
+
+    def sorted_out(self, drop: bool) -> tuple[dict[str, Any], tuple[Notice, ...]]:
+        """Columns of the good rows and a notice of the bad ones, which are refused unless dropped."""
+        body, names = self.text, self.dialect.names
+        if PLOTJUGGLER in names:  # a cell is blank where a signal has no sample
+            mark = re.escape(self.dialect.delimiter)
+            body = re.sub(rf"(?<={mark})(?={mark}|\r?$)", "nan", body, flags=re.MULTILINE)
+        good, dropped = _sorted_rows(body, self.dialect, self.used, self.file, drop)
+        try:
+            columns = self._columns("\n".join(good))
+        except ValueError as error:
+            raise InputError(
+                f"rows that cannot be read: {error}",
+                file=self.file,
+                remedy="write plain decimal numbers without quotes",
+            ) from None
+        return columns, (_dropped(dropped, len(good)),) if dropped else ()
 
 
-def _parsed_again(body: str, dialect: Dialect, used: list[int], file: Path) -> Float[Array, "n c"]:
-    """Rows in which each cell is a number; rows that NumPy still refuses give its error text."""
-    try:
-        return _parse(body, dialect, used)
-    except ValueError as error:
-        raise InputError(
-            f"rows that cannot be read: {error}",
-            file=file,
-            remedy="write plain decimal numbers without quotes",
-        ) from None
+def _gathered(reader: Any, size: int) -> dict[str, Any]:
+    """Columns of all blocks of a reader that parses `size` bytes; a block is freed after it is copied."""
+    columns: dict[str, Any] = {}
+    count = room = 0
+    for block in reader:
+        rows = len(block)
+        if count + rows > room:
+            # Rows of the first block give the number of all; memory that is not written to costs nothing.
+            room = max(int(1.05 * rows * size / _BLOCK) + 2 * rows if not count else 2 * room, count + rows)
+            for name, values in zip(block.schema.names, block.columns, strict=True):
+                larger = np.empty(room, dtype=values.type.to_pandas_dtype())
+                larger[:count] = columns[name][:count] if count else 0
+                columns[name] = larger
+        for name, values in zip(block.schema.names, block.columns, strict=True):
+            columns[name][count : count + rows] = values.to_numpy()
+        count += rows
+    return {name: values[:count] for name, values in columns.items()} if count else {}
+
+
+def _is_long(cell: str) -> bool:
+    return strict_number.is_count(cell) and 15 < len(cell) < 19
+
+
+def _own_clocks(columns: dict[str, Any], file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """PlotJuggler writes a row whenever any signal has a sample; each signal gets its own clock back."""
+    groups: dict[bytes, dict[str, Any]] = {}
+    for name, values in columns.items():
+        if name != PLOTJUGGLER:
+            groups.setdefault(np.isnan(values).tobytes(), {})[name] = values
+    if len(groups) < 2:
+        return columns, {}
+    series = []
+    for group in groups.values():
+        here = ~np.isnan(next(iter(group.values())))
+        if here.any():
+            own = {name: values[here] for name, values in group.items()}
+            series.append(Series(", ".join(group), columns[PLOTJUGGLER][here], own))
+    return merged(series, file, PLOTJUGGLER)
 
 
 def _sorted_rows(
@@ -131,175 +289,3 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
 def _dropped(numbers: list[int], kept: int) -> Notice:
     first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
     return notice("bad-rows-dropped", count=len(numbers), kept=kept, rows=first)
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How the text of a file is split into numbers.
-
-    Attributes:
-        delimiter: One character; " " means any run of blanks.
-        decimal: "." or ",".
-        names: The header's cells.
-        header_line: Index of the header among the lines of the file.
-        text_columns: Indices of columns without any number.
-    """
-
-    delimiter: str
-    decimal: str
-    names: tuple[str, ...]
-    header_line: int
-    text_columns: tuple[int, ...]
-
-    def words(self, encoding: str) -> str:
-        """The decision in words, for the report."""
-        sign = "point" if self.decimal == "." else "comma"
-        return f"CSV, delimiter {_DELIMITERS[self.delimiter]}, decimal {sign}, encoding {encoding}"
-
-
-def decode(data: bytes, file: object) -> tuple[str, str]:
-    """Text of a file and the name of its encoding: byte-order mark, UTF-8, else Latin-1.
-
-    Lines end in a line feed, for files of any operating system.
-    """
-    text, encoding = _decoded(data, file)
-    return (text if "\n" in text else text.replace("\r", "\n")), encoding
-
-
-def _decoded(data: bytes, file: object) -> tuple[str, str]:
-    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if data.startswith(mark):
-            return data.decode(encoding), f"{encoding.removesuffix('-sig')} with byte-order mark"
-    if b"\x00" in data[:4096]:
-        raise InputError("binary data, not text", file=file, remedy="give a CSV or Parquet file")
-    try:
-        return data.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), "latin-1"
-
-
-def split(line: str, delimiter: str) -> list[str]:
-    """Cells of a line, blanks and pairs of quotes removed."""
-    cells = line.split() if delimiter == " " else line.rstrip("\r\n").split(delimiter)
-    return [_unquoted(cell.strip()) for cell in cells]
-
-
-def _unquoted(cell: str) -> str:
-    return cell[1:-1].strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
-
-
-def is_number(cell: str, decimal: str) -> bool:
-    """Whether a cell reads as a number with this decimal sign."""
-    # A comma at the end of a cell is the delimiter of "0, 5", not a decimal sign.
-    if decimal == "," and ("." in cell or cell.startswith(",") or cell.endswith(",")):
-        return False
-    return strict_number.is_number(_with_point(cell, decimal), finite=False)
-
-
-def _with_point(cell: str, decimal: str) -> str:
-    return cell.replace(",", ".") if decimal == "," else cell
-
-
-def sniff(lines: list[str], file: object) -> Dialect:
-    """Decide the dialect from the header and the first data lines.
-
-    A candidate must split the header into at least two cells and most data lines into as many. Among
-    these, the candidate with most numeric cells is chosen. A tie between different readings is
-    refused, as is a file in which no candidate finds two columns.
-    """
-    header_line = _header_line(lines)
-    sample = [] if header_line is None else [line for line in lines[header_line + 1 :] if line.strip()]
-    if header_line is None or not sample:
-        raise InputError("no header line followed by data", file=file, remedy="give a header and rows")
-    header = lines[header_line].lstrip("#").strip("\r\n")
-    scored = [
-        (score, delimiter, decimal)
-        for delimiter in _DELIMITERS
-        for decimal in (".", ",")
-        if (delimiter, decimal) != (",", ",")
-        and (score := _score(header, sample[:_SAMPLE_LINES], delimiter, decimal)) > 0.0
-    ]
-    if not scored:
-        raise InputError(
-            f"fewer than 2 columns found in the header '{header[:80]}'",
-            file=file,
-            place=f"line {header_line + 1}",
-            remedy="separate the columns by comma, semicolon, tab or space, the same in header and rows",
-        )
-    scored.sort(key=lambda entry: -entry[0])
-    _refuse_tie(scored, sample, file)
-    _, delimiter, decimal = scored[0]
-    names = split(header, delimiter)
-    if all(is_number(name, decimal) for name in names if name):
-        raise InputError(
-            f"the first line '{header[:60]}' holds numbers, not column names",
-            file=file,
-            place=f"line {header_line + 1}",
-            remedy="add a header line: t, q_1, ..., tau_1, ...",
-        )
-    text = _text_columns([split(line, delimiter) for line in sample[:_SAMPLE_LINES]], len(names), decimal)
-    return Dialect(delimiter, decimal, tuple(names), header_line, text)
-
-
-def _header_line(lines: list[str]) -> int | None:
-    """First line that is neither blank nor a comment, and is followed by another.
-
-    A `#` line is a comment, unless it has delimiters and numbers follow directly: then it is the header.
-    """
-    filled = [i for i, line in enumerate(lines) if line.strip()]
-    for i, following in pairwise(filled):
-        if not lines[i].startswith("#"):
-            return i
-        has_delimiters = any(mark in lines[i].lstrip("# ").strip() for mark in ",;\t")
-        if has_delimiters and _begins_with_number(lines[following]):
-            return i
-    return None
-
-
-def _begins_with_number(line: str) -> bool:
-    first = line.strip().replace(";", ",").replace("\t", ",").replace(" ", ",").split(",")[0]
-    return is_number(first.strip('"'), ".")
-
-
-def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> float:
-    """Share of numeric cells, 0 when the numbers of columns do not agree."""
-    width = len(split(header, delimiter))
-    rows = [split(line, delimiter) for line in sample]
-    if width < 2 or 2 * sum(len(row) == width for row in rows) <= len(rows):
-        return 0.0
-    cells = [cell for row in rows for cell in row if cell]
-    numeric = sum(is_number(cell, decimal) for cell in cells)
-    return numeric / len(cells) if cells else 0.0
-
-
-def _refuse_tie(scored: list[tuple[float, str, str]], sample: list[str], file: object) -> None:
-    """Refuse when a candidate as good as the best one reads other numbers."""
-    best, *others = scored
-    for other in others:
-        if best[0] - other[0] < 1e-9 and _reading(sample, *best[1:]) != _reading(sample, *other[1:]):
-            options = " or ".join(f"{_DELIMITERS[d]} with decimal '{p}'" for _, d, p in (best, other))
-            raise InputError(
-                f"the delimiter is ambiguous: {options} read the rows equally well",
-                file=file,
-                remedy="write the file with one delimiter that occurs nowhere else",
-            )
-
-
-def _reading(sample: list[str], delimiter: str, decimal: str) -> list[list[str]]:
-    """Cells with decimal points."""
-    rows = [split(line, delimiter) for line in sample[:_SAMPLE_LINES]]
-    return [[_with_point(cell, decimal) for cell in row] for row in rows]
-
-
-def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int, ...]:
-    """Columns in which no cell of the sample is a number and none is blank."""
-    full = [row for row in rows if len(row) == width]
-    return tuple(
-        column
-        for column in range(width)
-        if all(row[column] and _is_word(row[column], decimal) for row in full)
-    )
-
-
-def _is_word(cell: str, decimal: str) -> bool:
-    return not is_number(cell, decimal) and strict_number.is_word(_with_point(cell, decimal))

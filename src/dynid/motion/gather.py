@@ -13,6 +13,7 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.clock import dates_in_seconds
 from dynid.motion.columns import ANGLES, Slot, quaternion_starts
 from dynid.motion.settings import ColumnMap
 from dynid.motion.table import Record, Table
@@ -46,7 +47,7 @@ def gather(
     """Arrays of the chosen columns; refuses a log without time or with unmeasured joints."""
     if "t" not in chosen:
         raise InputError(
-            f"no time column 't'; columns are {', '.join(table.columns)}",
+            f"no time column 't'; columns are {table.listing()}",
             file=file,
             place="header",
             remedy="name it t, or map it: columns: {t: <its name>}",
@@ -63,6 +64,9 @@ def gather(
         for slot in known
         if slot.key in chosen
     }
+    dated = _dated(table, chosen["t"])
+    if dated is not None:
+        values["t"] = dated[0]
     count = len(values["t"])
     notices: list[Notice] = []
     q = _positions(mechanism, known, values, chosen, angles, table, file)
@@ -76,9 +80,19 @@ def gather(
     mapping = {key: column.name for key, column in chosen.items()}
     used = set(mapping.values())
     unused = [name for name in table.columns if name not in used]
-    unused += [f"{name} (text)" for name in table.skipped]
+    unused += [f"{name} ({table.texts.get(name, 'text').split(':')[0]})" for name in table.skipped]
     choices = {"unused columns": ", ".join(unused)} if unused else {}
+    choices |= {} if dated is None else dated[1]
+    if chosen["t"].name == table.time != "t":
+        choices["time column"] = table.time
     return Gathered(record, present, mapping, choices, tuple(notices))
+
+
+def _dated(table: Table, time: ColumnMap) -> tuple[Float[Array, "n"], dict[str, str]] | None:
+    """Time in [s] from the first stamp, if the stamps are dates and the column map gives no unit."""
+    if time.unit is not None or time.scale != 1.0 or time.offset != 0.0:
+        return None
+    return dates_in_seconds(table.columns[time.name])
 
 
 def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
@@ -132,7 +146,7 @@ def _positions(
         lost = ", ".join(names[i] if inertial else f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
         what = f"the IMU: {lost}" if inertial else f"the position of {lost}"
         raise InputError(
-            f"no column for {what}; columns are {', '.join(table.columns)}",
+            f"no column for {what}; columns are {table.listing()}",
             file=file,
             place="header",
             remedy="map them under `columns:`, or "

@@ -1,6 +1,7 @@
 """Readers of log files: from columns with names and units to a Log.
 
-To add a format: write `read_<format>(path, drop_bad_rows) -> Table`, and a line in READERS.
+To add a format: write `read_<format>(path, drop_bad_rows) -> Table`, and a line in READERS. A reader is
+chosen by the ending of the file, or, for a folder, by a file that it contains.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import match, quaternion_starts, slots
-from dynid.motion.csv_file import decode, read_csv, sniff, split
+from dynid.motion.csv_dialect import decode, sniff, split
+from dynid.motion.csv_file import content, read_csv
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
@@ -37,20 +39,31 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".tsv": read_csv,
         ".txt": read_csv,
         ".dat": read_csv,
+        ".csv.gz": read_csv,
+        ".csv.xz": read_csv,
+        ".csv.zst": read_csv,
         ".parquet": read_parquet,
         ".pq": read_parquet,
+        ".feather": "dynid.motion.arrow_file:read_arrow",
+        ".arrow": "dynid.motion.arrow_file:read_arrow",
+        ".npz": "dynid.motion.array_file:read_npz",
+        ".npy": "dynid.motion.array_file:read_npy",
+        ".mat": "dynid.motion.mat_file:read_mat",
+        ".h5": "dynid.motion.hdf5_file:read_hdf5",
+        ".hdf5": "dynid.motion.hdf5_file:read_hdf5",
+        ".mcap": "dynid.motion.mcap_file:read_mcap",
+        ".db3": "dynid.motion.bag_file:read_db3",
+        ".bag": "dynid.motion.bag_file:read_bag",
+        # Folders that are one log, by a file that they contain.
+        "/metadata.yaml": "dynid.motion.bag_file:read_rosbag2",
+        "/meta/info.json": "dynid.motion.lerobot_folder:read_lerobot",
     },
     gives=("dynid.motion.table:Table",),
 )
 Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
-_TABLES = "save its signals as a table with a column t:"
-_BAGS = "export the joint states to a table with a column t:"
 # Common formats that are not read; in particular pickled objects are never opened.
-_OTHERS = {
-    **dict.fromkeys((".mat", ".npz", ".npy", ".pkl", ".pickle", ".h5", ".hdf5", ".xlsx", ".json"), _TABLES),
-    **dict.fromkeys((".mcap", ".bag", ".db3"), _BAGS),
-}
+_OTHERS = dict.fromkeys((".pkl", ".pickle", ".xlsx", ".json"), "save its signals as a table with a column t:")
 
 
 def read_log(
@@ -84,7 +97,7 @@ def read_log(
     log = _log_of_table(
         table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
     )
-    log = replace(log, name=path.stem, file=str(path), sha256=_digest(path), payloads=payloads)
+    log = replace(log, name=name_of(path), file=str(path), sha256=digest(path), payloads=payloads)
     return windowed(log, entry) if isinstance(entry, LogEntry) else log
 
 
@@ -127,23 +140,23 @@ def _log_of_table(
     """Columns matched, converted to SI and cleaned; `path` is for messages."""
     if choose is not None:
         try:
-            mechanism = choose(tuple(table.columns), mapped)
+            mechanism = choose(tuple(table.columns), table.mapped(mapped))
         except InputError as error:
             raise InputError(
                 error.text, file=error.file or path, place=error.place, remedy=error.remedy
             ) from None
     known = slots(mechanism)
-    chosen = match(tuple(table.columns), known, mapped, path)
+    chosen = match(tuple(table.columns), known, table.mapped(mapped), path)
     gathered = gather(table, mechanism, known, chosen, angles, path)
     if need_effort and not gathered.effort_present.any():
         wanted = ", ".join(actuator.name for actuator in mechanism.actuators)
         raise InputError(
-            f"no effort column found (actuators: {wanted}; columns: {', '.join(table.columns)})",
+            f"no effort column found (actuators: {wanted}; columns: {table.listing()})",
             file=path,
             remedy="name them tau_1.. in the order of the actuators, or map them under `columns:`",
         )
     time = chosen["t"]
-    time_given = time.unit is not None or time.scale != 1.0
+    time_given = time.unit is not None or time.scale != 1.0 or "time unit" in gathered.choices
     cleaned = clean(
         gathered.record,
         angles=_turning(mechanism),
@@ -225,13 +238,13 @@ def _place(
 
 def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     """The columns of a log file as stored; the file extension selects the reader."""
-    if path.is_dir():
+    kind = ending(path)
+    if path.is_dir() and kind not in READERS:
         raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
-    if not path.is_file():
+    if not path.exists():
         raise InputError(
             "no such file", file=path, remedy="check the path; it is relative to the experiment file"
         )
-    kind = path.suffix.lower()
     reader = READERS.get(kind)
     if reader is None:
         raise InputError(
@@ -242,7 +255,34 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     return reader(path, drop_bad_rows)
 
 
-def _digest(path: Path) -> str:
+def ending(path: Path) -> str:
+    """What selects the reader: the last extension, or the last two if files of both are read (`.csv.gz`).
+
+    For a folder it is `/` and the file that shows its format; `/` alone if the folder is not a log.
+    """
+    if path.is_dir():
+        marks = (kind for kind in READERS.own if kind.startswith("/"))
+        return next((kind for kind in marks if (path / kind[1:]).is_file()), "/")
+    both = "".join(path.suffixes[-2:]).lower()
+    return both if both in READERS else path.suffix.lower()
+
+
+def name_of(path: Path) -> str:
+    """Name of a log in reports: that of its file without the ending."""
+    kind = ending(path)
+    return (
+        path.name[: -len(kind)]
+        if path.name.lower().endswith(kind) and len(path.name) > len(kind)
+        else path.stem
+    )
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a log; of a folder, that of the names and hashes of its files."""
+    if path.is_dir():
+        files = sorted(one for one in path.rglob("*") if one.is_file())
+        lines = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n" for one in files)
+        return hashlib.sha256(lines.encode()).hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -310,7 +350,7 @@ def text_column(path: Path, name: str) -> list[str]:
     """Cells of one column of a file, as text, blanks at their ends removed."""
     if path.suffix.lower() in (".parquet", ".pq"):
         return parquet_texts(path, name)
-    text, _ = decode(path.read_bytes(), path)
+    text, _ = decode(content(path)[:], path)
     lines = text.split("\n")
     dialect = sniff(lines, path)
     place = dialect.names.index(name)

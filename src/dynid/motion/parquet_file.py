@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.common import limits
 from dynid.common.errors import InputError
-from dynid.motion.table import Table, check_names
+from dynid.motion.reading import check_size, extra, size_of
+from dynid.motion.table import Table, check_names, time_name
 
-# A run-length code can represent any number of rows. Sensor logs are compressed by 2 to 40 times.
-_LARGEST = 16 * 2**30  # bytes of all numbers together
-_SUSPECT, _RATIO = 256 * 2**20, 200.0  # bytes; larger files must not expand by more than this ratio
 _NUMBER = 8  # bytes
 
 
@@ -21,18 +19,53 @@ def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
     """Columns of a Parquet file; nulls become NaN, time stamps seconds since the first one."""
     pa, file = _opened(path)
     check_names(list(file.schema_arrow.names), path)
-    kinds = {field.name: field.type for field in file.schema_arrow}
-    used = [name for name, kind in kinds.items() if _is_time(pa, kind) or _is_numeric(pa, kind)]
+    used = [field.name for field in file.schema_arrow if is_used(pa, field.type)]
+    found = arrow_columns(pa, _read(path, pa, file, used), "Parquet")
+    skipped = tuple(name for name in file.schema_arrow.names if name not in found.columns)
+    return replace(found, skipped=skipped)
+
+
+def parquet_columns(path: Path) -> dict[str, Any]:
+    """Numbers of a file by column, shape (n,), or (n, k) where each cell is a list of k numbers."""
+    pa, file = _opened(path)
+    lists = [one.name for one in file.schema_arrow if _is_list(pa, one.type)]
+    used = [one.name for one in file.schema_arrow if is_used(pa, one.type) or one.name in lists]
     table = _read(path, pa, file, used)
+    found: dict[str, Any] = dict(arrow_columns(pa, table, "Parquet").columns)
+    for name in lists:
+        column = table[name].combine_chunks()
+        values = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float)
+        lengths = np.unique(column.value_lengths().to_numpy(zero_copy_only=False))
+        if column.null_count or len(lengths) > 1:
+            raise InputError(
+                "lists of different lengths", file=path, place=f"column '{name}'", remedy="check it"
+            )
+        found[name] = values.reshape(len(column), -1 if len(column) else 0)
+    return {name: found[name] for name in used}
+
+
+def _is_list(pa: Any, kind: Any) -> bool:
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(lists and _is_numeric(pa, kind.value_type))
+
+
+def is_used(pa: Any, kind: Any) -> bool:
+    """Whether a column of this type has numbers or times."""
+    return _is_time(pa, kind) or _is_numeric(pa, kind)
+
+
+def arrow_columns(pa: Any, table: Any, kind: str) -> Table:
+    """Numeric columns of an Arrow table."""
     columns = {}
-    for name in used:
-        kind = kinds[name]
-        if _is_time(pa, kind):
-            ticks = table[name].cast(pa.int64()).to_numpy()
-            columns[name] = (ticks - ticks[:1]) * _tick(kind.unit)
-        else:
-            columns[name] = np.asarray(table[name].to_numpy(), dtype=_wide(kind, table[name].null_count))
-    return Table(columns, tuple(name for name in kinds if name not in columns), {"format": "Parquet"})
+    for field in table.schema:
+        column = table[field.name]
+        if _is_time(pa, field.type):
+            ticks = column.cast(pa.int64()).to_numpy()
+            columns[field.name] = (ticks - ticks[:1]) * _tick(field.type.unit)
+        elif _is_numeric(pa, field.type):
+            columns[field.name] = np.asarray(column.to_numpy(), dtype=_wide(field.type, column.null_count))
+    skipped = tuple(name for name in table.schema.names if name not in columns)
+    return Table(columns, skipped, {"format": kind}, time=time_name(list(columns)))
 
 
 def parquet_texts(path: Path, name: str) -> list[str]:
@@ -43,15 +76,9 @@ def parquet_texts(path: Path, name: str) -> list[str]:
 
 def _opened(path: Path) -> tuple[Any, Any]:
     """pyarrow, and the file with its footer read; pages are checked against their checksums when read."""
-    try:
+    with extra("parquet", "Parquet", path):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise InputError(
-            "reading Parquet needs pyarrow, which is not installed",
-            file=path,
-            remedy="pip install 'dynid[parquet]'",
-        ) from error
     try:
         return pa, pq.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
@@ -61,29 +88,20 @@ def _opened(path: Path) -> tuple[Any, Any]:
 def _read(path: Path, pa: Any, file: Any, names: list[str]) -> Any:
     """The columns `names`, after a check of their size."""
     try:
-        _check_size(path, file.metadata, set(names))
+        _check_declared(path, file.metadata, len(names))
         return file.read(columns=names)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error, _broken_column(pa, file, names)) from error
 
 
-def _check_size(path: Path, footer: Any, names: set[str]) -> None:
-    """Refuse a file that would fill the memory, by what its footer declares."""
-    sizes = 0
-    for i in range(footer.num_row_groups):
-        group = footer.row_group(i)
-        for k in range(group.num_columns):
-            chunk = group.column(k)
-            if chunk.path_in_schema in names:
-                sizes += max(_NUMBER * chunk.num_values, chunk.total_uncompressed_size)
-    stored = max(path.stat().st_size, 1)
-    grows = sizes > _SUSPECT and limits.exceeded(sizes / stored, _RATIO)
-    if grows or limits.exceeded(sizes, _LARGEST):
-        raise InputError(
-            f"{stored} bytes declare {sizes / 2**20:.0f} MB of numbers, {sizes / stored:.0f} times as much",
-            file=path,
-            remedy=f"write the log in parts; {limits.REMEDY}",
-        )
+def _check_declared(path: Path, footer: Any, columns: int) -> None:
+    """Refuse a file that would fill the memory, by what its footer declares.
+
+    Only totals of row groups are used: pyarrow ends the process if it is asked for a damaged column.
+    """
+    groups = (footer.row_group(i) for i in range(footer.num_row_groups))
+    sizes = sum(max(_NUMBER * group.num_rows * columns, group.total_byte_size) for group in groups)
+    check_size(sizes, size_of(path), path)
 
 
 def _broken_column(pa: Any, file: Any, names: list[str]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -12,6 +12,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +24,48 @@ class Table:
         columns: Name -> values, each shape (n,), as stored (no unit applied).
         skipped: Columns without numbers.
         choices: What the reader decided about the format, in words.
+        texts: What skipped columns contain, where it is known: `text: '0.002 sec'`, `an object of class X`.
+        time: Column that is the time by the conventions of the format, if its name is not `t` or `time`.
     """
 
     columns: Mapping[str, Shaped[Array, "n"]]
     skipped: tuple[str, ...] = ()
     choices: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    time: str = ""
+
+    def mapped(self, given: Mapping[str, T]) -> Mapping[str, T | str]:
+        """A column map, with the time of the format if the map does not name another column."""
+        names = {entry if isinstance(entry, str) else getattr(entry, "name", "") for entry in given.values()}
+        if self.time in ("", *_TIMES[:2], *names) or {"t", "time"} & {*given}:
+            return given
+        return {"t": self.time, **given}
+
+    def listing(self) -> str:
+        """All columns for a message, and what those without numbers contain."""
+        texts = [f"column '{name}' is {self.texts.get(name, 'text')}" for name in self.skipped]
+        return "; ".join([", ".join(self.columns), *texts])
+
+
+def as_text(cell: str) -> str:
+    """What a column of text contains, by its first cell."""
+    return f"text: '{cell[:40]}'"
+
+
+# Time in the files of MATLAB, Simulink, PlotJuggler, rostopic, UR and others, the most certain ones first.
+PLOTJUGGLER = "__time"
+_TIMES = ("t", "time", PLOTJUGGLER, "field.header.stamp", "%time", "timestamp", "timestamps", "stamp", "tout")
+
+
+def time_name(names: Sequence[str]) -> str:
+    """The column of time by its name, whatever its case and unit (`Time [s]`); empty if there is none."""
+    plain = {name: name.casefold().split("[")[0].split("(")[0].strip() for name in names}
+    for known in _TIMES:
+        found = [name for name in names if plain[name] == known]
+        if found:
+            return known if known in found else found[0]
+    return ""
 
 
 def check_names(names: Sequence[str], file: object) -> None:

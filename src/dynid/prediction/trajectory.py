@@ -110,7 +110,7 @@ def _read(
     path = Path(entry.file)
     table = read_table(path)
     own = entry.columns or {}
-    chosen = match(tuple(table.columns), slots(mechanism), own, path)
+    chosen = match(tuple(table.columns), slots(mechanism), table.mapped(own), path)
     prefixes = ("", f"{body or _PLATFORM}_")
     pose = {
         name: np.asarray(table.columns[prefix + name], float)

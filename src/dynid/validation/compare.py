@@ -27,7 +27,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.plugin_friction import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
-from dynid.problem import LogSource, Progress, as_asked, as_log
+from dynid.problem import LogSource, Progress, as_asked, as_logs
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.fit import fit_of
@@ -82,7 +82,7 @@ def compare_friction(
     mechanism = load_robot(robot)
     several = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
     experiment = experiment_from({"robot": mechanism, **options})
-    logs = [as_log(one, mechanism, experiment) for one in several]
+    logs = as_logs(several, mechanism, experiment)
     drives = friction_sets(mechanism) if sets is None else sets
     return compare_logs(mechanism, logs, experiment, drives=drives, folds=folds, last=last, progress=progress)
 
@@ -106,7 +106,7 @@ def compare_experiment(
 ) -> Comparison:
     """Compare variants of one experiment; arguments as for `compare_logs`."""
     mechanism = load_robot(experiment.robot)
-    logs = [as_log(entry, as_asked(mechanism, experiment), experiment) for entry in experiment.logs]
+    logs = as_logs(experiment.logs, as_asked(mechanism, experiment), experiment)
     return compare_logs(
         mechanism,
         logs,

@@ -22,7 +22,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.window import disjoint
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
-from dynid.problem import LogSource, Problem, as_log, prepare
+from dynid.problem import LogSource, Problem, as_logs, prepare
 from dynid.projection.contract import RowSource
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.projection import Directions
@@ -48,7 +48,7 @@ def validate_result(
         robot: Default: the robot named in the result's provenance.
     """
     estimate, experiment, mechanism = saved(result, robot)
-    read = [as_log(log, mechanism, experiment) for log in logs]
+    read = as_logs(logs, mechanism, experiment)
     read = with_result_gains(read, estimate, experiment)
     experiment = experiment.changed(filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():

@@ -10,7 +10,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import notice
 from dynid.experiment.experiment import LogEntry, read_experiment
 from dynid.mechanism.load import load_robot
-from dynid.motion.logs import READERS
+from dynid.motion.logs import READERS, ending
 from dynid.problem import Progress
 from dynid.statistics.comparison import Comparison, recommend
 from dynid.validation.compare import compare_experiment, friction_sets
@@ -75,7 +75,7 @@ def compare_targets(
 def _experiments(targets: Sequence[Path]) -> list[Path]:
     """The targets, if they are experiment files; none if they are results; a mixture is refused."""
     for path in targets:
-        if path.suffix.lower() in READERS:
+        if ending(path) in READERS:
             raise InputError(
                 f"'{path}' is a log: only experiments or results can be compared",
                 remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml),"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
 from dynid.motion.columns import Slot, match
 from dynid.motion.gather import si_values
-from dynid.motion.logs import read_table, text_column
+from dynid.motion.logs import digest, read_table, text_column
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import Table
 from dynid.motion.units import factor, last_figures
@@ -57,7 +56,7 @@ def read_wrench_table(
     return table_log(
         table,
         path.stem,
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        sha256=digest(path),
         payloads=tuple(entry.payloads),
         notices=(*raw.notices, *notices),
         mapping={key: column.name for key, column in chosen.items()},

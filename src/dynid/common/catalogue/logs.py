@@ -12,6 +12,22 @@ LOGS = {
         "{count} rows with non-numeric cells were dropped, {kept} kept (file rows {rows})",
         "correct the file if many rows are lost",
     ),
+    "recording-unfinished": care(
+        "the file of a recording ends too early (the recorder was stopped): what it contains was read",
+        "the recording is not finished or damaged at its end: {messages} messages were read, {lost} of {size}"
+        " bytes are lost",
+        "check that the motion is complete; `mcap recover` or `ros2 bag reindex` repair the file",
+    ),
+    "chunks-damaged": care(
+        "parts of a recording do not match their checksum: they were left out",
+        "{count} of {total} chunks are damaged and were left out ({seconds:.3g} s of the recording)",
+        "copy the file again, or check the disk of the recorder",
+    ),
+    "messages-damaged": care(
+        "messages of a recording cannot be decoded: they were left out",
+        "{count} of {total} messages of '{topic}' cannot be decoded and were left out",
+        "check that the recorder stored the definition of the message",
+    ),
     "time-missing": note(
         "samples without a time were dropped: check the recorder",
         "{count} samples without a time were dropped",

@@ -1,0 +1,189 @@
+"""How the text of a CSV file is split into numbers: encoding, delimiter, decimal sign and header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dynid.common import strict_number
+from dynid.common.errors import InputError
+
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
+SAMPLE_LINES = 40
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the text of a file is split into numbers.
+
+    Attributes:
+        delimiter: One character; " " means any run of blanks.
+        decimal: "." or ",".
+        names: The header's cells.
+        header_line: Index of the header among the lines of the file.
+        text_columns: Indices of columns without any number.
+        texts: First cell of these.
+    """
+
+    delimiter: str
+    decimal: str
+    names: tuple[str, ...]
+    header_line: int
+    text_columns: tuple[int, ...]
+    texts: Mapping[int, str]
+
+    def words(self, encoding: str) -> str:
+        """The decision in words, for the report."""
+        sign = "point" if self.decimal == "." else "comma"
+        return f"CSV, delimiter {_DELIMITERS[self.delimiter]}, decimal {sign}, encoding {encoding}"
+
+
+def decode(data: bytes, file: object) -> tuple[str, str]:
+    """Text of a file and the name of its encoding: byte-order mark, UTF-8, else Latin-1.
+
+    Lines end in a line feed, for files of any operating system.
+    """
+    text, encoding = _decoded(data, file)
+    return (text if "\n" in text else text.replace("\r", "\n")), encoding
+
+
+def _decoded(data: bytes, file: object) -> tuple[str, str]:
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if data.startswith(mark):
+            return data.decode(encoding), f"{encoding.removesuffix('-sig')} with byte-order mark"
+    if b"\x00" in data[:4096]:
+        raise InputError("binary data, not text", file=file, remedy="give a CSV or Parquet file")
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """Cells of a line, blanks and pairs of quotes removed."""
+    cells = line.split() if delimiter == " " else line.rstrip("\r\n").split(delimiter)
+    return [_unquoted(cell.strip()) for cell in cells]
+
+
+def _unquoted(cell: str) -> str:
+    return cell[1:-1].strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
+
+
+def is_number(cell: str, decimal: str) -> bool:
+    """Whether a cell reads as a number with this decimal sign."""
+    # A comma at the end of a cell is the delimiter of "0, 5", not a decimal sign.
+    if decimal == "," and ("." in cell or cell.startswith(",") or cell.endswith(",")):
+        return False
+    return strict_number.is_number(_with_point(cell, decimal), finite=False)
+
+
+def _with_point(cell: str, decimal: str) -> str:
+    return cell.replace(",", ".") if decimal == "," else cell
+
+
+def sniff(lines: list[str], file: object) -> Dialect:
+    """Decide the dialect from the header and the first data lines.
+
+    A candidate must split the header into at least two cells and most data lines into as many. Among
+    these, the candidate with most numeric cells is chosen. A tie between different readings is
+    refused, as is a file in which no candidate finds two columns.
+    """
+    header_line = _header_line(lines)
+    sample = [] if header_line is None else [line for line in lines[header_line + 1 :] if line.strip()]
+    if header_line is None or not sample:
+        raise InputError("no header line followed by data", file=file, remedy="give a header and rows")
+    header = lines[header_line].lstrip("#").strip("\r\n")
+    scored = [
+        (score, delimiter, decimal)
+        for delimiter in _DELIMITERS
+        for decimal in (".", ",")
+        if (delimiter, decimal) != (",", ",")
+        and (score := _score(header, sample[:SAMPLE_LINES], delimiter, decimal)) > 0.0
+    ]
+    if not scored:
+        raise InputError(
+            f"fewer than 2 columns found in the header '{header[:80]}'",
+            file=file,
+            place=f"line {header_line + 1}",
+            remedy="separate the columns by comma, semicolon, tab or space, the same in header and rows",
+        )
+    scored.sort(key=lambda entry: -entry[0])
+    _refuse_tie(scored, sample, file)
+    _, delimiter, decimal = scored[0]
+    names = split(header, delimiter)
+    if all(is_number(name, decimal) for name in names if name):
+        raise InputError(
+            f"the first line '{header[:60]}' holds numbers, not column names",
+            file=file,
+            place=f"line {header_line + 1}",
+            remedy="add a header line: t, q_1, ..., tau_1, ...",
+        )
+    rows = [split(line, delimiter) for line in sample[:SAMPLE_LINES]]
+    text = _text_columns(rows, len(names), decimal)
+    first = next((row for row in rows if len(row) == len(names)), names)
+    return Dialect(delimiter, decimal, tuple(names), header_line, text, {i: first[i] for i in text})
+
+
+def _header_line(lines: list[str]) -> int | None:
+    """First line that is neither blank nor a comment, and is followed by another.
+
+    A `#` line is a comment, unless it has delimiters and numbers follow directly: then it is the header.
+    """
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    for i, following in pairwise(filled):
+        if not lines[i].startswith("#"):
+            return i
+        has_delimiters = any(mark in lines[i].lstrip("# ").strip() for mark in ",;\t")
+        if has_delimiters and _begins_with_number(lines[following]):
+            return i
+    return None
+
+
+def _begins_with_number(line: str) -> bool:
+    first = line.strip().replace(";", ",").replace("\t", ",").replace(" ", ",").split(",")[0]
+    return is_number(first.strip('"'), ".")
+
+
+def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> float:
+    """Share of numeric cells, 0 when the numbers of columns do not agree."""
+    width = len(split(header, delimiter))
+    rows = [split(line, delimiter) for line in sample]
+    if width < 2 or 2 * sum(len(row) == width for row in rows) <= len(rows):
+        return 0.0
+    cells = [cell for row in rows for cell in row if cell]
+    numeric = sum(is_number(cell, decimal) for cell in cells)
+    return numeric / len(cells) if cells else 0.0
+
+
+def _refuse_tie(scored: list[tuple[float, str, str]], sample: list[str], file: object) -> None:
+    """Refuse when a candidate as good as the best one reads other numbers."""
+    best, *others = scored
+    for other in others:
+        if best[0] - other[0] < 1e-9 and _reading(sample, *best[1:]) != _reading(sample, *other[1:]):
+            options = " or ".join(f"{_DELIMITERS[d]} with decimal '{p}'" for _, d, p in (best, other))
+            raise InputError(
+                f"the delimiter is ambiguous: {options} read the rows equally well",
+                file=file,
+                remedy="write the file with one delimiter that occurs nowhere else",
+            )
+
+
+def _reading(sample: list[str], delimiter: str, decimal: str) -> list[list[str]]:
+    """Cells with decimal points."""
+    rows = [split(line, delimiter) for line in sample[:SAMPLE_LINES]]
+    return [[_with_point(cell, decimal) for cell in row] for row in rows]
+
+
+def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int, ...]:
+    """Columns in which no cell of the sample is a number and none is blank."""
+    full = [row for row in rows if len(row) == width]
+    return tuple(
+        column
+        for column in range(width)
+        if all(row[column] and _is_word(row[column], decimal) for row in full)
+    )
+
+
+def _is_word(cell: str, decimal: str) -> bool:
+    return not is_number(cell, decimal) and strict_number.is_word(_with_point(cell, decimal))

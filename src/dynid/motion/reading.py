@@ -1,0 +1,80 @@
+"""What every reader of a foreign format needs: packages of extras, limits of size, errors of libraries."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dynid.common import limits
+from dynid.common.errors import DynidError, InputError
+
+# Run-length codes can represent any number of rows. Sensor logs are compressed by 2 to 40 times.
+LARGEST = 16 * 2**30  # bytes of all numbers together
+SUSPECT, RATIO = 256 * 2**20, 200.0  # bytes; larger contents must not be this many times the file
+
+
+@contextlib.contextmanager
+def extra(name: str, what: str, file: object) -> Iterator[None]:
+    """A block that imports packages of the extra `name`; if they are missing, the error names it."""
+    try:
+        yield
+    except ImportError as error:
+        missing = (error.name or str(error)).split(".")[0]
+        raise InputError(
+            f"reading {what} needs {missing}, which is not installed",
+            file=file,
+            remedy=f"pip install 'dynid[{name}]'",
+        ) from error
+
+
+@contextlib.contextmanager
+def readable(what: str, file: object) -> Iterator[None]:
+    """Errors of the library that reads a file of kind `what` become input errors."""
+    remedy = "write the file again; the copy may be truncated or damaged"
+    try:
+        yield
+    except DynidError:
+        raise
+    except MemoryError as error:
+        raise InputError(f"this {what} needs more memory than there is", file=file, remedy=remedy) from error
+    except Exception as error:  # libraries raise errors of any class on damaged files
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"not a readable {what}: {said}", file=file, remedy=remedy) from error
+
+
+def check_size(declared: float, stored: int, file: object, what: str = "numbers") -> None:
+    """Refuse contents that would fill the memory, before anything is allocated.
+
+    Args:
+        declared: Size of the contents in memory, in [bytes].
+        stored: Size of the file, in [bytes].
+        file: For messages.
+        what: The contents, for messages.
+    """
+    stored = max(stored, 1)
+    grows = declared > SUSPECT and limits.exceeded(declared / stored, RATIO)
+    if grows or limits.exceeded(declared, LARGEST):
+        raise InputError(
+            f"{stored} bytes declare {declared / 2**20:.0f} MB of {what},"
+            f" {declared / stored:.0f} times as much",
+            file=file,
+            remedy=f"write the log in parts; {limits.REMEDY}",
+        )
+
+
+def inflated(stream: Any, stored: int, file: object) -> bytes:
+    """All bytes of a decompressing stream; reading stops as soon as they are too many for the file."""
+    parts: list[bytes] = []
+    total = 0
+    while block := stream.read(1 << 20):
+        parts.append(block)
+        total += len(block)
+        check_size(total, stored, file, "text")
+    return b"".join(parts)
+
+
+def size_of(path: Path) -> int:
+    """Size of a file, in [bytes]."""
+    return path.stat().st_size

@@ -1,0 +1,268 @@
+"""From the messages of a recording to a table: one column per number, named by topic, joint and quantity.
+
+`/joint_states/elbow/position` is the position of joint `elbow` in a `sensor_msgs/JointState`: joints are
+found by their names in every message, whatever their order. Time is the header stamp where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice, notice
+from dynid.motion.ros_layout import Layout, MessageError, Types, Walk, types_for
+from dynid.motion.ros_layout import Path as Place
+from dynid.motion.series import Series, merged, time_base
+from dynid.motion.table import Table
+
+_NAMES = ("name", "names", "joint_names", "joint_name", "interface_names")
+_SINGULAR = {
+    "positions": "position",
+    "velocities": "velocity",
+    "accelerations": "acceleration",
+    "efforts": "effort",
+    "torques": "torque",
+}
+_UNNAMED = ("value", "values", "data", "interface_values")  # say nothing about what they contain
+_NO_SIGNALS = frozenset(
+    [
+        "Image",
+        "CompressedImage",
+        "PointCloud2",
+        "LaserScan",
+        "OccupancyGrid",
+        "TFMessage",
+        "Marker",
+        "MarkerArray",
+        "DiagnosticArray",
+        "Log",
+        "ParameterEvent",
+        "CameraInfo",
+    ]
+)
+_EPOCH = 10**17  # ns; later stamps are dates, not durations
+_OTHER_CLOCK = 10**9  # ns; header stamps that differ more from the recorder's time are of another clock
+_MOST_TEMPLATES = 64  # structures of one topic that are looked for among all its messages
+
+
+@dataclass(eq=False)
+class Topic:
+    """Messages of one topic, in the order of the recording.
+
+    Attributes:
+        kind: Type of its messages.
+        definition: Text of the type; empty: a common type.
+        encoding: `cdr` or `ros1`; others are not read.
+        times: When each was recorded, in [ns].
+        messages: Their bytes.
+    """
+
+    name: str
+    kind: str
+    definition: str
+    encoding: str
+    times: list[int] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
+
+    @property
+    def has_signals(self) -> bool:
+        """Whether its messages may contain signals of joints or loads."""
+        return self.kind.split("/")[-1] not in _NO_SIGNALS
+
+
+def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequence[Notice]) -> Table:
+    """The table of all topics with numbers; those without are listed as skipped."""
+    skipped: dict[str, str] = {}
+    found: list[_Decoded] = []
+    said = [*notices]
+    for topic in topics:
+        try:
+            decoded = _Decoded(topic)
+        except MessageError as error:
+            skipped[topic.name] = f"{topic.kind} ({error})"
+            continue
+        if decoded.damaged:
+            said.append(
+                notice("messages-damaged", topic=topic.name, count=decoded.damaged, total=len(topic.messages))
+            )
+        if decoded.columns:
+            found.append(decoded)
+        else:
+            skipped[topic.name] = f"{topic.kind} without numbers"
+    if not found:
+        listed = "; ".join(f"{name}: {text}" for name, text in list(skipped.items())[:10])
+        raise InputError(
+            f"no topic with numbers{f' ({listed})' if listed else ''}",
+            file=file,
+            remedy="record /joint_states or another topic with positions and efforts",
+        )
+    columns, choices = _on_one_clock(found, file)
+    return Table(columns, tuple(skipped), {"format": kind, **choices}, tuple(said), texts=skipped, time="t")
+
+
+def _on_one_clock(found: Sequence[_Decoded], file: object) -> tuple[dict[str, Any], dict[str, str]]:
+    """Columns of all topics, and how their time was found."""
+    stamped = [one for one in found if one.stamped]
+    offsets = [int(np.median(one.stamps - one.recorded)) for one in stamped]
+    # Topics without stamps are placed on the clock of the stamps, if that is not the clock of the recorder.
+    shift = offsets[0] if offsets and abs(offsets[0]) > _OTHER_CLOCK else 0
+    for one in found:
+        if not one.stamped:
+            one.stamps = one.stamps + shift
+    start = min(int(one.stamps.min()) for one in found)
+    origin = start if abs(start) > _EPOCH else 0
+    series = [part for one in found for part in one.series(origin)]
+    columns, choices = merged(series, file)
+    base = time_base(series)
+    plain = [one.topic.name for one in found if not one.stamped]
+    words = "header stamps" if stamped else "time of the recorder"
+    if plain and stamped:
+        words += f"; time of the recorder for {', '.join(plain)}"
+        words += f", moved by {shift / 1e9:.6g} s to the clock of the stamps" if shift else ""
+    if origin:
+        words += f"; origin {origin / 1e9:.6f} s subtracted"
+    return columns, {"time": f"{words} ({base.name})", **choices}
+
+
+class _Decoded:
+    """Numbers of one topic.
+
+    Attributes:
+        stamps: Time of each message, in [ns]; from its header if `stamped`.
+        recorded: When the recorder wrote it, in [ns].
+        columns: Name -> values, NaN where a message does not have it.
+        present: Name -> which messages have it.
+        damaged: Number of messages that cannot be decoded.
+    """
+
+    def __init__(self, topic: Topic) -> None:
+        if topic.encoding not in ("cdr", "ros1"):
+            raise MessageError(f"messages are encoded as {topic.encoding or 'nothing known'}")
+        self.topic = topic
+        self.types: Types = types_for(topic.kind, topic.definition)
+        count = len(topic.messages)
+        self.columns: dict[str, Any] = {}
+        self.present: dict[str, Bool[Array, "n"]] = {}
+        self.recorded: Int[Array, "n"] = np.array(topic.times, dtype=np.int64)
+        header = np.zeros(count, dtype=np.int64)
+        good = np.zeros(count, dtype=bool)
+        lengths = np.array([len(one) for one in topic.messages], dtype=np.int64)
+        for length in np.unique(lengths):
+            self._decode(np.flatnonzero(lengths == length), int(length), header, good)
+        self.damaged = int(count - good.sum())
+        self.columns = {name: values[good] for name, values in self.columns.items()}
+        self.present = {name: here[good] for name, here in self.present.items()}
+        self.recorded, header = self.recorded[good], header[good]
+        # Constant stamps are those of a publisher that does not fill them in.
+        self.stamped = bool(len(header) and np.all(header > 0) and (len(header) == 1 or np.ptp(header) > 0))
+        self.stamps = header if self.stamped else self.recorded
+
+    def _decode(self, rows: Int[Array, "k"], length: int, header: Array, good: Array) -> None:
+        """Messages of one length; those of equal structure together."""
+        stack = np.frombuffer(b"".join(self.topic.messages[i] for i in rows), np.uint8).reshape(
+            len(rows), length
+        )
+        todo = np.arange(len(rows))
+        for turn in range(len(rows)):
+            if len(todo) == 0:
+                break
+            try:
+                layout = Walk(self.types, stack[todo[0]].tobytes(), self.topic.encoding).walked(
+                    self.topic.kind
+                )
+            except MessageError:
+                todo = todo[1:]
+                continue
+            if turn < _MOST_TEMPLATES:
+                fixed = layout.structure()
+                same = np.all(stack[np.ix_(todo, fixed)] == stack[todo[0], fixed], axis=1)
+            else:
+                same = np.arange(len(todo)) == 0
+            here = todo[same]
+            good[rows[here]] = True
+            self._fill(layout, stack[here], rows[here], header)
+            todo = todo[~same]
+
+    def _fill(self, layout: Layout, stack: Array, rows: Int[Array, "k"], header: Array) -> None:
+        """Numbers of messages with one layout into their columns."""
+        read: dict[Place, Any] = {}
+        for place, (start, kind, count) in layout.numbers.items():
+            width = int(kind[-1]) * (count or 1)
+            read[place] = np.ascontiguousarray(stack[:, start : start + width]).view(kind)
+        header[rows] = _stamps(read, len(rows))
+        for name, values in _named(layout, read, self.topic.name):
+            if name not in self.columns:
+                self.columns[name] = np.full(len(header), np.nan)
+                self.present[name] = np.zeros(len(header), dtype=bool)
+            self.columns[name][rows] = values
+            self.present[name][rows] = True
+
+    def series(self, origin: int) -> list[Series]:
+        """One per set of joints that come together; time in [s] from `origin` [ns]."""
+        groups: dict[bytes, list[str]] = {}
+        for name, here in self.present.items():
+            groups.setdefault(here.tobytes(), []).append(name)
+        made = []
+        for names in groups.values():
+            here = self.present[names[0]]
+            label = self.topic.name if len(groups) == 1 else f"{self.topic.name} ({len(names)} columns)"
+            # Division is exact for stamps that are decimal fractions of a second; a product with 1e-9 is not.
+            t = (self.stamps[here] - origin) / 1e9
+            made.append(Series(label, t, {name: self.columns[name][here] for name in names}))
+        return made
+
+
+def _stamps(read: dict[Place, Any], count: int) -> Int[Array, "k"]:
+    """Header stamps in [ns]; zeros where there are none."""
+    for start in (("header", "stamp"), ("stamp",)):
+        if (*start, "sec") in read and (*start, "nanosec") in read:
+            sec, nano = (read[(*start, part)][:, 0].astype(np.int64) for part in ("sec", "nanosec"))
+            return np.asarray(sec * 10**9 + nano)
+    return np.zeros(count, dtype=np.int64)
+
+
+def _named(layout: Layout, read: dict[Place, Any], topic: str) -> list[tuple[str, Any]]:
+    """Columns of the numbers: entries of arrays have the names in the message, or numbers from 1."""
+    made: dict[str, Any] = {}
+    for place, values in read.items():
+        if place[0] in ("header", "layout") or "stamp" in place:
+            continue
+        count = layout.numbers[place][2]
+        *before, last = _parts(layout, place)
+        labels = None if count is None else _labels(layout, place[:-1], count)
+        for k in range(count or 1):
+            if labels is not None:
+                parts = [*before, labels[k]] if last in _UNNAMED else [*before, labels[k], last]
+            else:
+                parts = [*before, last if count is None else f"{last}_{k + 1}"]
+            made["/".join([topic, *parts])] = values[:, k]
+    return list(made.items())
+
+
+def _parts(layout: Layout, place: Place) -> list[str]:
+    """Names of the fields around a number; entries of lists of messages are named as those of arrays."""
+    parts: list[str] = []
+    for i, part in enumerate(place):
+        if isinstance(part, str):
+            parts.append(_SINGULAR.get(part, part))
+            continue
+        size = 1 + max(int(one[i]) for one in layout.numbers if one[:i] == place[:i] and len(one) > i)
+        labels = _labels(layout, place[: i - 1], size)
+        parts[-1] = labels[part] if labels else f"{parts[-1]}_{part + 1}"
+    return parts
+
+
+def _labels(layout: Layout, around: Place, count: int) -> tuple[str, ...] | None:
+    """Unique names of `count` entries in the innermost message around them that has such a list."""
+    for depth in range(len(around), -1, -1):
+        for name in _NAMES:
+            found = layout.texts.get((*around[:depth], name), ())
+            if len(found) == count == len(set(found)) and all(found):
+                return found
+    return None

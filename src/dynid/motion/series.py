@@ -1,0 +1,308 @@
+"""Signals with clocks of their own, brought to one clock; and nested names made flat.
+
+One signal group gives the time base: that of the positions. All others are interpolated linearly onto it,
+never beyond their ends and never across a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.motion.table import Table, as_text, check_names, time_name
+
+_GAP_STEPS = 5.0  # median steps of a signal; across longer gaps nothing is interpolated
+_POSITION = re.compile(
+    r"(?:^|[/_. ])(?:q|qpos|pos|position|positions|actual_q|joint_pos\w*)(?:_?\d+)?$", re.IGNORECASE
+)
+_MOST_COLUMNS = 4096  # of one array; more are no signals of joints
+_WORTH = 0.5  # a signal group that covers less of the time base does not shorten the log
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Columns with one clock.
+
+    Attributes:
+        name: Topic or group.
+        t: Time, shape (n,), in the unit of the file; None if there is none.
+        columns: Name -> values, each shape (n,).
+    """
+
+    name: str
+    t: Shaped[Array, "n"] | None
+    columns: Mapping[str, Shaped[Array, "n"]]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A variable without numbers.
+
+    Attributes:
+        text: Its content, if it is a text.
+        words: What it is, if it is no text.
+        object_class: MATLAB class of an object whose content is hidden; empty: another reason.
+    """
+
+    text: str = ""
+    words: str = ""
+    object_class: str = ""
+
+
+def merged(series: Sequence[Series], file: object, time: str = "t") -> tuple[dict[str, Any], dict[str, str]]:
+    """Columns on the time base, with the time as column `time`, and what was decided, in words.
+
+    Rows outside the overlap of the series are dropped and counted. A series that covers less than half of the
+    time base drops no rows: its columns are NaN elsewhere.
+    """
+    base = time_base(series)
+    clock = _floats(base.t, file, base.name)
+    columns: dict[str, Any] = {time: base.t, **base.columns}
+    words: list[str] = []
+    keep = np.ones(len(clock), dtype=bool)
+    for one in series:
+        if one is base:
+            continue
+        _refuse_doubles(one, columns, file)
+        own = _floats(one.t, file, one.name)
+        if np.array_equal(own, clock, equal_nan=True):
+            columns |= one.columns
+            continue
+        values, inside = _interpolated(clock, own, one, file)
+        columns |= values
+        covers = float(inside.mean()) if len(inside) else 0.0
+        if covers >= _WORTH:
+            keep &= inside
+        words.append(
+            f"{one.name} ({_rate(own)})" + ("" if covers >= _WORTH else f" on {100 * covers:.2g} % of it")
+        )
+    if not words:
+        return columns, {}
+    dropped = int(len(keep) - keep.sum())
+    text = f"{base.name} ({_rate(clock)}); interpolated linearly onto it: {', '.join(words)}"
+    if dropped:
+        text += f"; {dropped} rows outside the overlap dropped"
+        columns = {name: values[keep] for name, values in columns.items()}
+    return columns, {"time base": text}
+
+
+def time_base(series: Sequence[Series]) -> Series:
+    """The series with most positions; without positions, or at a tie, that with most samples."""
+
+    def worth(one: Series) -> tuple[int, int]:
+        positions = sum(1 for name in one.columns if _POSITION.search(name))
+        return positions, 0 if one.t is None else len(one.t)
+
+    return max(series, key=worth)
+
+
+def _refuse_doubles(one: Series, columns: Mapping[str, Any], file: object) -> None:
+    double = next((name for name in one.columns if name in columns), None)
+    if double is not None:
+        raise InputError(f"two signals are called '{double}'", file=file, place=one.name, remedy="rename one")
+
+
+def _floats(t: Shaped[Array, "n"] | None, file: object, name: str) -> Float[Array, "n"]:
+    if t is None or len(t) == 0:
+        raise InputError(
+            "the signals have different numbers of samples and no time of their own",
+            file=file,
+            place=name,
+            remedy="save a time vector beside each signal, or save all signals at one rate",
+        )
+    return np.asarray(t, dtype=float)
+
+
+def _interpolated(
+    clock: Float[Array, "n"], own: Float[Array, "k"], one: Series, file: object
+) -> tuple[dict[str, Float[Array, "n"]], Bool[Array, "n"]]:
+    """Columns of a series on the clock, NaN where it has none; and which samples lie between its ends."""
+    good = np.isfinite(own)
+    t = own[good]
+    steps = np.diff(t)
+    typical = float(np.median(np.abs(steps))) if len(steps) else 0.0
+    if np.any(steps < -10.0 * typical):
+        raise InputError(
+            "the clock of this signal jumps back, so that it cannot be brought to the time base",
+            file=file,
+            place=one.name,
+            remedy="split the recording where the clock was reset",
+        )
+    order = np.argsort(t, kind="stable")
+    t = t[order]
+    inside = (clock >= t[0]) & (clock <= t[-1]) if len(t) else np.zeros(len(clock), dtype=bool)
+    if len(t) == 0:
+        return {name: np.full(len(clock), np.nan) for name in one.columns}, inside
+    after = np.clip(np.searchsorted(t, clock), 1, max(len(t) - 1, 1))
+    exact = np.isin(clock, t)
+    wide = (t[np.minimum(after, len(t) - 1)] - t[after - 1] > _GAP_STEPS * typical) & ~exact
+    missing = ~inside | wide
+    found = {}
+    for name, values in one.columns.items():
+        y = np.interp(clock, t, np.asarray(values, dtype=float)[good][order])
+        y[missing] = np.nan
+        found[name] = y
+    return found, inside
+
+
+def _rate(t: Float[Array, "n"]) -> str:
+    span = float(t[-1] - t[0]) if len(t) else 0.0
+    # Without the unit of time only the count is certain.
+    return f"{len(t)} samples" if span == 0.0 else f"{len(t)} samples, step {span / max(len(t) - 1, 1):.4g}"
+
+
+def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
+    """Nested variables as a table: arrays, and groups (mappings or lists) of them.
+
+    A group with a time vector has its own clock. Columns are called `group/name`; a group that contains
+    everything is left out of the names. Matrices of n rows (or columns) become `name_1`, `name_2`, ...
+    """
+    found = _Collected()
+    found.walk("", tree, None)
+    series = found.series()
+    if not series:
+        raise InputError(
+            "no numeric signal of at least two samples" + found.listed(),
+            file=file,
+            remedy="save vectors of n samples, or matrices of n rows with one column per joint",
+        )
+    columns, choices, time = _joined(series, file)
+    prefix = _common_group(columns)
+    columns = {name.removeprefix(prefix): values for name, values in columns.items()}
+    check_names(list(columns), file)
+    if prefix:
+        choices["group"] = prefix.rstrip("/")
+    skipped = {name.removeprefix(prefix): one for name, one in found.skipped.items() if name not in columns}
+    return Table(
+        columns, tuple(skipped), {"format": kind, **choices}, texts=skipped, time=time.removeprefix(prefix)
+    )
+
+
+def _joined(series: Sequence[Series], file: object) -> tuple[dict[str, Any], dict[str, str], str]:
+    """Columns of all series, decisions, and the name of the time column (empty: there is none)."""
+    base = time_base(series)
+    if len(series) == 1 and base.t is None:
+        return dict(base.columns), {}, ""
+    time = base.name
+    columns, choices = merged([*series], file, time)
+    return columns, choices, time
+
+
+def _common_group(names: Iterable[str]) -> str:
+    """`group/` that all names begin with; empty if there is none."""
+    parts = [name.split("/")[:-1] for name in names]
+    shared = 0
+    while all(len(one) > shared and one[shared] == parts[0][shared] for one in parts):
+        shared += 1
+    return "".join(f"{one}/" for one in parts[0][:shared])
+
+
+class _Collected:
+    """Leaves of a tree, by the clock that they belong to."""
+
+    def __init__(self) -> None:
+        self.clocks: dict[str, Shaped[Array, "n"]] = {}
+        self.leaves: list[tuple[str, str | None, Any]] = []
+        self.skipped: dict[str, str] = {}
+
+    def walk(self, name: str, node: Any, clock: str | None) -> None:
+        """Collect what is below `node`."""
+        if isinstance(node, Mapping):
+            own = _time_key(node)
+            if own is not None:
+                clock = _joined_name(name, own)
+                self.clocks[clock] = np.ravel(node[own])
+            for key, value in node.items():
+                if key != own:
+                    # Simulink: a time series is a group of Time and Data.
+                    inner = (
+                        name
+                        if own is not None and name and key in ("Data", "values")
+                        else _joined_name(name, key)
+                    )
+                    self.walk(inner, value, clock)
+        elif isinstance(node, list):
+            for key, value in _labelled(node):
+                self.walk(f"{name}_{key}" if key.isdigit() else _joined_name(name, key), value, clock)
+        elif isinstance(node, Unread):
+            self.skipped[name] = node.words or as_text(node.text)
+        elif node.dtype.kind in "biuf" and node.size > 1:
+            self.leaves.append((name, clock, node))
+        elif node.size:
+            self.skipped[name] = f"one value: {node.ravel()[0]}"
+
+    def series(self) -> list[Series]:
+        """One per clock; leaves without a clock get the one of their length, if only one has it."""
+        lengths = {clock: len(t) for clock, t in self.clocks.items()}
+        groups: dict[str | None, dict[str, Any]] = {clock: {} for clock in self.clocks}
+        alone = _usual_length([x for _, _, x in self.leaves]) if not self.clocks else 0
+        for name, clock, values in self.leaves:
+            same = [key for key, n in lengths.items() if n in values.shape]
+            owner = clock if clock is not None else same[0] if len(same) == 1 else None
+            columns = _columns(name, values, alone if owner is None else lengths[owner])
+            if (owner is None and self.clocks) or not columns:
+                self.skipped[name] = f"an array of shape {values.shape}"
+            else:
+                groups.setdefault(owner, {}).update(columns)
+        return [
+            Series(clock or "", self.clocks.get(clock or ""), columns)
+            for clock, columns in groups.items()
+            if columns or len(groups) == 1
+        ]
+
+    def listed(self) -> str:
+        """What was found instead."""
+        shown = [f"'{name}' is {words}" for name, words in list(self.skipped.items())[:8]]
+        return f" ({'; '.join(shown)})" if shown else ""
+
+
+def _time_key(node: Mapping[str, Any]) -> str | None:
+    vectors = [key for key, value in node.items() if isinstance(value, np.ndarray) and _is_vector(value)]
+    return time_name(vectors) or None
+
+
+def _is_vector(x: Any) -> bool:
+    return x.dtype.kind in "iuf" and x.size > 1 and x.size == max(x.shape)
+
+
+def _labelled(node: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Entries of a list with their label, or their number from 1."""
+    for number, one in enumerate(node, start=1):
+        label = ""
+        if isinstance(one, Mapping):
+            labels = [one[key].text for key in ("Name", "name", "label") if isinstance(one.get(key), Unread)]
+            label = next((one.strip() for one in labels if one.strip()), "")
+        yield label or str(number), one
+
+
+def _joined_name(group: str, name: str) -> str:
+    return f"{group}/{name}" if group else name
+
+
+def _usual_length(arrays: Sequence[Any]) -> int:
+    """The most frequent length; the longest of equally frequent ones."""
+    counts: dict[int, int] = {}
+    for one in arrays:
+        n = max(one.shape)
+        counts[n] = counts.get(n, 0) + 1
+    return max(counts, key=lambda n: (counts[n], n)) if counts else 0
+
+
+def _columns(name: str, values: Any, n: int) -> dict[str, Shaped[Array, "n"]]:
+    """An array with one axis of length n as columns; empty if it has no such axis."""
+    shape = [size for size in values.shape if size != 1]
+    x = values.reshape(shape)
+    if shape == [n]:
+        return {name: x}
+    axes = [axis for axis, size in enumerate(shape) if size == n]
+    if not axes or n < 2 or x.size > n * _MOST_COLUMNS:
+        return {}
+    x = np.moveaxis(x, axes[0], 0).reshape(n, -1)
+    return {f"{name}_{k + 1}": np.ascontiguousarray(x[:, k]) for k in range(x.shape[1])}
