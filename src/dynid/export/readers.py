@@ -4,13 +4,13 @@ The program gives the efforts f of the tree at given positions, velocities and a
 solved by it: f is projected by dynid's own directions N, tau = (J^T)^+ N^T f, as for the estimate. MuJoCo is
 asked without contacts, limits, equalities, springs and gravity compensation.
 
-Friction of a joint is damping dq + friction sign(dq), with the numbers that the program has read: MuJoCo's own
-`frictionloss` is a constraint, which gives less than this below some speed.
+Friction of a joint is damping dq + friction sign(dq), with the numbers that the program has read: the
+`frictionloss` of MuJoCo is a constraint, which gives less than this below some speed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,12 +155,12 @@ def _pieces(joint: Joint) -> list[tuple[str, JointKind, int, int]]:
 
 
 def load_mujoco(
-    file: Path, mechanism: Mechanism, names: dict[str, str], assets: Path | None = None
+    file: Path, mechanism: Mechanism, ids: Mapping[str, int] | None = None, assets: Path | None = None
 ) -> Loaded:
     """An MJCF in MuJoCo.
 
     Args:
-        names: Joint of the mechanism -> joint of the file, where they differ.
+        ids: Joint of the mechanism -> number of the joint in the file; default by name.
         assets: Folder of meshes and textures; default that of the file.
     """
     import mujoco
@@ -174,7 +174,7 @@ def load_mujoco(
     model.opt.density = model.opt.viscosity = 0.0
     model.opt.integrator = int(mujoco.mjtIntegrator.mjINT_EULER)
     data = mujoco.MjData(model)
-    places = _mujoco_places(model, mechanism, names)
+    places = _mujoco_places(model, mechanism, ids or {})
     start = model.qpos0.copy()
 
     def efforts(states: TreeStates) -> Float[Array, "n v"]:
@@ -222,38 +222,45 @@ def _compiled(file: Path, assets: Path | None) -> Any:
     try:
         return spec.compile()
     except ValueError as error:
-        raise InputError(f"MuJoCo does not load it: {error}", file=file, remedy="see the message") from error
+        raise _refused(file, error) from error
+
+
+def _refused(file: Path, error: Exception) -> InputError:
+    text = f"MuJoCo does not load it: {' '.join(str(error).split())}"
+    return InputError(text, file=file, remedy="see the message")
 
 
 def _mujoco_places(
-    model: Any, mechanism: Mechanism, names: dict[str, str]
+    model: Any, mechanism: Mechanism, ids: Mapping[str, int]
 ) -> list[tuple[int, int, int, int, int, int]]:
     """First position and velocity of each joint, here and there, and their numbers."""
-    import mujoco
-
     found = []
     q_at = v_at = 0
     for joint in mechanism.joints:
         for name, kind, nq, nv in _pieces(joint):
-            for part, qs, vs in _mujoco_parts(model, names.get(name, name), kind):
-                i = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, part)
-                if i >= 0:
-                    places = int(model.jnt_qposadr[i]), int(model.jnt_dofadr[i])
+            for part, qs, vs in _mujoco_parts(model, name, kind, ids):
+                if part >= 0:
+                    places = int(model.jnt_qposadr[part]), int(model.jnt_dofadr[part])
                     found.append((q_at + qs.start, v_at + vs.start, *places, len(qs), len(vs)))
             q_at, v_at = q_at + nq, v_at + nv
     return found
 
 
-def _mujoco_parts(model: Any, name: str, kind: JointKind) -> Sequence[tuple[str, range, range]]:
+def _mujoco_parts(
+    model: Any, name: str, kind: JointKind, ids: Mapping[str, int]
+) -> list[tuple[int, range, range]]:
     """Joints of MuJoCo that make one joint: a free one may be three slides and a ball."""
     import mujoco
 
+    def number_of(joint: str) -> int:
+        return ids.get(joint, -1) if ids else mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint)
+
     counts = {JointKind.FREE: (7, 6), JointKind.SPHERICAL: (4, 3), JointKind.FIXED: (0, 0)}
     nq, nv = counts.get(kind, (1, 1))
-    if kind is JointKind.FREE and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) < 0:
-        slides = [(f"{name}_{axis}", range(k, k + 1), range(k, k + 1)) for k, axis in enumerate("xyz")]
-        return [*slides, (f"{name}_ball", range(3, 7), range(3, 6))]
-    return [(name, range(nq), range(nv))]
+    if kind is JointKind.FREE and number_of(name) < 0:
+        slides = [(number_of(f"{name}_{x}"), range(k, k + 1), range(k, k + 1)) for k, x in enumerate("xyz")]
+        return [*slides, (number_of(f"{name}_ball"), range(3, 7), range(3, 6))]
+    return [(number_of(name), range(nq), range(nv))] if nv else []
 
 
 def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
