@@ -81,19 +81,43 @@ def load_pinocchio(file: Path, mechanism: Mechanism) -> Loaded:
     import pinocchio
 
     model = pinocchio.buildModelFromUrdf(str(file))
+    pairs = zip(model.damping, model.friction, strict=True)
+    dofs = [(float(damping), float(friction)) for damping, friction in pairs]
+    friction = {
+        name: dofs[model.joints[i].idx_v]
+        for i, name in enumerate(model.names)
+        if i and model.joints[i].nv == 1
+    }
+    return Loaded(f"Pinocchio {pinocchio.__version__}", pinocchio_efforts(model, mechanism, friction))
+
+
+def pinocchio_efforts(
+    model: Any, mechanism: Mechanism, friction: Mapping[str, tuple[float, float]]
+) -> Callable[[TreeStates], Float[Array, "n v"]]:
+    """Efforts of the coordinates of a mechanism by a Pinocchio model.
+
+    Args:
+        friction: Joint -> damping and friction that were read.
+    """
+    import pinocchio
+
     model.gravity.linear = np.asarray(mechanism.gravity, float)
     data = model.createData()
     places = _PinocchioPlaces(model, mechanism)
+    damping, dry = np.zeros(model.nv), np.zeros(model.nv)
+    for name, (one, two) in friction.items():
+        at = model.joints[model.getJointId(name)].idx_v
+        damping[at], dry[at] = one, two
 
     def efforts(states: TreeStates) -> Float[Array, "n v"]:
         f = np.zeros_like(states.dq)
         for k in range(len(states.q)):
             q, v, a = places.forward(states.q[k], states.dq[k], states.ddq[k])
-            tau = pinocchio.rnea(model, data, q, v, a) + model.damping * v + model.friction * np.sign(v)
+            tau = pinocchio.rnea(model, data, q, v, a) + damping * v + dry * np.sign(v)
             f[k] = places.backward(tau, states.q[k])
         return f
 
-    return Loaded(f"Pinocchio {pinocchio.__version__}", efforts)
+    return efforts
 
 
 class _PinocchioPlaces:
@@ -107,6 +131,8 @@ class _PinocchioPlaces:
         self.entries: list[tuple[str, int, int, Any, JointKind]] = []
         for joint in mechanism.joints:
             for name, kind, nq, nv in _pieces(joint):
+                # An SDF has no name for the joint of a free link.
+                name = name if name in names else f"free {joint.child}"
                 if name in names:
                     self.entries.append((name, q_at, v_at, model.joints[names[name]], kind))
                 q_at, v_at = q_at + nq, v_at + nv
@@ -126,6 +152,9 @@ class _PinocchioPlaces:
                 w, linear = dq[v + 3 : v + 6], R.T @ dq[v : v + 3]
                 out[1][j : j + 6] = [*linear, *w]
                 out[2][j : j + 6] = [*(R.T @ ddq[v : v + 3] - np.cross(w, linear)), *ddq[v + 3 : v + 6]]
+            elif kind is JointKind.SPHERICAL:
+                out[0][i : i + 4] = [*q[at + 1 : at + 4], q[at]]
+                out[1][j : j + 3], out[2][j : j + 3] = dq[v : v + 3], ddq[v : v + 3]
             else:
                 # A continuous joint is (cos, sin).
                 out[0][i : i + joint.nq] = (np.cos(q[at]), np.sin(q[at])) if joint.nq == 2 else q[at]
@@ -140,7 +169,7 @@ class _PinocchioPlaces:
                 f[v : v + 3] = rotation_of(q[at + 3 : at + 7]) @ tau[j : j + 3]
                 f[v + 3 : v + 6] = tau[j + 3 : j + 6]
             else:
-                f[v] = tau[j]
+                f[v : v + joint.nv] = tau[j : j + joint.nv]
         return f
 
 
@@ -290,6 +319,11 @@ def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
         return f
 
     return Loaded("dynid's own reader, bodies only (install Pinocchio or MuJoCo for another one)", efforts)
+
+
+def load_nothing(reason: str) -> Loaded:
+    """Refuse: no program can read the file."""
+    raise InputError(reason, remedy="install it")
 
 
 def available(*programs: str) -> str | None:
