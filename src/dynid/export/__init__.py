@@ -121,10 +121,10 @@ def _written(
     if not isinstance(made, Exported):
         made = Exported(tuple(Path(file) for file in made))
     certificate = certify(made, full, logs)
-    for file in made.files:
-        fill_certificate(file, certificate.text)
     differences = [file.with_name(f"{file.name}.diff") for file in made.files]
     files = (*made.files, *(file for file in differences if file.is_file()))
+    for file in files:
+        fill_certificate(file, certificate.text)
     return Written(name, files, certificate, made.not_representable)
 
 

@@ -237,7 +237,7 @@ def _log(one: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: Effor
         _percent(robot, here, one.tau, tau)
         for tau in (known, efforts(*one.states), None if alone is None else alone(*one.states))
     ]
-    return LogFigure(one.log, *figures)
+    return LogFigure(one.log, figures[0], figures[1], figures[2])
 
 
 def _percent(

@@ -26,7 +26,7 @@ from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, Program
 from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, StandardSpace, Variables
 from dynid.experiment.experiment import Experiment
-from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, is_physical
+from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
 from dynid.prediction.predict import refuse_per_mass
@@ -40,6 +40,8 @@ PayloadUse = Literal["link", "merge", "leave-out"]
 _FAINT = 1e-2  # weight of drive parameters near the description, relative to that of a body
 _PHYSICAL_RTOL = 1e-9  # the solver's own accuracy is 1e-8 of a scaled body, mostly far inside the cone
 _FLOOR = 1e-6  # of a value: smallest standard deviation of a base parameter that a covariance may claim
+_EDGE = 1e-9  # of a prior: thickness of a body that would be flat
+_WIDER = (1.0, 10.0, 100.0, 1000.0)
 _REMEDY = (
     "identify again with `estimator: consistent`, or choose --not-physical nearest (changes the efforts"
     " a little) or mark (writes the values as they are)"
@@ -169,9 +171,9 @@ def _chosen(space: _Space, not_physical: NotPhysical) -> tuple[Float[Array, "p"]
     faults = faults or _negative(space, own)
     reason = f"{', '.join(faults)}" if faults else reason
     if not_physical == "refuse":
-        raise InputError(
-            f"no physically consistent robot has these base parameters: {reason}", remedy=_REMEDY
-        )
+        far = f"; the nearest one that is real is {_nearest(space)[1]:.2g} standard deviations away"
+        text = f"no physically consistent robot has these base parameters: {reason}{far}"
+        raise InputError(text, remedy=_REMEDY)
     if not_physical == "mark":
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
         return _plain(space), (note,), False
@@ -254,7 +256,7 @@ def _plain(space: _Space) -> Float[Array, "p"]:
         for k, i in enumerate(body.columns):
             if i >= 0:
                 unit[i] = body.unit[k]
-                wanted[i] = body.prior[k]
+                wanted[i] = body.ball[k] if body.prior is None else body.prior[k]
     free = np.flatnonzero(~np.any(space.T[space.fixed] != 0, axis=0)) if space.fixed else slice(None)
     T = space.T[:, free] / unit[:, None]
     size = np.maximum(np.linalg.norm(T, axis=0), np.finfo(float).tiny)
@@ -272,16 +274,29 @@ def _nearest(space: _Space) -> tuple[Float[Array, "p"], float]:
     sizes = np.maximum(np.abs(target), np.abs(G) @ np.abs(space.values.chi))
     floor = _FLOOR * np.where(sizes > 0, sizes, float(sizes.max(initial=1.0)))
     U = np.linalg.qr(np.hstack([root, np.diag(floor)]).T, mode="r")
-    term = DataTerm(np.asarray(np.linalg.inv(U).T), G, target)
     free = [i for i in range(p) if i not in space.fixed]
     c = np.zeros(p)
     c[space.fixed] = space.values.chi[space.fixed]
-    found = nearest_consistent(
-        StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space)), term, Consistency()
-    )
-    if found.status != SOLVED:
-        raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=_REMEDY)
-    return found.chi, found.distance
+    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space))
+    inverse = np.asarray(np.linalg.inv(U).T)
+    for wider in _WIDER:  # a set that is very far away is found with weaker data only
+        found = nearest_consistent(every, DataTerm(inverse / wider, G, target), Consistency())
+        if found.status == SOLVED:
+            return _inside(space, found.chi), found.distance * wider
+    raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=_REMEDY)
+
+
+def _inside(space: _Space, chi: Float[Array, "p"]) -> Float[Array, "p"]:
+    """The same with bodies at the edge moved inside by as little of their prior as rounding needs."""
+    chi = chi.copy()
+    for body in _bodies(space):
+        columns = list(body.columns)
+        if min(columns) < 0 or body.prior is None or is_physical(chi[columns], 0.0):
+            continue
+        root = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(body.prior)))
+        lowest = float(np.linalg.eigvalsh(root @ pseudo_inertia(chi[columns]) @ root.T)[0])
+        chi[columns] += (abs(lowest) + _EDGE) * body.prior
+    return chi
 
 
 def _faults(space: _Space, chi: Float[Array, "p"]) -> list[str]:

@@ -22,6 +22,8 @@ from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 
+_ROUNDING = 1e-14  # of the inertia about the origin: a digit behind the last
+
 
 @dataclass(frozen=True, eq=False)
 class Link:
@@ -87,11 +89,14 @@ def body_values(mechanism: Mechanism, body: str, frame: Frame) -> Float[Array, "
 
 
 def at_centre(chi: Float[Array, "10"]) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
-    """Mass, centre of mass and inertia about it, body axes."""
+    """Mass, centre of mass and inertia about it, body axes; entries that are only rounding are zero."""
     mass, moment, inertia = unpack(chi)
     com = moment / mass if mass != 0.0 else np.zeros(3)
     square = float(com @ com) * np.eye(3) - np.outer(com, com)
-    return mass, com, inertia - mass * square
+    about = inertia - mass * square
+    size = np.abs(inertia).max()
+    com = np.where(mass * np.abs(com) ** 2 < _ROUNDING**2 * size, 0.0, com)
+    return mass, com, np.where(np.abs(about) < _ROUNDING * size, 0.0, about)
 
 
 def rpy_of(R: Float[Array, "3 3"]) -> tuple[float, float, float]:

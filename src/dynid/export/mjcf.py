@@ -54,9 +54,11 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     missing = rest_sentences(mechanism, described.parameters, split, "MJCF has no such attribute")
     if any("Fs" in terms for terms in split.joints.values()):
         missing.append(_FRICTION)
-    files, ids = [file], {}
+    files: list[Path] = [file]
+    ids: dict[str, int] = {}
+    held: set[str] = set()
     if source is None:
-        text, more = generated(described, links, split)
+        text, more, held = generated(described, links, split)
         missing += more
         file.write_text(text, encoding="utf-8")
     else:
@@ -67,7 +69,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         described.difference(source, file)
         names = [joint.name for body in model.bodies for joint in body.joints]
         ids = {name: k for k, name in enumerate(names)}
-    side = write_sidecar(described, file, generated=source is None)
+    side = write_sidecar(described, file, generated=source is None, held=held)
     load = partial(_load, file, mechanism, ids, None if source is None else source.parent)
     return Exported(
         (*files, side),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -27,11 +27,11 @@ _TERMS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
 _TYPES = {JointKind.REVOLUTE: "hinge", JointKind.PRISMATIC: "slide", JointKind.SPHERICAL: "ball"}
 
 
-def generated(described: Described, links: list[Link], split: DriveSplit) -> tuple[str, list[str]]:
-    """The text of the file, and what MJCF cannot hold of the robot."""
+def generated(described: Described, links: list[Link], split: DriveSplit) -> tuple[str, list[str], set[str]]:
+    """The text of the file, what MJCF cannot hold, and names of the loops and couplings that it has."""
     writer = _Writer(described.mechanism, links, split)
     head = [comment(header_lines(described)), f'<mujoco model="{attribute(described.mechanism.name)}">']
-    return "\n".join([*head, *writer.lines(), "</mujoco>", ""]), writer.missing
+    return "\n".join([*head, *writer.lines(), "</mujoco>", ""]), writer.missing, writer.held
 
 
 @dataclass
@@ -51,6 +51,7 @@ class _Writer:
         self.links = {one.name: one for one in links}
         self.joints = {name for one in links for name in one.coordinates}
         self.missing: list[str] = []
+        self.held: set[str] = set()
         self.offsets = body_offsets(mechanism)
         self.sites: dict[str, list[str]] = {}
         self.equality: list[str] = []
@@ -193,6 +194,7 @@ class _Writer:
             self.missing.append(f"loop '{loop.name}' of a link without mass")
             return
         name = attribute(loop.name)
+        self.held.add(loop.name)
         if loop.length is not None:
             self._rod(loop)
         elif fix == set(FIXED_BY["point"]) or fix == set(FIXED_BY["revolute"]):
@@ -208,6 +210,7 @@ class _Writer:
             two = self._site(f"{loop.name}_b", loop.body_b, loop.b)
             self.equality.append(f'<weld name="{name}" site1="{one}" site2="{two}"/>')
         else:
+            self.held.discard(loop.name)
             fixed = ", ".join(loop.fix)
             self.missing.append(f"loop '{loop.name}' fixes {fixed} (MJCF has connect and weld)")
 
@@ -232,6 +235,7 @@ class _Writer:
             if len(one.of) > 1 or one.joint not in self.joints:
                 self.missing.append(f"coupling of '{one.joint}' with several joints (MJCF couples two)")
                 continue
+            self.held.add(one.joint)
             ratio = next(iter(one.of.values()), 0.0)
             other = "".join(f' joint2="{attribute(name)}"' for name in one.of)
             poly = f"{number(one.offset)} {number(ratio)} 0 0 0"
@@ -330,7 +334,7 @@ def principal(inertia: Float[Array, "3 3"]) -> tuple[Float[Array, "3"], Float[Ar
 
 
 def _nearest_order(axes: Float[Array, "3 3"]) -> list[int]:
-    def along(order: tuple[int, ...]) -> float:
+    def along(order: Iterable[int]) -> float:
         return float(sum(abs(axes[i, k]) for i, k in enumerate(order)))
 
     return list(max(permutations(range(3)), key=along))

@@ -158,7 +158,8 @@ def _model(file: Path) -> tuple[Any, dict[str, tuple[float, float]]]:
         "revolute": pinocchio.JointModelRevoluteUnaligned,
         "prismatic": pinocchio.JointModelPrismaticUnaligned,
     }
-    model, friction = pinocchio.Model(), {}
+    model = pinocchio.Model()
+    friction: dict[str, tuple[float, float]] = {}
     links = {one.get("name"): one for one in root.findall("link")}
     # Joint of the model and place in its frame, of each link.
     carried: dict[str, tuple[int, Any]] = {_WORLD: (0, pinocchio.SE3.Identity())}
@@ -179,9 +180,8 @@ def _model(file: Path) -> tuple[Any, dict[str, tuple[float, float]]]:
                 made = pinocchio.JointModelSpherical()
                 if kind != "ball":
                     made = kinds[kind](np.array([float(x) for x in joint.find("axis/xyz").text.split()]))
-                    friction[joint.get("name")] = tuple(
-                        float(joint.find(f"axis/dynamics/{key}").text) for key in ("damping", "friction")
-                    )
+                    terms = [joint.find(f"axis/dynamics/{key}").text for key in ("damping", "friction")]
+                    friction[joint.get("name")] = float(terms[0]), float(terms[1])
                 carried[name] = (
                     model.addJoint(parent, made, at, joint.get("name")),
                     pinocchio.SE3.Identity(),

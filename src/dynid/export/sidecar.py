@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dynid.export.contract import EffortsOf, Exported
 from dynid.export.described import Described, header_lines, named_file
 from dynid.export.link_tree import body_offsets
 from dynid.export.states import model_efforts, tree_states
+from dynid.mechanism.cable import Cable
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import FIXED_BY, Loop
@@ -59,14 +60,15 @@ def _read_back(file: Path) -> EffortsOf:
     return efforts
 
 
-def write_sidecar(described: Described, model: Path, *, generated: bool) -> Path:
+def write_sidecar(described: Described, model: Path, *, generated: bool, held: Collection[str] = ()) -> Path:
     """MODEL.yaml, a robot file over a written model: loops, motors, drive terms and all their values.
 
     Args:
         generated: Whether the model is a new file: its link frames are those of the joints then.
+        held: Loops and couplings that the new model has itself.
     """
     mechanism = described.mechanism
-    document = _over(mechanism) if generated else _original(mechanism)
+    document = _over(mechanism, held) if generated else _original(mechanism)
     document["source"] = model.name
     for key in () if not generated else _OVER_SOURCE:
         document.pop(key, None)
@@ -140,22 +142,26 @@ def _fill(document: Any, described: Described) -> None:
         document.pop("payloads", None)
 
 
-def _over(mechanism: Mechanism) -> dict[str, Any]:
+def _over(mechanism: Mechanism, held: Collection[str]) -> dict[str, Any]:
     """A robot file over a new model: its frames are those of the links."""
     document: dict[str, Any] = {"schema": SCHEMA, "name": mechanism.name}
     document["gravity"] = [float(x) for x in mechanism.gravity]
     offsets = body_offsets(mechanism)
-    if mechanism.loops:
-        document["loops"] = [_loop(mechanism, loop, offsets) for loop in mechanism.loops]
-    if mechanism.couplings:
-        document["couplings"] = [
-            {"joint": c.joint, "of": _plain(c.of), "offset": float(c.offset)}
-            for c in mechanism.couplings
-            if len(c.of) != 1
-        ]
+    sections = {
+        "loops": [_loop(mechanism, one, offsets) for one in mechanism.loops if one.name not in held],
+        "cables": [_cable(one, offsets) for one in mechanism.cables if one.name not in held],
+        "couplings": [
+            {"joint": one.joint, "of": _plain(one.of), "offset": float(one.offset)}
+            for one in mechanism.couplings
+            if one.joint not in held
+        ],
+    }
+    document |= {key: listed for key, listed in sections.items() if listed}
     document["measured"] = list(mechanism.measured)
     document["actuators"] = [
-        one.name if one.on == {one.name: 1.0} else {"name": one.name, "on": _plain(one.on)}
+        one.name
+        if one.on == {one.name: 1.0} or one.name in {cable.name for cable in mechanism.cables}
+        else {"name": one.name, "on": _plain(one.on)}
         for one in mechanism.actuators
     ]
     if mechanism.stribeck:
@@ -186,6 +192,20 @@ def _loop(mechanism: Mechanism, loop: Loop, offsets: Mapping[str, Frame]) -> dic
     kind = next((name for name, fixed in FIXED_BY.items() if set(fixed) == set(fix)), None)
     how: dict[str, Any] = {"fix": list(fix)} if kind is None else {"kind": kind}
     return {"name": loop.name, **how, **ends}
+
+
+def _cable(cable: Cable, offsets: Mapping[str, Frame]) -> dict[str, Any]:
+    """A cable between link frames."""
+    start, end = offsets[cable.body_from], offsets[cable.body_to]
+    made: dict[str, Any] = {
+        "name": cable.name,
+        "from": {"body": cable.body_from, "xyz": [float(x) for x in start.R @ cable.D + start.p]},
+        "to": {"body": cable.body_to, "xyz": [float(x) for x in end.R @ cable.A + end.p]},
+    }
+    if cable.axis is not None and cable.radius > 0.0:
+        axis = [float(x) for x in start.R @ cable.axis]
+        made["pulley"] = {"radius": float(cable.radius), "axis": axis}
+    return made if cable.length is None else {**made, "length": float(cable.length)}
 
 
 def _frame(frame: Frame) -> dict[str, Any]:

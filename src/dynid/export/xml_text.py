@@ -66,7 +66,8 @@ class XmlText:
 
     def _locate(self) -> None:
         """Ends of all elements, and the first child of each."""
-        parser, opened = expat.ParserCreate(), []
+        parser = expat.ParserCreate()
+        opened: list[int] = []
 
         def start(_: str, __: dict[str, str]) -> None:
             at = parser.CurrentByteIndex
