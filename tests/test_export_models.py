@@ -32,7 +32,7 @@ from dynid.report.output import write_results
 from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
 from tests.test_predict import exact, robot_of
 
-# All that the formats can hold; the two largest robots take seconds and are left to /long tests.
+# The larger robots take seconds: see the long test below.
 TREES = ("serial6", "ur5", "scara", "puma560", "panda")
 CLOSED = ("delta", "fivebar", "rrr3", "palletiser", "cable8")
 EXACT = 1e-9  # of the largest effort; measured 1e-14
@@ -118,6 +118,15 @@ def test_efforts_of_what_another_program_reads_are_those_of_the_estimate(
     assert found.random_states < EXACT
     expected = {"urdf": "Pinocchio", "mjcf": "MuJoCo", "sdf": "Pinocchio", "yaml": "dynid"}[form]
     assert expected in found.program
+
+
+@pytest.mark.parametrize("name", ["dualv", "orthoglide", "stewart", "evra"])
+def test_large_robots_are_read_back_too(name: str, tmp_path: Path) -> None:
+    full = full_of(name)
+    for form in ("urdf", "mjcf", "sdf", "yaml"):
+        found = certify(EXPORTERS[form](full.estimate, full.mechanism, tmp_path), full, [])
+        assert found.failure == ""
+        assert found.random_states < EXACT
 
 
 @pytest.mark.parametrize("name", CLOSED)

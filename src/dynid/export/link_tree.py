@@ -22,7 +22,7 @@ from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 
-_ROUNDING = 1e-14  # of the inertia about the origin: a digit behind the last
+_ROUNDING = 1e-13  # of the inertia about the origin (of lengths: of its radius): a digit behind the last
 
 
 @dataclass(frozen=True, eq=False)
