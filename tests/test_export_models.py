@@ -402,7 +402,7 @@ def test_what_is_not_physical_is_refused_marked_or_replaced() -> None:
     assert wrong != estimate.parameters
     estimate = replace(estimate, parameters=wrong)
     experiment = experiment_of({"robot": "puma560"})
-    with pytest.raises(InputError, match="standard deviations away"):
+    with pytest.raises(InputError, match="sigma away"):
         full_set(estimate, experiment, robot)
     marked = full_set(estimate, experiment, robot, "mark")
     assert not marked.physical

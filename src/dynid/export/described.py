@@ -59,6 +59,15 @@ class Described:
         path = Path(self.mechanism.sources[0])
         return path if path.suffix.lower() in endings and path.is_file() else None
 
+    def rounded_angles(self) -> list[str]:
+        """What to know where the description has rounded angles, which stay in its file."""
+        if not any(one.code == "snapped-angle" for one in self.mechanism.notices):
+            return []
+        return [
+            "exact angles: the description has rounded multiples of 15 degrees (such as 1.5708), which dynid"
+            " reads as exact and other programs as written; efforts differ by that much"
+        ]
+
     def difference(self, source: Path, file: Path) -> Path:
         """Write NAME.ENDING.diff, the unified difference to the source."""
         before, after = (path.read_text(encoding="utf-8", errors="replace") for path in (source, file))

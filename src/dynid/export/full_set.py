@@ -9,7 +9,7 @@ the description, so that bodies are physically consistent and drives dissipate. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,8 +23,8 @@ from dynid.common.errors import InputError
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
-from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, Program
-from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, StandardSpace, Variables
+from dynid.estimator.semidefinite import SOLVED, Program
+from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, Pencil, StandardSpace, Variables
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
@@ -165,13 +165,12 @@ def _chosen(space: _Space, not_physical: NotPhysical) -> tuple[Float[Array, "p"]
     if space.estimate.estimator == "consistent" and not _faults(space, own):
         return own, (), True
     chi, reason = _consistent(space)
-    faults = _faults(space, chi) if chi is not None else []
-    if chi is not None and not faults:
+    if chi is not None:
         return chi, (), True
-    faults = faults or _negative(space, own)
-    reason = f"{', '.join(faults)}" if faults else reason
+    negative = _negative(space, own, fixed=True)
+    reason = ", ".join(negative) or reason
     if not_physical == "refuse":
-        far = f"; the nearest one that is real is {_nearest(space)[1]:.2g} standard deviations away"
+        far = "" if negative else f"; the nearest that is real is {_nearest(space)[1]:.2g} sigma away"
         text = f"no physically consistent robot has these base parameters: {reason}{far}"
         raise InputError(text, remedy=_REMEDY)
     if not_physical == "mark":
@@ -190,29 +189,56 @@ def _consistent(space: _Space) -> tuple[Float[Array, "p"] | None, str]:
     variables = _variables(space)
     if variables.n == 0:  # every parameter is a base parameter
         return space.values.chi, ""
+    for program in (_near_description(space, variables), _thickest(space, variables)):
+        found = program.solve()
+        chi = variables.chi(found.x)
+        # Any y serves whose bodies are real, whatever the solver says of its optimum.
+        if np.all(np.isfinite(chi)) and not _faults(space, chi):
+            return chi, ""
+    return None, "no masses, centres of mass and inertias of real bodies add up to them"
+
+
+def _constrained(space: _Space, variables: Variables) -> Program:
+    """Drives that do not push, dry friction that brakes, and known values."""
     program = Program(variables.n)
     _drives(program, space, variables)
     if variables.dry[0].size:
         program.require("nonnegative", np.arange(variables.n), *variables.dry)
-    everything = np.arange(variables.n_x)
     if space.fixed:
-        program.require(
-            "zero", everything, space.T[space.fixed] * variables.scale, np.zeros(len(space.fixed))
-        )
-    for pencil in variables.every.values():
-        P0 = pencil.P0
-        if not pencil.is_free or P0 is None or len(pencil.faces) < 4:
-            continue
+        kept = space.T[space.fixed] * variables.scale
+        program.require("zero", np.arange(variables.n_x), kept, np.zeros(len(kept)))
+    return program
+
+
+def _near_description(space: _Space, variables: Variables) -> Program:
+    """Least sum of the entropic distances of all bodies to the description."""
+    program = _constrained(space, variables)
+    for pencil, P0 in _free_bodies(variables):
         logs = program.log_det(pencil.columns, pencil.F, pencil.g)
-        pull = np.einsum("ab,kab->k", np.linalg.inv(P0), pencil.F)
-        program.minimise(pencil.columns, pull)
+        program.minimise(pencil.columns, np.einsum("ab,kab->k", np.linalg.inv(P0), pencil.F))
         program.minimise(logs, -np.ones(len(logs)))
-    found = program.solve()
-    if found.status == INFEASIBLE:
-        return None, "no masses, centres of mass and inertias of real bodies add up to them"
-    # Any y serves whose bodies are real: the caller checks, whatever the solver says of its optimum.
-    chi = variables.chi(found.x)
-    return (chi, "") if np.all(np.isfinite(chi)) else (None, f"the solver stopped with {found.reason}")
+    return program
+
+
+def _thickest(space: _Space, variables: Variables) -> Program:
+    """Largest t <= 1 with P - t P0 >= 0 for all bodies: a simpler question for robots with many bodies."""
+    program = _constrained(space, variables)
+    t = program.variables(1)
+    for pencil, P0 in _free_bodies(variables):
+        columns = np.concatenate([pencil.columns, t])
+        program.semidefinite(columns, np.concatenate([pencil.F, -P0[None]]), pencil.g)
+    program.require("nonnegative", t, np.array([[-1.0]]), np.ones(1))
+    program.minimise(t, -np.ones(1))
+    everything = np.arange(variables.n_x)
+    program.minimise_norm(everything, _FAINT**2 * np.eye(variables.n_x), np.zeros(variables.n_x))
+    return program
+
+
+def _free_bodies(variables: Variables) -> Iterator[tuple[Pencil, Float[Array, "4 4"]]]:
+    """Bodies with all ten parameters that y can change, and their scaled priors."""
+    for pencil in variables.every.values():
+        if pencil.is_free and pencil.P0 is not None and len(pencil.faces) == len(pencil.P0) == 4:
+            yield pencil, pencil.P0
 
 
 def _variables(space: _Space) -> Variables:
@@ -312,10 +338,13 @@ def _impossible(space: _Space, chi: Float[Array, "p"]) -> list[str]:
     return wrong
 
 
-def _negative(space: _Space, chi: Float[Array, "p"]) -> list[str]:
+def _negative(space: _Space, chi: Float[Array, "p"], *, fixed: bool = False) -> list[str]:
+    """Drive parameters below zero; `fixed`: only those that are base parameters by themselves."""
     wrong = []
     for p, value, row in zip(space.parameters, chi.tolist(), space.T, strict=True):
         small = 1e-9 * float(np.abs(row).max(initial=0.0))
+        if fixed and np.any(row != 0.0):
+            continue
         if p.kind == "drive" and p.symbol in NON_NEGATIVE and value < -small:
             wrong.append(f"{p.name} = {value:.4g} {p.unit} is negative")
     return wrong

@@ -67,6 +67,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         files += edit.write(file)
         missing += edit.notes
         described.difference(source, file)
+        missing += described.rounded_angles()
         names = [joint.name for body in model.bodies for joint in body.joints]
         ids = {name: k for k, name in enumerate(names)}
     side = write_sidecar(described, file, generated=source is None, held=held)

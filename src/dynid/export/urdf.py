@@ -62,6 +62,7 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         model = read_urdf(source, confine_meshes=False)
         file.write_bytes(_edited(described, model, split))
         described.difference(source, file)
+        missing += described.rounded_angles()
     mimics = [one.joint for one in mechanism.couplings if len(one.of) == 1]
     side = write_sidecar(described, file, generated=source is None, held=mimics)
     load = partial(_load, file, mechanism)
