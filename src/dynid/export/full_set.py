@@ -22,10 +22,12 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.gain_settings import GAIN
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED, Program
 from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, Pencil, StandardSpace, Variables
 from dynid.experiment.experiment import Experiment
+from dynid.experiment.provenance import recorded_loads
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
@@ -112,7 +114,8 @@ class _Space:
         self.values: StandardValues = standard_values(
             estimate, mechanism, self.parameters, experiment, model, rows, mechanism.payloads
         )
-        self.base: BaseSet = _base(mechanism, self.parameters)
+        self.always = _always(estimate) & set(mechanism.payloads)
+        self.base: BaseSet = _base(mechanism, self.parameters, tuple(self.always))
         self.free = self._undetermined()
         self.U = np.eye(len(self.parameters))[:, self.free]
         self.fixed = self._fixed(unloaded=experiment.unloaded is not None)
@@ -131,8 +134,18 @@ class _Space:
         return list(known_columns(known, self.parameters))
 
 
-def _base(mechanism: Mechanism, parameters: Sequence[Parameter]) -> BaseSet:
-    """What all motions show, known values and ties aside."""
+def _always(estimate: Estimate) -> set[str]:
+    """Payloads that every log of the fit carried: they cannot be told from their carriers."""
+    loads = recorded_loads(estimate.provenance)
+    return set.intersection(*(set(load) for load in loads)) if loads else set()
+
+
+def _base(mechanism: Mechanism, parameters: Sequence[Parameter], always: tuple[str, ...] = ()) -> BaseSet:
+    """What all motions show, known values and ties aside.
+
+    Args:
+        always: Payloads without which no motion was seen.
+    """
 
     def bare(one: Body) -> Body:
         return replace(one, known={})
@@ -146,8 +159,8 @@ def _base(mechanism: Mechanism, parameters: Sequence[Parameter]) -> BaseSet:
     )
     model = MODELS["inverse"]
     rows = None if mechanism.is_closed else model.directions(stripped)
-    loads = ((), tuple(mechanism.payloads)) if mechanism.payloads else ((),)
-    return structural_base(stripped, model, parameters, rows, loads=loads)
+    loads = dict.fromkeys([always, tuple(mechanism.payloads)])
+    return structural_base(stripped, model, parameters, rows, loads=list(loads))
 
 
 def _unseen(base: BaseSet, p: int) -> Float[Array, "p n"]:
@@ -359,21 +372,28 @@ def _with_free(space: _Space, chi: Float[Array, "p"]) -> Float[Array, "p"]:
 
 
 def _free_notes(space: _Space) -> list[str]:
-    if not space.free:
-        return []
-    names = ", ".join(space.parameters[i].name for i in space.free)
-    return [f"Not determined by the data, near the values of the description: {names}."]
+    found = []
+    if space.free:
+        names = ", ".join(space.parameters[i].name for i in space.free)
+        found.append(f"Not determined by the data, near the values of the description: {names}.")
+    gains = [one.name for one in space.estimate.parameters if one.name.startswith(f"{GAIN}_")]
+    if gains:
+        found.append(f"Efforts are in N m or N: drive gains ({', '.join(gains)}) are part of no model.")
+    if space.always:
+        names = ", ".join(sorted(space.always))
+        found.append(f"Payload {names} was in every log: only its sum with its carrier is determined.")
+    return found
 
 
 # Payloads: bodies of their own, part of their carriers, or left out.
 
 
 def _carrying(estimate: Estimate, mechanism: Mechanism) -> Mechanism:
-    """The robot with the payloads that the result knows, and no others."""
+    """The robot with the payloads that the result knows or contains, and no others."""
     known = {}
     for name, one in mechanism.payloads.items():
         identified = any(p.name.removesuffix("_R").endswith(f"_{name}") for p in estimate.parameters)
-        if identified or len(one.known) == len(SYMBOLS):
+        if identified or name in _always(estimate) or len(one.known) == len(SYMBOLS):
             known[name] = one
     return replace(mechanism, payloads=known)
 
@@ -402,6 +422,7 @@ def _mounted(
                 values[carrier] += in_parent_frame(values[own], payload.frame.R, payload.frame.p)
         notes = (*notes, f"Payload {', '.join(loads)} is part of its carrier.")
     else:
+        _refuse_always(space)
         notes = (*notes, f"Payload {', '.join(loads)} is left out.")
     kept = [i for i, p in enumerate(table) if p.owner not in loads]
     bare = replace(mechanism, payloads={})
@@ -409,6 +430,15 @@ def _mounted(
     robot = with_values(bare, dict(zip((p.name for p in table), chi.tolist(), strict=True)))
     estimate = _regrouped(space.estimate, bare, table, reference)
     return FullSet(estimate, robot, table, chi, reference, physical, notes)
+
+
+def _refuse_always(space: _Space) -> None:
+    if space.always:
+        raise InputError(
+            f"payload {', '.join(sorted(space.always))} was mounted in every log of the fit: it is part of its"
+            " carrier, and cannot be left out",
+            remedy="use --payload merge, or identify from a log without it as well",
+        )
 
 
 def _places(index: Mapping[str, int], owner: str) -> Int[Array, "10"]:
