@@ -24,7 +24,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED
 from dynid.export.contract import EffortsOf, Exported
 from dynid.export.full_set import FullSet
-from dynid.export.states import TreeStates, drawn_states, model_efforts, tree_states
+from dynid.export.states import TreeStates, drawn_states, model_efforts, model_rows, tree_states
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
@@ -144,7 +144,11 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
         program = exported.program or getattr(efforts, "program", "")
         here = tree_states(full.mechanism, *states)
         wanted = model_efforts(full.mechanism, full.parameters, full.reference, here)
-        figures = [_difference(one(*states), wanted) if one is not None else None for one in (efforts, alone)]
+        figures = [None if one is None else _difference(one(*states), wanted) for one in (efforts, alone)]
+        rows = getattr(efforts, "rows", None)
+        if rows is not None and figures[0] is not None:  # also what no motor balances
+            own = model_rows(full.mechanism, full.parameters, full.reference, here)
+            figures[0] = max(figures[0], _difference(rows(here), own))
         compared = tuple(_log(one, full, efforts, alone) for one in logs)
     except InputError as error:
         return Certificate(None, None, exported.program, 0, (), f"not read back: {error.text}")

@@ -3,7 +3,8 @@
 exporter(estimate, mechanism, folder) -> Exported, or a plain list of files
 
 The priors of the mechanism (`prior_values`) are a full set of parameters with the efforts of the estimate.
-`program` may be empty: then `read_back` sets the attribute `program` of the function that it returns.
+`program` may be empty: then `read_back` sets the attribute `program` of the function that it returns. Its
+attribute `rows`, if there is one, gives N^T f, what moves the free directions (`states.py`).
 """
 
 from __future__ import annotations

@@ -435,8 +435,8 @@ def _mounted(
 def _refuse_always(space: _Space) -> None:
     if space.always:
         raise InputError(
-            f"payload {', '.join(sorted(space.always))} was mounted in every log of the fit: it is part of its"
-            " carrier, and cannot be left out",
+            f"payload {', '.join(sorted(space.always))} was mounted in every log of the fit: it is part of"
+            " its carrier, and cannot be left out",
             remedy="use --payload merge, or identify from a log without it as well",
         )
 

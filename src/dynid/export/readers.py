@@ -24,7 +24,7 @@ from dynid.export.contract import EffortsOf
 from dynid.export.described import Described
 from dynid.export.drives import DriveSplit
 from dynid.export.sidecar import rest_values
-from dynid.export.states import TreeStates, model_efforts, motor_efforts, tree_states
+from dynid.export.states import TreeStates, along, balanced, model_rows, tree_states
 from dynid.mechanism.frame import rotation_of
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -51,26 +51,29 @@ def read_back(
     loaded = load()
     rest = None if side is None else _rest(mechanism, side, split)
 
+    def rows(states: TreeStates) -> Float[Array, "n d"]:
+        own = along(states, loaded.efforts(states))
+        return own if rest is None else own + rest(states)
+
     def efforts(q: Any, dq: Any, ddq: Any) -> Any:
         states = tree_states(mechanism, q, dq, ddq)
-        tau = motor_efforts(mechanism, states, loaded.efforts(states))
-        return tau if rest is None else tau + rest(states)
+        return balanced(mechanism, states, rows(states))
 
-    efforts.program = loaded.program  # type: ignore[attr-defined]
+    efforts.program, efforts.rows = loaded.program, rows  # type: ignore[attr-defined]
     return efforts
 
 
-def _rest(mechanism: Mechanism, side: Path, split: DriveSplit) -> Callable[[TreeStates], Float[Array, "n a"]]:
+def _rest(mechanism: Mechanism, side: Path, split: DriveSplit) -> Callable[[TreeStates], Float[Array, "n d"]]:
     """What the values of a robot file add to the part that the model holds."""
     described = Described.of(mechanism)
     values = rest_values(side)
     full = np.array([values.get(p.name, x) for p, x in zip(described.parameters, split.held, strict=True)])
 
-    def efforts(states: TreeStates) -> Float[Array, "n a"]:
-        both = [model_efforts(mechanism, described.parameters, chi, states) for chi in (full, split.held)]
+    def rows(states: TreeStates) -> Float[Array, "n d"]:
+        both = [model_rows(mechanism, described.parameters, chi, states) for chi in (full, split.held)]
         return np.asarray(both[0] - both[1])
 
-    return efforts
+    return rows
 
 
 # Pinocchio

@@ -94,27 +94,34 @@ def model_efforts(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
 ) -> Float[Array, "n a"]:
     """Efforts of the actuators by dynid's own equations, payloads mounted, shape (n, a)."""
-    return np.concatenate(
-        [
-            _efforts(mechanism, parameters, chi, _part(states, slice(k, k + _TILE)))
-            for k in range(0, len(states.q), _TILE)
-        ]
-    )
+    return balanced(mechanism, states, model_rows(mechanism, parameters, chi, states))
 
 
-def motor_efforts(mechanism: Mechanism, states: TreeStates, f: Float[Array, "n v"]) -> Float[Array, "n a"]:
-    """Efforts of the actuators that balance efforts `f` of the tree coordinates, shape (n, a)."""
-    rows = np.einsum("nvd,nv->nd", states.N, f)
+def balanced(mechanism: Mechanism, states: TreeStates, rows: Float[Array, "n d"]) -> Float[Array, "n a"]:
+    """Least efforts of the actuators with J^T tau = rows, shape (n, a)."""
     return least_norm(motor_jacobian(mechanism, states.N), rows)
+
+
+def along(states: TreeStates, f: Float[Array, "n v"]) -> Float[Array, "n d"]:
+    """Efforts f of the tree coordinates along the free directions, N^T f, shape (n, d)."""
+    return np.asarray(np.einsum("nvd,nv->nd", states.N, f))
+
+
+def model_rows(
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
+) -> Float[Array, "n d"]:
+    """N^T W chi, shape (n, d): also what no motor balances, as at a floating base."""
+    parts = [slice(k, k + _TILE) for k in range(0, len(states.q), _TILE)]
+    return np.concatenate([_rows(mechanism, parameters, chi, _part(states, at)) for at in parts])
 
 
 def _part(states: TreeStates, at: slice) -> TreeStates:
     return TreeStates(states.q[at], states.dq[at], states.ddq[at], states.N[at])
 
 
-def _efforts(
+def _rows(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
-) -> Float[Array, "n a"]:
+) -> Float[Array, "n d"]:
     motion, mounted = (states.q, states.dq, states.ddq), tuple(mechanism.payloads)
     loads = None
     if owners_of(mechanism, "Fl"):
@@ -122,6 +129,6 @@ def _efforts(
         none = np.zeros((len(states.q), n_sources))
         W = few_states_matrix(mechanism, parameters, motion, mounted, none)
         bodies = np.where(loading(mechanism, parameters), chi, 0.0)
-        loads = source_loads(mechanism, motor_efforts(mechanism, states, W @ bodies))
+        loads = source_loads(mechanism, balanced(mechanism, states, along(states, W @ bodies)))
     W = few_states_matrix(mechanism, parameters, motion, mounted, loads)
-    return motor_efforts(mechanism, states, W @ chi)
+    return along(states, W @ chi)
