@@ -13,12 +13,11 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
-from dynid.excitation.series import measured_motion
 from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.assembly import CLOSED, assembly_of
 from dynid.kinematics.closure import moved
-from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.sensors import measured_motion, sensors_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import angles_of, quaternion_of
 from dynid.mechanism.load import load_robot

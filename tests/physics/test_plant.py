@@ -14,9 +14,9 @@ import pytest
 import dynid.pipeline
 from dynid.excitation.closed import closed_states, places
 from dynid.excitation.random_motion import random_motion
-from dynid.excitation.series import measured_motion
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix

@@ -3,23 +3,94 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dynid.commands.shared import shown
+from dynid.report.terminal import printable
+
+if TYPE_CHECKING:
+    from dynid.export import Written
+
+_SHOWN_LINES = 12  # of a difference
+_NO_RESULT = 3
 
 
 @click.command(short_help="Write a result in the format of another program.")
 @click.argument("result", type=click.Path(path_type=Path))
-@click.option("--to", "formats", multiple=True, required=True, metavar="FORMAT", help="Format; repeatable.")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder [default: that of RESULT]."
+    "--to", "formats", multiple=True, required=True, metavar="FORMAT", help="urdf, mjcf, ...; repeatable."
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder [default: RESULT-export]."
 )
 @click.option("--robot", help="Instead of the robot named in the result.")
-def export(result: Path, formats: tuple[str, ...], out: Path | None, robot: str | None) -> None:
-    """Write RESULT (result.json or its folder) in the formats that installed packages provide."""
+@click.option(
+    "--not-physical",
+    type=click.Choice(["refuse", "nearest", "mark"]),
+    default="refuse",
+    show_default=True,
+    help="If no real bodies have these base parameters: refuse, take the nearest set that has, or write"
+    " the values as they are, marked.",
+)
+@click.option(
+    "--payload",
+    type=click.Choice(["link", "merge", "leave-out"]),
+    default="link",
+    show_default=True,
+    help="Identified payloads as links of their own, as part of their carriers, or not at all.",
+)
+def export(
+    result: Path,
+    formats: tuple[str, ...],
+    out: Path | None,
+    robot: str | None,
+    not_physical: str,
+    payload: str,
+) -> None:
+    """Write RESULT (result.json or its folder) in the formats of other programs.
+
+    Each file is read back by such a program, and its efforts are compared with those of the result.
+    """
     from dynid.export import export_result
 
-    folder = out or (result if result.is_dir() else result.parent)
-    for file in export_result(result, formats, folder, robot):
+    wanted = [name for given in formats for name in given.split(",") if name]
+    folder = out or _default(result)
+    done = export_result(
+        result,
+        wanted,
+        folder,
+        robot,
+        not_physical=not_physical,  # type: ignore[arg-type]
+        payload=payload,  # type: ignore[arg-type]
+    )
+    for note in done.notes:
+        click.echo(printable(note))
+    for one in done.written:
+        _show(one)
+    click.echo(f"written: {shown(done.summary)}")
+    if any(one.certificate.failure for one in done.written):
+        raise SystemExit(_NO_RESULT)
+
+
+def _default(result: Path) -> Path:
+    folder = (result if result.is_dir() else result.parent).resolve()
+    return folder.with_name(f"{folder.name}-export")
+
+
+def _show(one: Written) -> None:
+    """Files, certificate, what the format cannot hold, and the first lines of the difference."""
+    for file in one.files:
         click.echo(f"written: {shown(file)}")
+    click.echo(f"  {printable(one.certificate.text)}")
+    for text in one.not_representable:
+        click.echo(f"  not in {one.format}: {printable(text)}")
+    for file in one.files:
+        if file.suffix == ".diff":
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            changes = [line for line in lines[2:] if line[:1] in "+-"]
+            for line in changes[:_SHOWN_LINES]:
+                click.echo(f"    {printable(line)}")
+            if len(changes) > _SHOWN_LINES:
+                click.echo(f"    ... {len(changes) - _SHOWN_LINES} more lines in {printable(file.name)}")

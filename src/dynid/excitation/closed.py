@@ -18,7 +18,6 @@ from dynid.excitation.series import (
     Limits,
     Series,
     at_rest,
-    measured_motion,
     scaled_condition,
     scaled_into,
     speed_bound,
@@ -26,7 +25,7 @@ from dynid.excitation.series import (
 )
 from dynid.kinematics.assembly import Assembly, Measured, assembly_of
 from dynid.kinematics.elimination import best_coordinates
-from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.sensors import measured_motion, sensors_of
 from dynid.mechanism.measured_pose import virtual_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table

@@ -48,8 +48,9 @@ from dynid.excitation.plan import (
     planned_robot,
 )
 from dynid.excitation.recorder import RATE, default_recorder, recording_words
-from dynid.excitation.series import Series, measured_motion
+from dynid.excitation.series import Series
 from dynid.excitation.settings import ExciteSettings
+from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism

@@ -1,45 +1,180 @@
 """A result in the formats of other programs.
 
 An exporter (`contract.py`) writes into an existing folder and returns what it wrote. To add one: a file here,
-and one line in EXPORTERS.
+and one line in EXPORTERS. `full_set` makes a full set of parameters of the base parameters first; every
+export is read back and compared with the estimate (`certificate.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
+from dynid.export.certificate import Along, Certificate, LogFigure, certify, logs_of
 from dynid.export.contract import Exported, Exporter
+from dynid.export.described import fill_certificate
+from dynid.export.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
 
 EXPORTERS: Registry[Exporter] = Registry(
-    "dynid.exporters", {}, gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple")
+    "dynid.exporters",
+    {
+        "urdf": "dynid.export.urdf:export_urdf",
+        "mjcf": "dynid.export.mjcf:export_mjcf",
+        "sdf": "dynid.export.sdf:export_sdf",
+        "yaml": "dynid.export.sidecar:export_yaml",
+        "ros2": "dynid.export.ros2:export_ros2",
+    },
+    gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple"),
 )
+FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2")  # write values for every body
+SUMMARY = "export.json"
 
 
-def export_result(result: Path, formats: Sequence[str], folder: Path, robot: str | None = None) -> list[Path]:
-    """Write a result in one or several formats.
+@dataclass(frozen=True)
+class Written:
+    """One export.
+
+    Attributes:
+        files: The main file first.
+        not_representable: What the format cannot hold.
+    """
+
+    format: str
+    files: tuple[Path, ...]
+    certificate: Certificate
+    not_representable: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Export:
+    """All that `dynid export` wrote.
+
+    Attributes:
+        summary: The file export.json.
+        notes: About the set of parameters, one sentence each.
+    """
+
+    written: tuple[Written, ...]
+    summary: Path
+    physical: bool
+    notes: tuple[str, ...]
+
+
+def export_result(
+    result: Path,
+    formats: Sequence[str],
+    folder: Path,
+    robot: str | None = None,
+    *,
+    not_physical: NotPhysical = "refuse",
+    payload: PayloadUse = "link",
+) -> Export:
+    """Write a result in one or several formats, read each back, and compare it with the estimate.
 
     Args:
         result: A result.json or its folder.
         formats: Names in `EXPORTERS`.
-        folder: Made if it does not exist.
+        folder: Made if it does not exist; files of the same names are replaced.
         robot: Instead of the robot named in the result.
+        not_physical: What to do if no physically consistent robot has the base parameters (`full_set`).
+        payload: Identified payloads as links of their own, merged into their carriers, or left out.
     """
     for name in formats:
         if name not in EXPORTERS:
-            known = ", ".join(EXPORTERS) or "none: install a package that has some"
             raise InputError(
-                f"unknown format '{name}'" + nearest(name, EXPORTERS), remedy=f"formats: {known}"
+                f"unknown format '{name}'" + nearest(name, EXPORTERS),
+                remedy=f"formats: {', '.join(EXPORTERS)}",
             )
-    estimate, _, mechanism = saved(result, robot)
-    exporters = [EXPORTERS[name] for name in formats]
+    estimate, experiment, mechanism = saved(result, robot)
+    exporters = {name: EXPORTERS[name] for name in dict.fromkeys(formats)}
+    with single_threaded_blas(), _staged(folder) as staging:
+        # Formats of base parameters need no real bodies.
+        strict = any(name in FULL for name in exporters)
+        full = full_set(estimate, experiment, mechanism, not_physical if strict else "mark", payload)
+        choices = {**full.estimate.choices, "export": " ".join(full.notes)}
+        full = replace(full, estimate=replace(full.estimate, choices=choices))
+        logs = logs_of(full, experiment)
+        written = [_written(name, make, full, logs, staging) for name, make in exporters.items()]
+        summary = json.dumps(_document(full, written), indent=2, allow_nan=False)
+        (staging / SUMMARY).write_text(f"{summary}\n", encoding="utf-8")
+        _move(staging, folder)
+    placed = tuple(
+        replace(one, files=tuple(folder / file.relative_to(staging) for file in one.files)) for one in written
+    )
+    return Export(placed, folder / SUMMARY, full.physical, full.notes)
+
+
+def _written(
+    name: str, exporter: Exporter, full: FullSet, logs: list[Along | LogFigure], folder: Path
+) -> Written:
+    made = exporter(full.estimate, full.mechanism, folder)
+    if not isinstance(made, Exported):
+        made = Exported(tuple(Path(file) for file in made))
+    certificate = certify(made, full, logs)
+    differences = [file.with_name(f"{file.name}.diff") for file in made.files]
+    files = (*made.files, *(file for file in differences if file.is_file()))
+    for file in files:
+        fill_certificate(file, certificate.text)
+    return Written(name, files, certificate, made.not_representable)
+
+
+def _document(full: FullSet, written: Sequence[Written]) -> dict[str, Any]:
+    """export.json."""
+    lost = dict.fromkeys(f"{one.format}: {text}" for one in written for text in one.not_representable)
+    return {
+        "schema": "dynid.export/1",
+        "robot": full.estimate.robot,
+        "physical": full.physical,
+        "notes": list(full.notes),
+        "files": [
+            {
+                "file": one.files[0].name,
+                "format": one.format,
+                "also": [file.name for file in one.files[1:]],
+                "certificate": one.certificate.document(),
+            }
+            for one in written
+        ],
+        "not_representable": list(lost),
+    }
+
+
+@contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, removed at the end: what fails leaves nothing behind."""
+    try:
+        folder = folder.resolve()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _move(staging: Path, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(one for one in staging.rglob("*") if one.is_file()):
+            target = folder / file.relative_to(staging)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
     except OSError as error:
-        text = f"cannot be written: {error.strerror or error}"
-        raise InputError(text, file=folder, remedy="choose another --out") from error
-    written = [exporter(estimate, mechanism, folder) for exporter in exporters]
-    return [Path(file) for one in written for file in (one.files if isinstance(one, Exported) else one)]
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    text = f"cannot be written: {error.strerror or error}"
+    return InputError(text, file=folder, remedy="choose another --out")

@@ -24,6 +24,7 @@ class Element:
 
     Attributes:
         included: Name of its file where that is not the model's own.
+        offset: Where its tag begins in the file, in [byte].
     """
 
     file: str
@@ -32,6 +33,7 @@ class Element:
     line: int
     children: list[Element] = field(default_factory=list)
     included: str = ""
+    offset: int = -1
 
     @property
     def place(self) -> str:
@@ -156,7 +158,8 @@ class _Target:
         self.open: list[Element] = []
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        element = Element(self.file, tag, dict(attributes), int(self.expat.CurrentLineNumber))
+        line, offset = int(self.expat.CurrentLineNumber), int(self.expat.CurrentByteIndex)
+        element = Element(self.file, tag, dict(attributes), line, offset=offset)
         if self.open:
             self.open[-1].children.append(element)
         else:

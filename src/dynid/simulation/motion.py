@@ -14,8 +14,8 @@ from dynid.excitation.closed import ClosedMotion, closed_states
 from dynid.excitation.export import SampledTrajectory, read_trajectory
 from dynid.excitation.platform_series import guided, led_body
 from dynid.excitation.random_motion import PointToPoint, random_motion, random_point_to_point
-from dynid.excitation.series import FourierMotion, Trajectory, measured_motion, speed_bound, symmetric_range
-from dynid.kinematics.sensors import sensors_of
+from dynid.excitation.series import FourierMotion, Trajectory, speed_bound, symmetric_range
+from dynid.kinematics.sensors import measured_motion, sensors_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.differentiate import differentiate
 from dynid.motion.log import Log

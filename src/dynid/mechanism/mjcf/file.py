@@ -264,6 +264,7 @@ class Defaults:
             element.line,
             element.children,
             element.included,
+            element.offset,
         )
 
     def check(self, element: Element, name: str) -> str:

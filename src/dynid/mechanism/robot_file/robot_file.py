@@ -64,6 +64,7 @@ _KEYS = (
     "stribeck",
     "bodies",
     "known",
+    "prior",
     "terms",
     "start",
     "free",
@@ -226,6 +227,8 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
         later["ties"] = read_ties(fields["ties"], robot)
     if "known" in fields:
         later["known"] = read_known(fields["known"], scope, robot)
+    if "prior" in fields:
+        later["prior"] = {**robot.prior, **read_known(fields["prior"], scope, robot)}
     if "order" in fields:
         later["order"] = read_order(fields["order"], robot)
     if "start" in fields:

@@ -206,7 +206,7 @@ def read_ties(entry: Entry, robot: Mechanism) -> dict[str, Tie]:
 
 
 def read_known(entry: Entry, scope: Scope, robot: Mechanism) -> dict[str, float]:
-    """`known:`, values of parameters by full name (e.g. Ia_motor1) that are taken as exact."""
+    """`known:` or `prior:`, values of parameters by full name (e.g. Ia_motor1)."""
     names = [parameter.name for parameter in parameter_table(robot)]
     values = {}
     for name, item in entry.mapping().items():

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.excitation.series import measured_motion
+from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.controller_sensors import Sight
 from dynid.simulation.sensors import Course

@@ -1,0 +1,502 @@
+"""Exports of a result: full sets with the same efforts, files read back by other programs, edits in place."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dynid.base.structural import structural_base
+from dynid.cli import main
+from dynid.common.errors import InputError
+from dynid.experiment.provenance import IDENTIFIED, experiment_of
+from dynid.export import EXPORTERS, export_result
+from dynid.export.certificate import certify
+from dynid.export.full_set import full_set
+from dynid.export.states import drawn_states, model_efforts, tree_states
+from dynid.export.xml_text import XmlText, attribute, comment
+from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.mechanism.parameters import parameter_table, prior_values
+from dynid.mechanism.xml_elements import read_elements
+from dynid.projection.model import MODELS
+from dynid.report.output import write_results
+from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
+from tests.test_predict import exact, robot_of
+
+# The larger robots take seconds: see the long test below.
+TREES = ("serial6", "ur5", "scara", "puma560", "panda")
+CLOSED = ("delta", "fivebar", "cable8")
+EXACT = 1e-9  # of the largest effort; measured 1e-14
+
+
+def estimate_of(robot: Mechanism, values: dict[str, float], loads=((),)) -> Estimate:
+    """A result that knows the base values of a full set exactly."""
+    table = parameter_table(robot)
+    model = MODELS["inverse"]
+    rows = None if robot.is_closed else model.directions(robot)
+    base = structural_base(robot, model, table, rows, loads=loads)
+    x = base.G @ np.array([values[p.name] for p in table])
+    found = tuple(
+        ParameterEstimate(name, unit, float(value), 0.01 * abs(float(value)) + 1e-9, None, None)
+        for name, unit, value in zip(base.names, base.units, x, strict=True)
+    )
+    sigma = np.array([one.sigma for one in found])
+    fit = Fit(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
+    robot_file = str(robot.file) if robot.file else robot.name
+    return Estimate(
+        robot.name,
+        "inverse",
+        "ols",
+        found,
+        (),
+        fit,
+        np.diag(sigma**2),
+        provenance={"options": {"robot": robot_file}},
+    )
+
+
+def random_values(robot: Mechanism, seed: int = 0) -> dict[str, float]:
+    """Real bodies and dissipative drives."""
+    rng = np.random.default_rng(seed)
+    values = {}
+    for p in parameter_table(robot):
+        if p.kind == "inertial":
+            values.setdefault(
+                p.owner, from_centre_of_mass(1.0 + rng.random(), rng.normal(size=3) * 0.05, _tensor(rng))
+            )
+    found = {}
+    for p in parameter_table(robot):
+        body = values.get(p.owner) if p.kind == "inertial" else None
+        found[p.name] = float(rng.random()) if body is None else float(body[SYMBOLS.index(p.symbol)])
+    return found
+
+
+def _tensor(rng: np.random.Generator) -> np.ndarray:
+    A = rng.normal(size=(3, 3)) * 0.05
+    S = A @ A.T + 1e-3 * np.eye(3)
+    return np.trace(S) * np.eye(3) - S
+
+
+@cache
+def full_of(name: str):
+    robot, _ = robot_of(name)
+    return full_set(exact(name), experiment_of({"robot": name}), robot)
+
+
+@pytest.mark.parametrize("name", [*TREES, *CLOSED])
+def test_a_full_set_is_physical_and_has_the_same_efforts(name: str) -> None:
+    full = full_of(name)
+    states = tree_states(full.mechanism, *drawn_states(full.mechanism, 30, 3))
+    found, wanted = (
+        model_efforts(full.mechanism, full.parameters, chi, states) for chi in (full.chi, full.reference)
+    )
+    assert np.abs(found - wanted).max() < EXACT * np.abs(wanted).max()
+    assert full.physical
+    for body in full.mechanism.bodies.values():
+        if len(body.parameters) == 10:
+            assert is_physical(np.array([body.prior[s] for s in SYMBOLS]), 1e-9)
+
+
+@pytest.mark.parametrize("name", [*TREES, *CLOSED])
+@pytest.mark.parametrize("form", ["urdf", "mjcf", "sdf", "yaml"])
+def test_efforts_of_what_another_program_reads_are_those_of_the_estimate(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    full = full_of(name)
+    written = EXPORTERS[form](full.estimate, full.mechanism, tmp_path)
+    found = certify(written, full, [])
+    assert found.failure == ""
+    assert found.random_states < EXACT
+    expected = {"urdf": "Pinocchio", "mjcf": "MuJoCo", "sdf": "Pinocchio", "yaml": "dynid"}[form]
+    assert expected in found.program
+
+
+@pytest.mark.parametrize("name", ["rrr3", "palletiser", "dualv", "orthoglide", "stewart", "evra"])
+def test_large_robots_are_read_back_too(name: str, tmp_path: Path) -> None:
+    full = full_of(name)
+    for form in ("urdf", "mjcf", "sdf", "yaml"):
+        found = certify(EXPORTERS[form](full.estimate, full.mechanism, tmp_path), full, [])
+        assert found.failure == ""
+        assert found.random_states < EXACT
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_loops_of_a_written_mjcf_close_in_its_home_pose(name: str, tmp_path: Path) -> None:
+    import mujoco
+
+    full = full_of(name)
+    file = EXPORTERS["mjcf"](full.estimate, full.mechanism, tmp_path).files[0]
+    model = mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_forward(model, data)
+    loops = data.efc_pos[: data.ne]
+    assert bool(len(loops)) == bool(full.mechanism.loops)
+    assert np.abs(loops).max(initial=0.0) < 1e-9  # m: start poses are closed to 1e-12
+
+
+def test_an_sdf_is_the_same_robot_by_an_independent_parser(tmp_path: Path) -> None:
+    """SDF -> MuJoCo by twenty lines that share nothing with the writer."""
+    import mujoco
+    from defusedxml.ElementTree import parse
+
+    full = full_of("puma560")
+    model = parse(EXPORTERS["sdf"](full.estimate, full.mechanism, tmp_path).files[0]).getroot().find("model")
+    spec = mujoco.MjSpec()
+    spec.compiler.degree = False
+    spec.option.gravity = full.mechanism.gravity
+    bodies = {"world": spec.worldbody}
+
+    def place(element):
+        x = [float(w) for w in element.find("pose").text.split()]
+        return x[:3], x[3:]
+
+    links = {one.get("name"): one for one in model.findall("link")}
+    for joint in model.findall("joint"):
+        p, rpy = place(joint)
+        quat, total = np.zeros(4), np.array([1.0, 0, 0, 0])
+        for axis, angle in ((2, rpy[2]), (1, rpy[1]), (0, rpy[0])):
+            mujoco.mju_axisAngle2Quat(quat, np.eye(3)[axis], angle)
+            both = np.zeros(4)
+            mujoco.mju_mulQuat(both, total, quat)
+            total = both
+        name = joint.find("child").text
+        body = bodies[name] = bodies[joint.find("parent").text].add_body(name=name, pos=p, quat=total)
+        inertial = links[name].find("inertial")
+        body.explicitinertial = True
+        body.mass, body.ipos = float(inertial.find("mass").text), place(inertial)[0]
+        body.fullinertia = [
+            float(inertial.find(f"inertia/{k}").text) for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+        ]
+        axis = [float(w) for w in joint.find("axis/xyz").text.split()]
+        hinge = body.add_joint(name=joint.get("name"), axis=axis, type=mujoco.mjtJoint.mjJNT_HINGE)
+        hinge.damping[0] = float(joint.find("axis/dynamics/damping").text)
+    made = spec.compile()
+    data = mujoco.MjData(made)
+    q, dq, ddq = drawn_states(full.mechanism, 20, 5)
+    names = [p.name for p in full.parameters]
+    chi = np.array(
+        [
+            0.0 if p.symbol in ("Ia", "Off", "Fs") else x
+            for p, x in zip(full.parameters, full.chi, strict=True)
+        ]
+    )
+    wanted = model_efforts(full.mechanism, full.parameters, chi, tree_states(full.mechanism, q, dq, ddq))
+    assert len(names) == len(chi)
+    for k in range(len(q)):
+        data.qpos[:], data.qvel[:], data.qacc[:] = q[k], dq[k], ddq[k]
+        mujoco.mj_inverse(made, data)
+        # MuJoCo diagonalises a full tensor to 1e-12 kg m^2.
+        assert np.abs(data.qfrc_inverse - wanted[k]).max() < 1e-8 * np.abs(wanted).max()
+
+
+URDF = """<?xml version='1.0' encoding="utf-8"?>
+<!-- an arm of sorts; <link> in a comment - é -->
+<robot   name = "odd arm" >
+\t<material name="blue"><color rgba="0 0 1 1"/></material>
+  <link name="root"/>
+  <link name="upper"><!-- keep me -->
+    <inertial><mass value="2"/><origin rpy='0.1 0.2 0.3' xyz="0 0 0.1" />
+      <inertia  ixx="0.02" ixy="0"  ixz="0"
+                iyy="0.02" iyz="0" izz="0.01"/></inertial>
+    <visual><geometry><mesh filename="upper.stl" scale="1 1 1"/></geometry></visual>
+  </link>
+  <joint name="shoulder" type="revolute"><parent link="root"/><child link="upper"/>
+    <origin xyz="0 0 0.3" rpy="0 1.5707963267948966 0"/><axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" velocity="3" effort="50"/><dynamics damping="0.7"/></joint>
+  <link name="fore" />
+  <joint name="elbow" type="continuous">
+    <parent link="upper"/> <child link="fore"/> <origin xyz="0.2 0 0.3"/>
+    <axis xyz="1 0 0"/>
+  </joint>
+</robot>
+"""
+
+
+def edited(file: Path, form: str, seed: int = 1) -> tuple[Path, Mechanism, Estimate]:
+    robot = load_robot(file)
+    estimate = estimate_of(robot, random_values(robot, seed))
+    full = full_set(estimate, experiment_of({"robot": str(file)}), robot)
+    folder = file.parent / "out"
+    folder.mkdir(exist_ok=True)
+    written = EXPORTERS[form](full.estimate, full.mechanism, folder)
+    found = certify(written, full, [])
+    assert found.failure == ""
+    assert found.random_states < EXACT
+    return written.files[0], full.mechanism, full.estimate
+
+
+def without_numbers(text: str, *gone: str) -> str:
+    """The text without numbers in the elements that may change, without added elements and the header."""
+    text = re.sub(r"<!-- Written by dynid.*?-->\s*", "", text, flags=re.DOTALL)
+    for tag in gone:
+        text = re.sub(rf"<{tag}\b[^>]*/>", f"<{tag}/>", text)
+    return text
+
+
+def test_only_numbers_of_inertials_and_dynamics_change_in_a_urdf(tmp_path: Path) -> None:
+    source = tmp_path / "arm.urdf"
+    source.write_bytes(URDF.replace("\n", "\r\n").encode())
+    file, *_ = edited(source, "urdf")
+    before, after = source.read_bytes().decode(), file.read_bytes().decode()
+    assert "\n" not in after.replace("\r\n", "")  # line ends stay
+    # What the arm lacked is added; all else is the same text.
+    after = re.sub(r'\s*<dynamics damping="[^"]*" friction="[^"]*"/>(?=\s*</joint>)', "", after)
+    after = re.sub(
+        r'<link name="fore">\s*<inertial>.*?</inertial>\s*</link>',
+        '<link name="fore" />',
+        after,
+        flags=re.DOTALL,
+    )
+    tags = ("mass", "inertia", "dynamics")
+    inner = re.sub(r"xyz=\"[^\"]*\" />", 'xyz="" />', without_numbers(after, *tags))
+    wanted = re.sub(r"xyz=\"[^\"]*\" />", 'xyz="" />', without_numbers(before, *tags)).replace(
+        "<dynamics/>", ""
+    )
+    assert inner.replace("<dynamics/>", "") == wanted
+    diff = file.with_name(f"{file.name}.diff").read_text()
+    assert '-    <inertial><mass value="2"/>' in diff
+
+
+MJCF = """<mujoco model="odd">
+  <compiler angle="degree" inertiafromgeom="true" settotalmass="7" eulerseq="zyx"/>
+  <default><joint damping="0.5" armature="0.01"/>
+    <default class="dry"><joint frictionloss="0.2"/></default></default>
+  <asset><mesh name="m" file="no_such.stl"/></asset> <!-- comment; stays -->
+  <worldbody>
+    <body name="a" pos="0 0 1" childclass="dry">
+      <inertial pos="0 0 .1" mass="1" diaginertia=".02 .02 .01" euler="10 20 30"/>
+      <joint name="j1" axis="0 1 0" pos="0 0 .05" ref="20"/>   <geom type="mesh" mesh="m"/>
+      <body name="b" pos="0.2 0 0"><joint type="slide" name="slide" axis="1 0 0"/>
+        <inertial pos="0 0 0" mass="2" fullinertia=".1 .1 .1 0 0 .001"/>
+        <body name="tool" pos="0 0 .1"><geom size=".02" mass="0.3"/></body>
+      </body>
+    </body>
+    <body name="c" pos="0 1 0"><joint name="j3" axis="0 0 1"/><geom size=".1"/></body>
+  </worldbody>
+  <equality><joint joint1="j3" joint2="j1" polycoef="0.1 2 0 0 0"/></equality>
+  <actuator><motor joint="j1" gear="10"/><motor joint="slide"/></actuator>
+</mujoco>
+"""
+
+
+def test_only_numbers_of_inertials_and_joints_change_in_an_mjcf(tmp_path: Path) -> None:
+    source = tmp_path / "odd.xml"
+    source.write_text(MJCF)
+    file, *_ = edited(source, "mjcf")
+    before, after = source.read_text(), file.read_text()
+    # Settings that would change the inertials are switched off; bodies without an inertial get one.
+    assert 'inertiafromgeom="auto"' in after
+    assert 'settotalmass="-1"' in after
+    after = after.replace('inertiafromgeom="auto"', 'inertiafromgeom="true"')
+    after = after.replace('settotalmass="-1"', 'settotalmass="7"')
+    plain = []
+    for text in (before, after):
+        bare = re.sub(r"\s*<inertial[^>]*/>", "", without_numbers(text))
+        plain.append(re.sub(r' (?:armature|damping|frictionloss)="[^"]*"', "", bare))
+    assert plain[0] == plain[1]
+
+
+def test_files_that_an_mjcf_includes_are_edited_too(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    body = f'<mujocoinclude><body name="arm"><joint name="j"/>{inertial}</body></mujocoinclude>'
+    (tmp_path / "parts" / "arm.xml").write_text(body)
+    source = tmp_path / "robot.xml"
+    source.write_text('<mujoco model="two"><worldbody><include file="parts/arm.xml"/></worldbody></mujoco>')
+    file, *_ = edited(source, "mjcf")
+    assert (file.parent / "parts" / "arm.xml").read_text() != body
+    assert source.read_text() in file.read_text()
+
+
+HOSTILE = ('"; rm -rf ~', "*/ //", "a'b\"c", "<script>&amp;", "]]> -- -->", "x\ny", "${jndi}", "-- x --")
+
+
+@pytest.mark.parametrize("form", ["urdf", "mjcf", "sdf", "yaml", "ros2"])
+def test_hostile_names_break_no_export(form: str, tmp_path: Path) -> None:
+    robot, truth = robot_of("serial6")
+    joints, names = [], {"base": "base"}
+    for k, joint in enumerate(robot.joints):
+        names[joint.child] = f"{HOSTILE[k % len(HOSTILE)]} {k}"
+    for k, joint in enumerate(robot.joints):
+        name = f"{HOSTILE[(k + 3) % len(HOSTILE)]} j{k}"
+        names[joint.name] = name
+        joints.append(replace(joint, name=name, parent=names[joint.parent], child=names[joint.child]))
+    source = tmp_path / "robot.yaml"
+    source.write_text("name: x\njoints: []\n")
+    full = full_of("serial6")
+    hostile = replace(
+        full.mechanism,
+        name=HOSTILE[0] + HOSTILE[4],
+        joints=tuple(joints),
+        bodies={names[k]: replace(b, name=names[k]) for k, b in full.mechanism.bodies.items()},
+        actuators=tuple(
+            replace(a, name=names[a.name], on={names[k]: r for k, r in a.on.items()}) for a in robot.actuators
+        ),
+        measured=tuple(names[m] for m in robot.measured),
+        drive={},
+        prior={},
+        limits={},
+        order=(),
+        ties={},
+        payloads={},
+        file=str(source),
+        rebuild=None,
+    )
+    estimate = replace(full.estimate, robot=HOSTILE[4])
+    written = EXPORTERS[form](estimate, hostile, tmp_path)
+    assert written.files[0].parent == tmp_path
+    table = parameter_table(hostile)
+    values = prior_values(hostile)
+    chi = np.array([values[p.name] for p in table])
+    if written.read_back is not None and form != "yaml":
+        found = certify(
+            written, replace(full, mechanism=hostile, parameters=table, chi=chi, reference=chi), []
+        )
+        assert found.failure == ""
+        assert found.random_states < EXACT
+    else:
+        from ruamel.yaml import YAML
+
+        assert YAML(typ="safe").load(written.files[0].read_text())
+    assert truth
+
+
+def test_text_for_xml_is_what_a_parser_returns() -> None:
+    from defusedxml.ElementTree import fromstring
+
+    for name in HOSTILE:
+        assert fromstring(f'<a b="{attribute(name)}"/>').get("b") == name
+        fromstring(f"<a>{comment([name, '--', name])}</a>")
+
+
+def test_edits_touch_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "a.xml"
+    file.write_text("<a x='1'  y = \"2\"><!-- é --><b/>\n  <c q='>'>\n    <d/>\n  </c></a>", encoding="utf-8")
+    root = read_elements(file, byte_limit=10**6, count_limit=10)
+    text = XmlText.read(file)
+    text.set(root.offset, "y", "3")
+    text.set(root.children[0].offset, "new", "1")
+    text.insert(root.children[1].offset, ["<e/>"], first=False)
+    wanted = "<a x='1'  y = \"3\"><!-- é --><b new=\"1\"/>\n  <c q='>'>\n    <d/>\n    <e/>\n  </c></a>"
+    assert text.result().decode() == wanted
+
+
+def test_what_is_not_physical_is_refused_marked_or_replaced() -> None:
+    robot = load_robot("puma560")
+    values = random_values(robot)
+    estimate = estimate_of(robot, values)
+    # The last link has an inertia of 0.01 kg m^2 or so, which is known by itself.
+    wrong = tuple(
+        replace(one, value=-0.002) if one.name == "ZZ_link_6" else one for one in estimate.parameters
+    )
+    assert wrong != estimate.parameters
+    estimate = replace(estimate, parameters=wrong)
+    experiment = experiment_of({"robot": "puma560"})
+    with pytest.raises(InputError, match="sigma away"):
+        full_set(estimate, experiment, robot)
+    marked = full_set(estimate, experiment, robot, "mark")
+    assert not marked.physical
+    assert "NOT PHYSICAL" in marked.notes[0]
+    near = full_set(estimate, experiment, robot, "nearest")
+    assert near.physical
+    for body in near.mechanism.bodies.values():
+        assert is_physical(np.array([body.prior[s] for s in SYMBOLS]), 0.0)
+
+
+def test_negative_friction_is_named() -> None:
+    robot = load_robot("puma560")
+    estimate = estimate_of(robot, {**random_values(robot), "Fv_joint_2": -0.1})
+    with pytest.raises(InputError, match=r"Fv_joint_2 = -0\.1"):
+        full_set(estimate, experiment_of({"robot": "puma560"}), robot)
+
+
+@cache
+def loaded():
+    payload = Payload("load", "forearm", Frame(rpy_matrix((0.1, 0.2, 0.3)), np.array([0.1, 0.0, 0.05])))
+    robot = load_robot("scara")
+    payload = replace(payload, body=robot.joints[2].child)
+    robot = replace(robot, payloads={"load": payload}, rebuild=None)
+    values = random_values(robot)
+    return robot, estimate_of(robot, values, loads=((), tuple(robot.payloads))), values
+
+
+@pytest.mark.parametrize("use", ["link", "merge", "leave-out"])
+def test_payloads_are_links_or_merged_or_left_out(use: str, tmp_path: Path) -> None:
+    robot, estimate, values = loaded()
+    full = full_set(estimate, experiment_of({"robot": "scara"}), robot, payload=use)
+    assert bool(full.mechanism.payloads) == (use == "link")
+    for form in ("urdf", "mjcf"):
+        found = certify(EXPORTERS[form](full.estimate, full.mechanism, tmp_path), full, [])
+        assert found.random_states < EXACT
+    # The total mass of platform and payload decides about the efforts.
+    states = drawn_states(robot, 5, 1)
+    bare = replace(robot, payloads={})
+    chi = np.array([values[p.name] for p in parameter_table(robot)])
+    both = model_efforts(robot, parameter_table(robot), chi, tree_states(robot, *states))
+    table = parameter_table(bare)
+    alone = model_efforts(bare, table, np.array([values[p.name] for p in table]), tree_states(bare, *states))
+    mine = model_efforts(full.mechanism, full.parameters, full.chi, tree_states(full.mechanism, *states))
+    wanted = alone if use == "leave-out" else both
+    assert np.abs(mine - wanted).max() < EXACT * np.abs(both).max()
+
+
+def test_a_payload_of_every_log_stays_with_its_carrier() -> None:
+    robot, _, values = loaded()
+    load = tuple(robot.payloads)
+    estimate = estimate_of(robot, values, loads=(load,))
+    inputs = [{"file": "a.csv", "use": IDENTIFIED, "payloads": list(load)}]
+    estimate = replace(estimate, provenance={**estimate.provenance, "inputs": inputs})
+    experiment = experiment_of({"robot": "scara"})
+    merged = full_set(estimate, experiment, robot, payload="merge")
+    states = drawn_states(robot, 5, 1)
+    chi = np.array([values[p.name] for p in parameter_table(robot)])
+    wanted = model_efforts(robot, parameter_table(robot), chi, tree_states(robot, *states))
+    here = tree_states(merged.mechanism, *states)
+    found = model_efforts(merged.mechanism, merged.parameters, merged.chi, here)
+    assert np.abs(found - wanted).max() < EXACT * np.abs(wanted).max()
+    with pytest.raises(InputError, match="every log"):
+        full_set(estimate, experiment, robot, payload="leave-out")
+
+
+def test_the_command_writes_files_figures_and_the_difference(tmp_path: Path) -> None:
+    source = tmp_path / "arm.urdf"
+    source.write_text(URDF)
+    robot = load_robot(source)
+    result = tmp_path / "result"
+    write_results(estimate_of(robot, random_values(robot)), result)
+    arguments = ["export", str(result), "--to", "urdf", "--to", "mjcf,yaml", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert "Pinocchio" in done.output
+    assert "more lines in" in done.output
+    document = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert [one["format"] for one in document["files"]] == ["urdf", "mjcf", "yaml"]
+    assert [one["file"] for one in document["files"]] == ["odd_arm.urdf", "odd_arm.xml", "odd_arm.yaml"]
+    assert all(one["certificate"]["random_states"] < EXACT for one in document["files"])
+    assert any("offset" in text for text in document["not_representable"])
+    assert "random states" in (tmp_path / "out" / "odd_arm.urdf").read_text()
+    again = load_robot(tmp_path / "out" / "odd_arm.yaml")
+    side = load_robot(tmp_path / "out" / "odd_arm.urdf.yaml")
+    values = prior_values(again)
+    assert {p.name for p in parameter_table(again)} <= set(values)
+    for name, value in prior_values(side).items():
+        assert value == pytest.approx(values[name], rel=1e-9, abs=1e-12)
+
+
+def test_nothing_is_left_behind_when_an_export_is_refused(tmp_path: Path) -> None:
+    robot = load_robot("puma560")
+    estimate = estimate_of(robot, {**random_values(robot), "Fs_joint_1": -1.0})
+    write_results(estimate, tmp_path / "result")
+    with pytest.raises(InputError, match="Fs_joint_1"):
+        export_result(tmp_path / "result", ["urdf"], tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")) == ["result"]
