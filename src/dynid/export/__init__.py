@@ -15,7 +15,12 @@ from dynid.export.contract import Exported, Exporter
 from dynid.prediction.result_values import saved
 
 EXPORTERS: Registry[Exporter] = Registry(
-    "dynid.exporters", {}, gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple")
+    "dynid.exporters",
+    {
+        "c": "dynid.export.code:export_c",
+        "numpy": "dynid.export.code:export_numpy",
+    },
+    gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple"),
 )
 
 

@@ -91,7 +91,7 @@ def predict_efforts(
             "a result of a force sensor contains the load on the sensor, not the efforts of the robot",
             remedy="use its compensation.py to predict the readings of the sensor",
         )
-    _refuse_per_mass(estimate)
+    refuse_per_mass(estimate)
     mounted = variant(mechanism, payloads=tuple(payloads))
     with single_threaded_blas():
         guided, motion = desired_motion(
@@ -191,7 +191,7 @@ def _standing(found: Efforts) -> list[Notice]:
     return [notice("friction-at-rest", names=", ".join(names))]
 
 
-def _refuse_per_mass(estimate: Estimate) -> None:
+def refuse_per_mass(estimate: Estimate) -> None:
     """Refuse efforts from a result per unit mass: free motion shows ratios of parameters, no force.
 
     A result with a known mass names its parameters as any other, and serves.
