@@ -126,20 +126,21 @@ def _tables(solver: Solver, n_measured: int) -> str:
     if solver.turning:
         lines += [
             "",
-            "/* The full turns in an angle, in rad. */",
+            "/* The number of full turns that is nearest to an angle, in rad. */",
             "static double full_turns(double angle)",
             "{",
             "    const double turn = 6.283185307179586;",
             "    const double count = angle / turn;",
+            "    const double half = (count < 0.0) ? -0.5 : 0.5;",
             "",
-            "    return (fabs(count) < 1.0e6) ? (turn * (double)(int)count) : 0.0;",
+            "    return (fabs(count) < 1.0e6) ? (turn * (double)(int)(count + half)) : 0.0;",
             "}",
         ]
     return "\n".join([*lines, ""])
 
 
 def _aims(solver: Solver) -> str:
-    """Measured positions without full turns, quaternions on the nearer side."""
+    """Measured positions at the nearest turn, quaternions on the nearer side."""
     text = ""
     if solver.turning:
         text += f"""    for (i = 0; i < {len(solver.turning)}; ++i) {{

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -32,13 +33,31 @@ def compiler() -> str | None:
 
 def compiler_version(program: str) -> str:
     """Its name and version, in one line."""
-    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
-    lines = shown.stdout.splitlines()
+    lines = _run([program, "--version"]).stdout.splitlines()
     return lines[0] if lines else Path(program).name
 
 
+def library(source: Path, flags: Sequence[str] = _FLAGS) -> ctypes.CDLL:
+    """A C file, compiled in a temporary folder and loaded; its header is beside it."""
+    program = compiler()
+    if program is None:
+        raise InputError(NO_COMPILER, remedy="install a C compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "controller.so"
+        command = [program, *flags, str(source.resolve()), "-o", str(target), "-lm"]
+        made = _run(command)
+        if made.returncode != 0:
+            text = [*made.stderr.strip().splitlines(), "no message"]
+            raise InputError(f"the compiler refuses the code: {text[0]}", file=source)
+        return ctypes.CDLL(str(target))  # stays loaded without its file
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE)  # noqa: S603
+
+
 def c_efforts(source: Path, name: str, n_actuators: int, flags: Sequence[str] = _FLAGS) -> EffortsOf:
-    """Inverse dynamics of a C file, compiled in a temporary folder.
+    """Inverse dynamics of a C file.
 
     Args:
         source: The file; its header is beside it.
@@ -46,20 +65,7 @@ def c_efforts(source: Path, name: str, n_actuators: int, flags: Sequence[str] = 
         n_actuators: Length of `tau`.
         flags: Of the compiler.
     """
-    program = compiler()
-    if program is None:
-        raise InputError(NO_COMPILER, remedy="install a C compiler")
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "controller.so"
-        command = [program, *flags, str(source.resolve()), "-o", str(target), "-lm"]
-        made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE)  # noqa: S603
-        if made.returncode != 0:
-            text = made.stderr.strip().splitlines()
-            raise InputError(
-                f"the compiler refuses the code: {text[0] if text else 'no message'}", file=source
-            )
-        library = ctypes.CDLL(str(target))  # stays loaded without its file
-    function = getattr(library, f"{name}_inverse_dynamics")
+    function = getattr(library(source, flags), f"{name}_inverse_dynamics")
     function.restype = None
 
     def efforts(
@@ -67,8 +73,7 @@ def c_efforts(source: Path, name: str, n_actuators: int, flags: Sequence[str] = 
     ) -> Float[Array, "n a"]:
         states = [np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq)]
         tau = np.empty((len(q), n_actuators))
-        rows = [_rows(x) for x in (*states, tau)]
-        for given in zip(*rows, strict=True):
+        for given in zip(*(_rows(x) for x in (*states, tau)), strict=True):
             function(*given)
         return tau
 
@@ -80,13 +85,19 @@ def _rows(x: Float[Array, "n m"]) -> list[ctypes.c_void_p]:
     return [ctypes.c_void_p(x.ctypes.data + i * x.strides[0]) for i in range(len(x))]
 
 
-def module_efforts(source: Path) -> EffortsOf:
-    """Inverse dynamics of a NumPy module, imported by its path and kept out of `sys.modules`."""
+def imported(source: Path) -> Any:
+    """A Python file as a module, kept out of `sys.modules`."""
     spec = importlib.util.spec_from_file_location(source.stem, source)
     if spec is None or spec.loader is None:
         raise InputError("cannot be imported", file=source)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def module_efforts(source: Path) -> EffortsOf:
+    """Inverse dynamics of a NumPy module."""
+    module = imported(source)
 
     def efforts(
         q: Float[Array, "n m"], dq: Float[Array, "n m"], ddq: Float[Array, "n m"]

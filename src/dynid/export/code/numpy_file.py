@@ -155,7 +155,7 @@ def _track(solver: Solver) -> str:
     origin = np.array(q)
     origin[..., column] = pose[..., place]
     aim = np.array(q)
-    aim[..., turning] -= 2.0 * np.pi * np.trunc((aim - origin)[..., turning] / (2.0 * np.pi))
+    aim[..., turning] -= 2.0 * np.pi * np.round((aim - origin)[..., turning] / (2.0 * np.pi))
     for c in quaternions:
         part = slice(c, c + 4)
         aim[..., part] /= np.linalg.norm(aim[..., part], axis=-1, keepdims=True)
