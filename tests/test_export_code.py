@@ -221,6 +221,8 @@ def test_warm_start_and_pose_that_does_not_close(tmp_path: Path) -> None:
         assert library.fivebar_gravity_warm(state, address(np.array(far)), address(tau)) == 1
         assert list(state) == before
         assert np.isfinite(tau).all()
+        library.fivebar_gravity(address(np.array(far)), address(tau))
+        assert np.isnan(tau).all()
 
 
 @needs_compiler

@@ -27,15 +27,7 @@ _HELPERS = {
     "sign": "static double sign_of(double x)\n{\n    return (double)((x > 0.0) - (x < 0.0));\n}\n",
     "below": "static double below_zero(double x)\n{\n    return (x < 0.0) ? 1.0 : 0.0;\n}\n",
 }
-_SIZES = {
-    "q": "MEASURED",
-    "dq": "MEASURED",
-    "ddq": "MEASURED",
-    "internal": "ACTUATORS",
-    "tau": "ACTUATORS",
-    "M": "FREEDOMS * {N}_FREEDOMS",
-    "Y": "ACTUATORS * {N}_PARAMETERS",
-}
+_SIZES = {"tau": "{N}_ACTUATORS", "M": "{N}_FREEDOMS * {N}_FREEDOMS", "Y": "{N}_ACTUATORS * {N}_PARAMETERS"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +123,15 @@ class CFile:
         return [*lines, "};"]
 
     def _declared(self, function: Function, solver: Solver | None) -> list[str]:
-        about = function.about
-        lines = [f"/* {comment(about)}. */"]
+        about = f"{function.about[0].upper()}{function.about[1:]}"
+        output = next(iter(function.outputs))
+        lines = [f"/* {comment(about)}: {_SIZES[output].format(N=self._N).replace('*', 'x')} numbers"]
+        lines[0] += ", row by row. */" if output in ("M", "Y") else ". */"
+        if "internal" in function.inputs:
+            lines += [
+                "/* With tension: internal are preferred efforts, in the order of tau. The part of them that",
+                " * causes no motion is added to the least efforts. */",
+            ]
         for suffix, arguments in self._variants(function):
             lines.append(f"void {self.name}_{function.name}{suffix}({_list(arguments, function)});")
             if solver is not None:
@@ -197,39 +196,41 @@ class CFile:
         return [*lines, "}", ""]
 
     def _wrappers(self, function: Function, solver: Solver | None) -> list[str]:
+        """Public functions around a static one."""
         lines: list[str] = []
         for suffix, arguments in self._variants(function):
-            public = f"{self.name}_{function.name}{suffix}"
-            output = next(iter(function.outputs))
-            zeros = "internal" in function.inputs and "internal" not in arguments
-            given = [f"{'no_' if zeros and one == 'internal' else ''}{one}" for one in function.inputs]
-            none = (
-                [f"    static const double no_internal[{self._N}_ACTUATORS] = {{0.0}};", ""] if zeros else []
-            )
-            call = f"    {function.name}_at({', '.join([*given, output])});"
+            public, given = f"{self.name}_{function.name}{suffix}", list(function.inputs)
+            begin = ["{"]
+            if "internal" in given and "internal" not in arguments:
+                given[given.index("internal")] = "no_internal"
+                begin += [f"    static const double no_internal[{self._N}_ACTUATORS] = {{0.0}};", ""]
+            if solver is not None:
+                given[0] = "state->pose"
+            call = f"    {function.name}_at({', '.join([*given, *function.outputs])});"
+            listed = _list(arguments, function)
             if solver is None:
-                lines += [f"void {public}({_list(arguments, function)})", "{", *none, call, "}", ""]
-                continue
-            call = call.replace("(pose", "(state->pose")
-            state = f"{self.name}_state *state, "
-            lines += [f"int {public}_warm({state}{_list(arguments, function)})", "{", *none]
-            lines += [
-                f"    const int status = {self.name}_track(state, q);",
-                "",
-                call,
-                "    return status;",
-                "}",
-                "",
-            ]
-            warm = ", ".join(["&state", *arguments, output])
-            lines += [
-                f"void {public}({_list(arguments, function)})",
-                "{",
-                f"    {self.name}_state state;",
-                "",
-            ]
-            lines += [f"    {self.name}_start(&state);", f"    (void){public}_warm({warm});", "}", ""]
+                lines += [f"void {public}({listed})", *begin, call, "}", ""]
+            else:
+                track = f"    const int status = {self.name}_track(state, q);"
+                lines += [f"int {public}_warm({self.name}_state *state, {listed})", *begin, track, "", call]
+                lines += ["    return status;", "}", "", *self._cold(public, arguments, function), ""]
         return lines
+
+    def _cold(self, public: str, arguments: Sequence[str], function: Function) -> list[str]:
+        """The function that begins at the start pose."""
+        output = next(iter(function.outputs))
+        return f"""void {public}({_list(arguments, function)})
+{{
+    {self.name}_state state;
+    int i;
+
+    {self.name}_start(&state);
+    if ({public}_warm({", ".join(["&state", *arguments, output])}) != 0) {{
+        for (i = 0; i < {_SIZES[output].format(N=self._N)}; ++i) {{
+            {output}[i] = NAN;
+        }}
+    }}
+}}""".splitlines()
 
     def _parameters_function(self) -> list[str]:
         head = [f"void {self.name}_parameters(double x[])", "{"]

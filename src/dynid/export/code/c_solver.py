@@ -21,7 +21,8 @@ def state_text(name: str, n_q: int) -> list[str]:
  * loops with these measured positions. The state is then as before, and the results are those at that pose.
  *
  * Functions without `_warm` begin at the start pose of the description at every call: slower, without state,
- * the same result for the same input, and no status. All functions are reentrant: no static variables.
+ * the same result for the same input, NaN if no pose closes the loops. All functions are reentrant: there are
+ * no static variables.
  */
 #define {name.upper()}_POSITIONS {n_q}
 #define {name.upper()}_OPEN 1

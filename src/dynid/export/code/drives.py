@@ -5,7 +5,6 @@ The columns are those of `regressor.kernels`: sign(0) is 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +15,22 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED
 
 _FUNCTIONS = ("sin", "cos", "tan", "sqrt", "exp", "abs", "sign")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One parameter: a column of the regressor.
+
+    Attributes:
+        name: As in the result.
+        value: SI.
+        standard: Standard parameters that have this value; several where parameters are tied.
+    """
+
+    name: str
+    unit: str
+    value: float
+    standard: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +140,3 @@ def _binary(graph: Graph, what: str, a: Node, b: Node) -> Node:
     if what == "*":
         return a * b
     return a + b if what == "+" else a - b
-
-
-def finite(value: float) -> bool:
-    """Whether a number can be written to a program."""
-    return math.isfinite(value)

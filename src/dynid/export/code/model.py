@@ -23,10 +23,9 @@ from dynid.export.code.coordinates import (
     Solver,
     TreeCoordinates,
 )
-from dynid.export.code.drives import Entry, drive_entries, term_entries
+from dynid.export.code.drives import Entry, Value, drive_entries, term_entries
 from dynid.export.code.graph import Graph, Node, reached
 from dynid.export.code.loops import empty
-from dynid.export.code.values import Value
 from dynid.export.code.vectors import (
     Matrix,
     Vector,

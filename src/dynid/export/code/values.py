@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dynid.common.errors import InputError
 from dynid.experiment.provenance import experiment_of, recorded_loads
+from dynid.export.code.drives import Value
 from dynid.kinematics.tension import driven_freedoms
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -17,22 +17,6 @@ from dynid.prediction.result_values import StandardValues, standard_values
 from dynid.projection.model import model_named
 from dynid.projection.projection import choose_rows
 from dynid.statistics.estimate import Estimate
-
-
-@dataclass(frozen=True)
-class Value:
-    """One parameter: a column of the regressor.
-
-    Attributes:
-        name: As in the result.
-        value: SI.
-        standard: Standard parameters that have this value; several where parameters are tied.
-    """
-
-    name: str
-    unit: str
-    value: float
-    standard: tuple[str, ...]
 
 
 def kept_values(estimate: Estimate, mechanism: Mechanism) -> tuple[Mechanism, tuple[Value, ...]]:
