@@ -15,7 +15,7 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.export.code.c_file import CFile
-from dynid.export.code.compiled import NO_COMPILER, c_efforts, compiler, compiler_version, module_efforts
+from dynid.export.code.compiled import c_efforts, compiler, compiler_version, module_efforts
 from dynid.export.code.model import ControllerModel, controller_model
 from dynid.export.code.numpy_file import NumpyFile
 from dynid.export.code.values import kept_values
@@ -33,12 +33,10 @@ def export_c(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported
     _write(files[0], source)
     _write(files[1], header)
     program, count = compiler(), len(model.robot.actuators)
-    if program is None:
-        return Exported(files, None, NO_COMPILER, _left_out(mechanism, model))
     return Exported(
         files,
-        lambda: c_efforts(files[0], made.name, count),
-        compiler_version(program),
+        lambda: c_efforts(files[0], made.name, count),  # refused where there is no compiler
+        "" if program is None else compiler_version(program),
         _left_out(mechanism, model),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dynid.export.code.c_solver import solver_text, state_text
 from dynid.export.code.coordinates import POSE, Function, Solver
 from dynid.export.code.model import PARAMETER, ControllerModel
-from dynid.export.code.names import comment, identifier, parameter_names
+from dynid.export.code.names import CERTIFICATE, comment, identifier, parameter_names
 from dynid.export.code.printing import Language, Statements, statements, wrapped
 
 _CALLS = {
@@ -96,7 +96,7 @@ class CFile:
         return "\n".join(lines) + "\n"
 
     def _top(self) -> list[str]:
-        return ["/*", *(f" * {comment(line)}".rstrip() for line in self.about), " */"]
+        return ["/*", *(f" * {comment(line)}".rstrip() for line in (*self.about, CERTIFICATE)), " */"]
 
     def _orders(self) -> list[str]:
         robot = self.model.robot

@@ -11,6 +11,8 @@ _ODD = re.compile(r"[^A-Za-z0-9_]")
 # A comment keeps what cannot end it: no star, backslash, quote, question mark (trigraphs), line end.
 _LOUD = re.compile(r"[^A-Za-z0-9 _.,:;=+%()\[\]<>^/&|#$~{}-]")
 _LONGEST = 24  # of a robot's name: all function names stay below the 63 characters that C99 compares
+# A line of every file; what is behind the colon is replaced by the figure once the file was read back.
+CERTIFICATE = "certificate: CERTIFICATE-OF-DYNID"
 _TAKEN = ("math", "numpy")  # files that the code itself includes or imports
 
 

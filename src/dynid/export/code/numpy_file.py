@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dynid.export.code.c_solver import ARRIVED, PARTS, REACH, STEPS
 from dynid.export.code.coordinates import POSE, Function, Solver
 from dynid.export.code.model import PARAMETER, ControllerModel
-from dynid.export.code.names import comment, identifier
+from dynid.export.code.names import CERTIFICATE, comment, identifier
 from dynid.export.code.printing import Language, statements
 
 _CALLS = {
@@ -51,7 +51,7 @@ class NumpyFile:
         """The module."""
         solver = self.model.solver
         lines = ['"""' + comment(self.about[0]), "", *(comment(line) for line in self.about[1:]), '"""', ""]
-        lines += ["import numpy as np", "", *self._constants(solver), ""]
+        lines += [f"# {CERTIFICATE}", "", "import numpy as np", "", *self._constants(solver), ""]
         for function in (*([solver.newton] if solver else []), *self.model.functions):
             lines += ["", *_straight(function)]
         lines += _STATES.splitlines()
