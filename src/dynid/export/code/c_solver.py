@@ -9,6 +9,7 @@ REACH = 0.1  # of the unit of a coordinate (1 rad; 1 m of a robot of usual size)
 PARTS = 64  # maximum number of steps of a long way
 STEPS = 8  # maximum number of Newton steps of each
 ARRIVED = 1e-15  # squared size of the last step: the error after it is about that size
+NEAR = 1e-6  # the same on the way; not required of sensors that contradict each other there
 
 
 def state_text(name: str, n_q: int) -> list[str]:
@@ -69,7 +70,7 @@ int {name}_track({name}_state *state, const double q[])
     int part;
     int step;
     int i;
-    int status;
+    int status = 0;
 
     before = *state;
     for (i = 0; i < {N}_MEASURED; ++i) {{
@@ -86,22 +87,22 @@ int {name}_track({name}_state *state, const double q[])
     if (distance < {REACH * PARTS!r}) {{
         parts = 1 + (int)(distance / {REACH!r});
     }}
-    size[0] = 1.0;
-    for (part = 1; part <= parts; ++part) {{
+    for (part = 1; (part <= parts) && (status == 0); ++part) {{
         const double share = (double)part / (double)parts;
+        const double small = (part < parts) ? {NEAR!r} : {ARRIVED!r};
 
         for (i = 0; i < {N}_MEASURED; ++i) {{
             way[i] = from[i] + share * (aim[i] - from[i]);
         }}
 {_way(solver, N)}        size[0] = 1.0;
-        for (step = 0; (step < {STEPS}) && !(size[0] < {ARRIVED!r}); ++step) {{
+        for (step = 0; (step < {STEPS}) && !(size[0] < small); ++step) {{
             newton_at(state->pose, way, next, size);
             for (i = 0; i < {N}_POSITIONS; ++i) {{
                 state->pose[i] = next[i];
             }}
         }}
+        status = ({"" if solver.sets else "(part < parts) || "}(size[0] < small)) ? 0 : {N}_OPEN;
     }}
-    status = (size[0] < {ARRIVED!r}) ? 0 : {N}_OPEN;
     if (status != 0) {{
         *state = before;
     }}{_wind(solver)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynid.export.code.c_solver import ARRIVED, PARTS, REACH, STEPS
+from dynid.export.code.c_solver import ARRIVED, NEAR, PARTS, REACH, STEPS
 from dynid.export.code.coordinates import POSE, Function, Solver
 from dynid.export.code.model import PARAMETER, ControllerModel
 from dynid.export.code.names import CERTIFICATE, comment, identifier
@@ -142,6 +142,8 @@ def _track(solver: Solver) -> str:
     places = [p for _, p, _ in solver.measured] + [p + k for _, p in solver.quaternions for k in range(4)]
     units = [unit for _, _, unit in solver.measured] + [1.0] * (4 * len(solver.quaternions))
     sets = "        pose[..., place] = way[..., column]\n" if solver.sets else ""
+    others = " | ~closed" if solver.sets else ""
+    judged = "&=" if solver.sets else "="  # sensors that contradict each other: at the end only
     return f'''def track(q, pose=None):
     """Positions of all joints, shape (..., n), from measured ones, shape (..., m).
 
@@ -163,17 +165,18 @@ def _track(solver: Solver) -> str:
         aim[..., part] *= np.where(near < 0.0, -1.0, 1.0)
     distance = np.max(np.abs((aim - origin)[..., column]) / unit, initial=0.0)
     parts = 1 + int(distance / {REACH!r}) if distance < {REACH * PARTS!r} else {PARTS}
-    size = np.ones(q.shape[:-1])
+    closed = np.ones(q.shape[:-1], dtype=bool)
     for k in range(1, parts + 1):
-        way = origin + k / parts * (aim - origin)
+        way, small = origin + k / parts * (aim - origin), {NEAR!r} if k < parts else {ARRIVED!r}
         for c in quaternions:
             way[..., c : c + 4] /= np.linalg.norm(way[..., c : c + 4], axis=-1, keepdims=True)
 {sets}        for _ in range({STEPS}):
             pose, size = _newton(pose, way)
-            size = size[..., 0]
-            if np.all(size < {ARRIVED!r}):
+            arrived = size[..., 0] < small
+            if np.all(arrived{others}):
                 break
-    pose[~(size < {ARRIVED!r})] = np.nan
+        closed {judged} arrived
+    pose[~closed] = np.nan
     of = dict(zip(column, place))
     for c in turning:
         pose[..., of[c]] += q[..., c] - aim[..., c]
