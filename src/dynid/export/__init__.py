@@ -33,6 +33,8 @@ EXPORTERS: Registry[Exporter] = Registry(
         "sdf": "dynid.export.sdf:export_sdf",
         "yaml": "dynid.export.sidecar:export_yaml",
         "ros2": "dynid.export.ros2:export_ros2",
+        "c": "dynid.export.code:export_c",
+        "numpy": "dynid.export.code:export_numpy",
     },
     gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple"),
 )
