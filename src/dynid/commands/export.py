@@ -28,11 +28,11 @@ _NO_RESULT = 3
 @click.option("--robot", help="Instead of the robot named in the result.")
 @click.option(
     "--not-physical",
-    type=click.Choice(["refuse", "nearest", "mark"]),
-    default="refuse",
+    type=click.Choice(["noise", "refuse", "nearest", "mark"]),
+    default="noise",
     show_default=True,
-    help="If no real bodies have these base parameters: refuse, take the nearest set that has, or write"
-    " the values as they are, marked.",
+    help="If no real bodies have these base parameters: take the nearest set that has if noise explains the"
+    " difference, refuse, take the nearest set in any case, or write the values as they are, marked.",
 )
 @click.option(
     "--payload",

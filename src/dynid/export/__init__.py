@@ -78,7 +78,7 @@ def export_result(
     folder: Path,
     robot: str | None = None,
     *,
-    not_physical: NotPhysical = "refuse",
+    not_physical: NotPhysical = "noise",
     payload: PayloadUse = "link",
 ) -> Export:
     """Write a result in one or several formats, read each back, and compare it with the estimate.

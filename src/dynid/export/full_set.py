@@ -37,7 +37,8 @@ from dynid.projection.model import MODELS, model_named
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
-NotPhysical = Literal["refuse", "nearest", "mark"]
+NotPhysical = Literal["noise", "refuse", "nearest", "mark"]
+_NOISE = 5.0  # standard deviations that noise may put a set outside of what is physical
 PayloadUse = Literal["link", "merge", "leave-out"]
 _FAINT = 1e-2  # weight of drive parameters near the description, relative to that of a body
 _PHYSICAL_RTOL = 1e-9  # the solver's own accuracy is 1e-8 of a scaled body, mostly far inside the cone
@@ -77,7 +78,7 @@ def full_set(
     estimate: Estimate,
     experiment: Experiment,
     mechanism: Mechanism,
-    not_physical: NotPhysical = "refuse",
+    not_physical: NotPhysical = "noise",
     payload: PayloadUse = "link",
 ) -> FullSet:
     """All parameters of the robot of a result, near its description.
@@ -86,8 +87,9 @@ def full_set(
         estimate: The result.
         experiment: Its settings.
         mechanism: Its robot, with all payloads that it can carry.
-        not_physical: If no physically consistent bodies have these base parameters: refuse, take the nearest
-            consistent set, or write the values as they are.
+        not_physical: If no physically consistent bodies have these base parameters: take the nearest
+            consistent set if noise explains the difference, refuse, take the nearest set however far it is,
+            or write the values as they are.
         payload: Identified payloads as bodies of their own, merged into their carriers, or left out.
     """
     if mechanism.force_sensor is not None:
@@ -182,19 +184,20 @@ def _chosen(space: _Space, not_physical: NotPhysical) -> tuple[Float[Array, "p"]
         return chi, (), True
     negative = _negative(space, own, fixed=True)
     reason = ", ".join(negative) or reason
-    if not_physical == "refuse":
-        far = "" if negative else f"; the nearest that is real is {_nearest(space)[1]:.2g} sigma away"
+    near = None if negative and not_physical != "nearest" else _nearest(space)
+    if not_physical == "refuse" or (not_physical == "noise" and (near is None or near[1] > _NOISE)):
+        far = "" if near is None else f"; the nearest that is real is {near[1]:.2g} sigma away"
         text = f"no physically consistent robot has these base parameters: {reason}{far}"
         raise InputError(text, remedy=_REMEDY)
     if not_physical == "mark":
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
         return _plain(space), (note,), False
-    near, distance = _nearest(space)
+    values, distance = near or _nearest(space)
     note = (
         f"The base parameters are not physical ({reason}). The nearest physically consistent set is written,"
         f" {distance:.2g} standard deviations away: its efforts differ from those of the estimate."
     )
-    return near, (note,), True
+    return values, (note,), True
 
 
 def _consistent(space: _Space) -> tuple[Float[Array, "p"] | None, str]:
