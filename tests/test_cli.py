@@ -41,7 +41,7 @@ def library(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     calls = SimpleNamespace(jobs=[], outcome=estimate(), described=[])
 
-    def run(problem, progress=None):
+    def run(problem, progress=None, show=None):
         calls.jobs.append(problem)
         progress("reading", 0.5)
         if isinstance(calls.outcome, BaseException):

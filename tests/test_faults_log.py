@@ -84,7 +84,7 @@ def test_19_ambiguous_delimiter_is_refused(tmp_path):
 
 
 def test_19_blanks_after_commas_are_no_delimiter(tmp_path):
-    rows = "\n".join(f"{i}, {i % 5}, {i % 3}" for i in range(40))
+    rows = "\n".join(f"{i / 100}, {i % 5}, {i % 3}" for i in range(40))
     log = text_log(tmp_path / "a.csv", f"t, q_1, tau_1\n{rows}\n")
     assert "delimiter comma" in log.choices["format"]
     assert log.q[3, 0] == 3.0
@@ -116,8 +116,8 @@ def test_a_folder_is_called_a_folder(tmp_path, name):
 
 
 def test_a_log_without_time_names_its_columns(tmp_path):
-    with pytest.raises(InputError, match="no time column 't'; columns are clock, q_1, tau_1"):
-        text_log(tmp_path / "a.csv", "clock,q_1,tau_1\n" + "0,1,2\n" * 20)
+    with pytest.raises(InputError, match="no time column 't'; columns are instant, q_1, tau_1"):
+        text_log(tmp_path / "a.csv", "instant,q_1,tau_1\n" + "0,1,2\n" * 20)
 
 
 @pytest.mark.parametrize("cells", ["{i},nan,1", "{i},1,1"])
@@ -365,10 +365,22 @@ def test_29_panda_with_its_jitter_works_with_defaults():
 @pytest.mark.parametrize("rate", [100.0, 1000.0])
 def test_30_time_unit_is_inferred_and_told(tmp_path, unit, factor, rate):
     columns = recording(rate=rate)
-    columns["t"] = columns["t"] * factor
+    columns["t"] = (columns["t"] + 0.5) * factor  # 0, 1, 2, ... would be a row number
     log = read_log(write_csv(tmp_path / "a.csv", columns), arm())
     assert log.dt == pytest.approx(1 / rate, rel=1e-6)
     assert log.choices["time unit"].startswith(f"{unit}, inferred from the median step")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_30_a_row_number_is_not_taken_as_time_unless_its_unit_is_given(tmp_path, first):
+    columns = recording(rate=1000.0)
+    columns["t"] = first + np.arange(len(columns["t"]))
+    path = write_csv(tmp_path / "a.csv", columns)
+    with pytest.raises(InputError, match="column 't' counts the rows") as caught:
+        read_log(path, arm())
+    assert "unit: ms" in caught.value.remedy
+    log = read_log(path, arm(), columns={"t": Column("t", unit="ms")})
+    assert log.dt == pytest.approx(1e-3)
 
 
 def test_30_seconds_need_no_word(tmp_path):

@@ -39,8 +39,9 @@ def test_files_of_every_kind(tmp_path):
             "xacro",
         ),
         ("arm.xml", "<mujoco/>", "no <body>"),
-        ("arm.xml", "<sdf/>", "not <robot>"),
-        ("arm.sdf", "<sdf/>", "convert it to URDF"),
+        ("arm.xml", "<model/>", "not <robot>"),
+        ("arm.sdf", "<sdf/>", "convert it to 1.11"),
+        ("arm.usda", "#usda 1.0", "usd2mjcf"),
         ("arm.txt", "", "not a robot description"),
     ],
 )

@@ -360,7 +360,7 @@ def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
 
 def read_source(source: LogInput, mechanism: Mechanism, experiment: Experiment, **options: Any) -> Log:
     """A log file or columns in memory, read with settings of the experiment and `options` of `read_log`."""
-    options |= {"columns": experiment.columns, "angles": experiment.angles}
+    options |= {"columns": experiment.columns, "angles": experiment.angles, "drives": experiment.drives}
     options["cutoff"] = experiment.filter.cutoff
     if isinstance(source, Mapping | DataFrame):
         return log_from_columns(source, mechanism, **options)

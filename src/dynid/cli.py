@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.compare import compare
 from dynid.commands.excite import excite
 from dynid.commands.export import export
 from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
     SeveralLogs,
-    Whole,
+    default_out,
     keep_unloaded,
     logging_to_terminal,
     names_in,
-    refuse_given,
     shown,
 )
 from dynid.commands.simulate import simulate
@@ -71,8 +71,8 @@ class Commands(click.Group):
 def main(context: click.Context, no_limits: bool) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
-    ROBOT is a built-in name, a robot file, a URDF or an MJCF. Exit codes: 0 success; 2 input rejected,
-    nothing written; 3 no reliable result, or verdict bad (results are written); 130 interrupted.
+    ROBOT is a built-in name, a robot file, a URDF, MJCF, SDF or .par. Exit codes: 0 success; 2 input
+    rejected, nothing written; 3 no reliable result, or verdict bad (results are written); 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
 
@@ -92,7 +92,7 @@ def demo(robot: str, out: Path | None) -> None:
     from dynid.report.terminal import ProgressBar
     from dynid.simulation.demo import run_demo
 
-    with claimed(out or _default_out(robot)) as folder:
+    with claimed(out or default_out(robot)) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_demo(robot, progress)
         _finish(estimate, folder, full=True)
@@ -148,7 +148,9 @@ def info(
 
 @main.command(cls=SeveralLogs, short_help="Identify parameters from logs (main command).")
 @click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--robot", help="Built-in name, robot file, URDF or MJCF (instead of an experiment file).")
+@click.option(
+    "--robot", help="Built-in name, robot file, URDF, MJCF, SDF or .par (instead of an experiment file)."
+)
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Logs: files, folders or 'runs/*.mcap'.")
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation logs, likewise.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
@@ -156,6 +158,26 @@ def info(
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME=COLUMN",
+    help="Column of a signal: q_1=pos_1[deg], tau_1=current_1*11.9, 'tau_{i}=effort_{name}'; repeatable.",
+)
+@click.option("--from", "start", type=NUMBER, metavar="SECONDS", help="Use the logs from this time on.")
+@click.option("--to", "stop", type=NUMBER, metavar="SECONDS", help="Use the logs up to this time.")
+@click.option(
+    "--payload", "payloads", multiple=True, metavar="NAME[=MASS]", help="Mounted in all logs; mass if known."
+)
+@click.option("--known", multiple=True, metavar="NAME=VALUE", help="Parameter taken as exact: M_payload=2.8.")
+@click.option(
+    "--write-experiment",
+    "experiment_out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the experiment file with all columns, and stop.",
+)
 @click.option("--for", "purpose", metavar="PURPOSE", help="feedforward, simulation, payload or collision.")
 @out_option
 @full_option
@@ -169,22 +191,38 @@ def identify(
     hold_out: float | None,
     auto: str | None,
     drop_bad_rows: bool,
+    columns: tuple[str, ...],
+    start: float | None,
+    stop: float | None,
+    payloads: tuple[str, ...],
+    known: tuple[str, ...],
+    experiment_out: Path | None,
     purpose: str | None,
     out: Path | None,
     full: bool,
 ) -> None:
     """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
+    from dynid.commands.asked import print_columns, with_options, write_experiment
     from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "purpose": purpose, "hold_out": hold_out, "auto": auto}
     problem = _experiment(experiment, robot, logs, unseen, {**chosen, "drop_bad_rows": drop_bad_rows or None})
-    folder_asked = Path(out or problem.out or _default_out(problem.name))
+    problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
+    if experiment_out is not None:
+        from dynid.pipeline import read_logs
+
+        read = read_logs(problem)
+        print_columns(read)
+        write_experiment(problem, read, experiment_out)
+        click.echo(f"written: {shown(experiment_out)}; run it: dynid identify {shown(experiment_out)}")
+        return
+    folder_asked = Path(out or problem.out or default_out(problem.name))
     keep_unloaded(problem, folder_asked)
     with claimed(folder_asked) as folder:
         with ProgressBar() as progress, _saving(folder):
-            estimate = run_experiment(problem, progress)
+            estimate = run_experiment(problem, progress, print_columns)
         _finish(estimate, folder, full=full)
 
 
@@ -212,70 +250,6 @@ def validate(
     write_validation(validation_document(result, validations), folder, signals)
     print_validation(validations, warnings=True)
     click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
-
-
-@main.command(short_help="Compare fits or results.")
-@click.argument("targets", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TARGET...")
-@click.option("--drive", "drives", multiple=True, metavar="Ia,Fv,...", help="Drive terms; repeatable.")
-@click.option("--friction", is_flag=True, help="Compare standard friction models, from simple to complex.")
-@click.option("--estimators", metavar="ols,wls,...", help="Estimators to compare.")
-@click.option("--models", metavar="inverse,power,...", help="Models to compare.")
-@click.option("--folds", type=Whole(min=2), default=4, show_default=True, help="Cross-validation folds.")
-@click.option("--last", type=NUMBER, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
-@click.option("--log", "logs", multiple=True, metavar="FILE", help="Log predicted by all results.")
-@click.option("--robot", help="Instead of the robot named in the results.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of comparison.json, .csv and .html [default: results/<name>_compare].",
-)
-def compare(
-    targets: tuple[Path, ...],
-    drives: tuple[str, ...],
-    friction: bool,
-    estimators: str | None,
-    models: str | None,
-    folds: int,
-    last: float | None,
-    logs: tuple[str, ...],
-    robot: str | None,
-    out: Path | None,
-) -> None:
-    """Compare fits or finished results by their error on data that were not used for the fit.
-
-    TARGET is one experiment file, whose drive terms, estimators and models are varied; or several
-    experiment files; or several results (result.json or their folders). With --log, all results
-    predict the same log.
-    """
-    from dynid.report.comparison import FILES, comparison_files, print_comparison
-    from dynid.report.output import claimed_folder, replace_folder
-    from dynid.report.terminal import ProgressBar
-    from dynid.validation.targets import compare_targets
-
-    if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
-        refuse_given(("folds", "last"), "finished results; only an experiment file can be cross-validated")
-    if last is not None:
-        refuse_given(("folds",), "--last, which makes a single split")
-    if robot and not logs:
-        raise click.UsageError("--robot needs --log, a log predicted by the results")
-    folder = out or _default_out(f"{targets[0].stem or 'results'}_compare")
-    with claimed_folder(folder, FILES) as path:
-        with ProgressBar() as progress:
-            comparison = compare_targets(
-                targets,
-                drives=[names_in(one) or () for one in drives],
-                friction=friction,
-                estimators=names_in(estimators) or (),
-                models=names_in(models) or (),
-                folds=folds,
-                last=last,
-                logs=logs,
-                robot=robot,
-                progress=progress,
-            )
-        replace_folder(path, comparison_files(comparison))
-    print_comparison(comparison)
-    click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
 
 
 @main.command(short_help="Predict efforts for a desired trajectory.")
@@ -381,15 +355,10 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
         click.get_current_context().exit(NoResultError.exit_code)
 
 
-def _default_out(name: str) -> Path:
-    """`results/<name>`; if `name` is a path, only its file name is used."""
-    return Path("results") / (Path(name).name or "result")
-
-
 def _complain(message: str) -> None:
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     click.echo(printable(message), err=True)
 
 
-for _command in (excite, simulate, rehearse, export, warm):
+for _command in (compare, excite, simulate, rehearse, export, warm):
     main.add_command(_command)

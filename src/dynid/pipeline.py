@@ -7,7 +7,7 @@ description + log -> motion -> rows of a model -> triangular factors -> base par
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -39,7 +39,15 @@ from dynid.validation.held_out import fitted_signals, predict_held_out, validate
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import judge_result
 
-__all__ = ["build_system", "identify", "identify_logs", "prepare", "run_experiment", "validate_result"]
+__all__ = [
+    "build_system",
+    "identify",
+    "identify_logs",
+    "prepare",
+    "read_logs",
+    "run_experiment",
+    "validate_result",
+]
 
 
 def identify(
@@ -69,10 +77,26 @@ def _several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
     return logs if isinstance(logs, Sequence) and not isinstance(logs, str) else [logs]
 
 
-def run_experiment(experiment: Experiment, progress: Progress | None = None) -> Estimate:
-    """Identify with all settings of an experiment file."""
+def run_experiment(
+    experiment: Experiment,
+    progress: Progress | None = None,
+    show: Callable[[Sequence[Log]], None] | None = None,
+) -> Estimate:
+    """Identify with all settings of an experiment file.
+
+    Args:
+        experiment: What to identify, from which logs.
+        progress: Called with a stage and the fraction of it done.
+        show: Called with all logs when they are read, before anything is computed.
+    """
     mechanism = load_robot(experiment.robot)
-    return _identify_sources(mechanism, experiment.logs, experiment.validate, experiment, progress)
+    return _identify_sources(mechanism, experiment.logs, experiment.validate, experiment, progress, show)
+
+
+def read_logs(experiment: Experiment) -> list[Log]:
+    """The logs of an experiment, those to fit first; nothing is computed."""
+    mechanism = as_asked(load_robot(experiment.robot), experiment)
+    return as_logs((*experiment.logs, *experiment.validate), mechanism, experiment)
 
 
 def _identify_sources(
@@ -81,10 +105,13 @@ def _identify_sources(
     held_out: Sequence[LogSource],
     experiment: Experiment,
     progress: Progress | None,
+    show: Callable[[Sequence[Log]], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
     read = as_logs(logs, mechanism, experiment)
     unseen = as_logs(held_out, mechanism, experiment)
+    if show is not None:
+        show([*read, *unseen])
     read, unseen = held_back(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress)
 

@@ -18,7 +18,7 @@ from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table
+from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table, with_known
 from dynid.mechanism.plugin_friction import own_symbols, with_friction
 from dynid.mechanism.variant import variant
 from dynid.motion.log import Log
@@ -230,7 +230,8 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         mechanism = with_friction(mechanism, dict.fromkeys(owners, experiment.drive))
     if experiment.stribeck:
         changes["stribeck"] = {**mechanism.stribeck, **experiment.stribeck}
-    return replace(mechanism, **changes) if changes else mechanism
+    mechanism = replace(mechanism, **changes) if changes else mechanism
+    return with_known(mechanism, experiment.known) if experiment.known else mechanism
 
 
 def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:

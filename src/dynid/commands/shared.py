@@ -123,3 +123,8 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
     if not names:
         raise click.UsageError(f"'{text}' contains no name; give names separated by commas")
     return names
+
+
+def default_out(name: str) -> Path:
+    """`results/<name>`; if `name` is a path, only its file name is used."""
+    return Path("results") / (Path(name).name or "result")

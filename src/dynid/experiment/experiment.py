@@ -29,6 +29,7 @@ from dynid.mechanism.robot_file.bodies import payload_document, read_payload
 from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
 from dynid.motion.settings import (
     ColumnMap,
+    DriveSettings,
     FilterSettings,
     LogEntry,
     MaskSettings,
@@ -66,7 +67,8 @@ class Experiment(Settings, frozen=True):
 
     Attributes:
         robot: Built-in name, path of a description, or a mechanism.
-        columns: Signal -> column of the logs.
+        columns: Signal -> column of the logs; patterns as `tau_{i}` -> `effort_{name}`.
+        drives: Joint or motor (or glob) -> gear, encoder and torque constant, which scale its columns.
         logs, validate: Logs to fit and logs to predict; bare paths become entries.
         model: Identification model; None is the robot's own.
         efforts: Effort rows used, 1-based numbers or names; None is all that are present.
@@ -76,6 +78,7 @@ class Experiment(Settings, frozen=True):
         essential: Rule for removing parameters; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, in addition to those of the robot.
+        known: Parameter by full name, e.g. M_payload -> value taken as exact, in addition to the robot's.
         drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
         stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.
         cross_validate: Folds of a cross-validation in addition to the fit; None: none.
@@ -104,6 +107,7 @@ class Experiment(Settings, frozen=True):
     validate: tuple[LogEntry, ...] = ()
     model: str | None = None
     columns: Mapping[str, ColumnMap] = {}
+    drives: Mapping[str, DriveSettings] = {}
     efforts: tuple[Count | str, ...] | None = None
     filter: FilterSettings = FilterSettings()
     mask: MaskSettings = MaskSettings()
@@ -114,6 +118,7 @@ class Experiment(Settings, frozen=True):
     essential: EssentialRule | None = None
     keep: tuple[str, ...] | None = None
     payloads: Mapping[str, Payload] = {}
+    known: Mapping[str, float] = {}
     drive: tuple[str, ...] | None = None
     stribeck: Mapping[str, Positive] = {}
     cross_validate: Annotated[int, msgspec.Meta(ge=2)] | None = None

@@ -76,6 +76,17 @@ def mdh_frame(
     return Frame(R, p + R @ np.array([0.0, 0.0, r]))
 
 
+def dh_frames(
+    *, theta: float = 0.0, d: float = 0.0, a: float = 0.0, alpha: float = 0.0
+) -> tuple[Frame, Frame]:
+    """Classical DH: Rz(theta) Tz(d) before the motion about z, Tx(a) Rx(alpha) after it.
+
+    Angles in [rad], lengths in [m].
+    """
+    before = Frame(rotation(2, theta), np.array([0.0, 0.0, d]))
+    return before, Frame(rotation(0, alpha), np.array([a, 0.0, 0.0]))
+
+
 def frame_from_axes(
     p: Float[Array, "3"], vectors: dict[int, Float[Array, "3"]], tolerance: float = 1e-3
 ) -> Frame:

@@ -1,4 +1,4 @@
-"""Load a mechanism: a built-in name, a robot file, a URDF or an MJCF."""
+"""Load a mechanism: a built-in name, a robot file, a URDF, MJCF, SDF or .par file."""
 
 from __future__ import annotations
 
@@ -17,23 +17,27 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = re.compile(r"^description:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _ROBOT_FILE = "dynid.mechanism.robot_file.robot_file:load_robotfile"
-_XML = "dynid.mechanism.robot_file.robot_file:load_source"
+_SOURCE = "dynid.mechanism.robot_file.robot_file:load_source"
 # Ending of a file -> its reader, from a path to a Mechanism.
 DESCRIPTIONS: Registry[Callable[[Path], Mechanism]] = Registry(
     "dynid.descriptions",
-    {".yaml": _ROBOT_FILE, ".yml": _ROBOT_FILE, ".urdf": _XML, ".xml": _XML, ".mjcf": _XML},
+    {
+        **dict.fromkeys((".yaml", ".yml"), _ROBOT_FILE),
+        **dict.fromkeys((".urdf", ".xml", ".mjcf", ".sdf", ".par"), _SOURCE),
+    },
     gives=("dynid.mechanism.mechanism:Mechanism",),
 )
+_USD = "convert USD to MJCF or URDF first: usd2mjcf arm.usd, or the URDF exporter of Isaac Sim"
 _REMEDIES = {
-    ".xacro": "run xacro first: xacro arm.xacro > arm.urdf",
-    ".sdf": "SDF is not supported: convert it to URDF or MJCF",
-    ".usd": "USD is not supported: convert it to URDF or MJCF",
+    # xacro evaluates Python of the file and opens files that it names: a description must not run programs.
+    ".xacro": "run xacro first: xacro arm.xacro prefix:=left_ > arm.urdf",
+    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), _USD),
     ".json": "write the robot as YAML: dynid.robot/1",
 }
 
 
 def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
-    """The mechanism of a built-in name, a .yaml robot file, a URDF or an MJCF; a Mechanism passes through."""
+    """The mechanism of a built-in name or a file (`DESCRIPTIONS`); a Mechanism passes through."""
     from dynid.mechanism.mechanism import Mechanism
 
     if isinstance(robot, Mechanism):
@@ -49,7 +53,7 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
         raise InputError(
             f"'{path.name}' is not a robot description",
             file=path,
-            remedy=_REMEDIES.get(kind, f"give a .yaml, URDF{more} or MJCF file"),
+            remedy=_REMEDIES.get(kind, f"give a .yaml, URDF, SDF, .par{more} or MJCF file"),
         )
     if not path.exists():
         raise _missing(path, built_in)
@@ -91,6 +95,7 @@ def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
     if path.parent.is_dir():
         names += [str(path.parent / other.name) for other in path.parent.glob("*.[yuxm]*")]
     remedy = _REMEDIES.get(
-        path.suffix.lower(), "give a built-in name (see 'dynid robots') or a .yaml, URDF or MJCF file"
+        path.suffix.lower(),
+        "give a built-in name (see 'dynid robots') or a .yaml, URDF, MJCF, SDF or .par file",
     )
     return InputError(f"no robot '{path}'" + nearest(str(path), names), remedy=remedy)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Body, Mechanism, Payload
 
@@ -67,6 +68,35 @@ def known_columns(mechanism: Mechanism, parameters: Sequence[Parameter]) -> dict
     for owner in owners:
         values |= {f"{symbol}_{owner.name}": value for symbol, value in owner.known.items()}
     return {index[name]: value for name, value in values.items() if name in index}
+
+
+def with_known(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism with further parameters, by full name, taken as exact; their owners know them too."""
+    names = [parameter.name for parameter in parameter_table(mechanism)]
+    for name, value in values.items():
+        if name not in names:
+            raise InputError(
+                f"unknown parameter '{name}'" + nearest(name, names),
+                place=f"known.{name}",
+                remedy="see 'dynid info'",
+            )
+        if value < 0.0 and name.split("_")[0] in ("M", "XX", "YY", "ZZ", "Ia"):
+            raise InputError(
+                f"{name} {value:g} is negative, which is physically impossible", place=f"known.{name}"
+            )
+    left = dict(values)
+
+    def own(owner: Body | Payload) -> dict[str, float]:
+        mine = {
+            symbol: left.pop(f"{symbol}_{owner.name}")
+            for symbol in SYMBOLS
+            if f"{symbol}_{owner.name}" in left
+        }
+        return {**owner.known, **mine}
+
+    bodies = {name: replace(body, known=own(body)) for name, body in mechanism.bodies.items()}
+    payloads = {name: replace(one, known=own(one)) for name, one in mechanism.payloads.items()}
+    return replace(mechanism, bodies=bodies, payloads=payloads, known={**mechanism.known, **left})
 
 
 def prior_values(mechanism: Mechanism) -> dict[str, float]:

@@ -25,6 +25,7 @@ class Element:
     Attributes:
         included: Name of its file where that is not the model's own.
         offset: Where its tag begins in the file, in [byte].
+        written: Pieces of text between its tags; only SDF gives them a meaning.
     """
 
     file: str
@@ -34,6 +35,12 @@ class Element:
     children: list[Element] = field(default_factory=list)
     included: str = ""
     offset: int = -1
+    written: list[str] = field(default_factory=list)
+
+    @property
+    def content(self) -> str:
+        """Text between its tags, without blanks at the ends."""
+        return "".join(self.written).strip()
 
     @property
     def place(self) -> str:
@@ -169,8 +176,9 @@ class _Target:
             raise element.error(
                 f"elements are nested deeper than {DEPTH_LIMIT}", "this is not a robot description"
             )
-        # Links are directly below the root, deeper ones belong to other vocabularies; bodies nest.
-        if (tag == "link" and len(self.open) == 2) or (tag == "body" and self.open[0].tag != "robot"):
+        # Links of a URDF are directly below the root, deeper ones belong to other vocabularies; bodies nest.
+        top = self.open[0].tag
+        if (tag == "link" and (len(self.open) == 2 or top == "sdf")) or (tag == "body" and top != "robot"):
             self.count += 1
             if limits.exceeded(self.count, self.count_limit):
                 raise element.error(
@@ -182,7 +190,8 @@ class _Target:
         self.open.pop()
 
     def data(self, text: str) -> None:
-        """Text between elements has no meaning in these formats."""
+        if self.open and self.root is not None and self.root.tag == "sdf":
+            self.open[-1].written.append(text)
 
     def close(self) -> Element | None:
         return self.root

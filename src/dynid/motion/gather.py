@@ -14,13 +14,15 @@ from dynid.common.notices import Notice, notice
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clock import dates_in_seconds
-from dynid.motion.columns import ANGLES, Slot, quaternion_starts
+from dynid.motion.column_words import Slot
+from dynid.motion.columns import ANGLES, quaternion_starts
 from dynid.motion.settings import ColumnMap
 from dynid.motion.table import Record, Table
 from dynid.motion.units import factor
 
 _LARGEST = 1e100  # above any quantity of a robot; some recorders write 1e308 for missing values
 CONVENTIONS = tuple(ANGLE_ORDERS)
+_LEAST_ROWS = 3  # of a row number
 _LOST = 0.1  # length of a quaternion: trackers write zeros when they lose the target
 _MOST_OFF = 0.1  # deviation of the typical length from 1: drift and rounding are much smaller
 
@@ -50,7 +52,7 @@ def gather(
             f"no time column 't'; columns are {table.listing()}",
             file=file,
             place="header",
-            remedy="name it t, or map it: columns: {t: <its name>}",
+            remedy="name it t, or map it: --column t=NAME, or columns: {t: NAME}",
         )
     if "segment" in table.skipped and "segment" not in chosen:
         raise InputError(
@@ -67,6 +69,8 @@ def gather(
     dated = _dated(table, chosen["t"])
     if dated is not None:
         values["t"] = dated[0]
+    else:
+        _refuse_row_number(values["t"], chosen["t"], file)
     count = len(values["t"])
     notices: list[Notice] = []
     q = _positions(mechanism, known, values, chosen, angles, table, file)
@@ -93,6 +97,20 @@ def _dated(table: Table, time: ColumnMap) -> tuple[Float[Array, "n"], dict[str, 
     if time.unit is not None or time.scale != 1.0 or time.offset != 0.0:
         return None
     return dates_in_seconds(table.columns[time.name])
+
+
+def _refuse_row_number(t: Float[Array, "n"], column: ColumnMap, file: object) -> None:
+    """Refuse 0, 1, 2, ... as time: rows were counted, or the clock has a unit that must be given."""
+    if column.unit is not None or column.scale != 1.0 or len(t) < _LEAST_ROWS or t[0] not in (0.0, 1.0):
+        return
+    if np.array_equal(t, t[0] + np.arange(len(t))):
+        raise InputError(
+            f"column '{column.name}' counts the rows ({t[0]:g}, {t[1]:g}, {t[2]:g}, ...): this is not a time",
+            file=file,
+            place=f"column '{column.name}'",
+            remedy="map the time column; if this is a clock, give its unit: "
+            f"--column 't={column.name}[ms]', or columns: {{t: {{name: {column.name}, unit: ms}}}}",
+        )
 
 
 def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
+from dynid.motion.guess import Guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Log:
         valid: Samples that may be used, shape (n,): those inside a segment.
         payloads: Names of the payloads mounted during this recording.
         mapping: Canonical column (`q_1`, `tau_2`, ...) -> column of the file.
+        guesses: Columns that were matched although their names are not canonical.
         choices: What the reader decided, in words.
         origins: Positions of all joints of the robot at some samples, each of shape (n_q,), where they are
             known: the loops are tracked from there to the later samples.
@@ -60,3 +62,4 @@ class Log:
     q_ref: Float[Array, "n m"] | None = None
     window: Mapping[str, object] = field(default_factory=dict)
     origins: Mapping[int, Float[Array, "p"]] = field(default_factory=dict)
+    guesses: tuple[Guess, ...] = ()

@@ -22,13 +22,13 @@ from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, clean
-from dynid.motion.columns import match, quaternion_starts, slots
+from dynid.motion.columns import Matching, matched, quaternion_starts, slots
 from dynid.motion.csv_dialect import decode, sniff, split
 from dynid.motion.csv_file import content, read_csv
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
-from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
 from dynid.motion.window import windowed
 
@@ -76,6 +76,7 @@ def read_log(
     drop_bad_rows: bool = False,
     need_effort: bool = True,
     choose: Choose | None = None,
+    drives: Mapping[str, DriveSettings] | None = None,
 ) -> Log:
     """Read, convert to SI and clean one log file.
 
@@ -90,12 +91,13 @@ def read_log(
         need_effort: Refuse a log without any effort.
         choose: Function that selects the robot from the columns of the file and their mapping, instead of
             `mechanism`.
+        drives: Joint or motor -> gear, encoder and torque constant, which scale its columns.
     """
     path, payloads, own = _place(entry)
     check_order(mechanism, angles, path)
     table = read_table(path, drop_bad_rows)
     log = _log_of_table(
-        table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose
+        table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose, drives
     )
     log = replace(log, name=name_of(path), file=str(path), sha256=digest(path), payloads=payloads)
     return windowed(log, entry) if isinstance(entry, LogEntry) else log
@@ -111,6 +113,7 @@ def log_from_columns(
     cutoff: float | None = None,
     need_effort: bool = True,
     choose: Choose | None = None,
+    drives: Mapping[str, DriveSettings] | None = None,
 ) -> Log:
     """A Log from columns in memory, a mapping of arrays or a data frame, treated as those of a file.
 
@@ -119,11 +122,11 @@ def log_from_columns(
             column for each joint.
         mechanism: Defines the measured joints and the efforts.
         name: Shown in reports.
-        columns, angles, cutoff, need_effort, choose: As for `read_log`.
+        columns, angles, cutoff, need_effort, choose, drives: As for `read_log`.
     """
     check_order(mechanism, angles, name)
     table = table_from_columns(source, name)
-    log = _log_of_table(table, mechanism, columns or {}, name, angles, cutoff, need_effort, choose)
+    log = _log_of_table(table, mechanism, columns or {}, name, angles, cutoff, need_effort, choose, drives)
     return replace(log, name=name)
 
 
@@ -136,6 +139,7 @@ def _log_of_table(
     cutoff: float | None,
     need_effort: bool,
     choose: Choose | None,
+    drives: Mapping[str, DriveSettings] | None,
 ) -> Log:
     """Columns matched, converted to SI and cleaned; `path` is for messages."""
     if choose is not None:
@@ -146,14 +150,16 @@ def _log_of_table(
                 error.text, file=error.file or path, place=error.place, remedy=error.remedy
             ) from None
     known = slots(mechanism)
-    chosen = match(tuple(table.columns), known, table.mapped(mapped), path)
+    matching = matched(tuple(table.columns), known, table.mapped(mapped), path, drives)
+    chosen = matching.chosen
     gathered = gather(table, mechanism, known, chosen, angles, path)
     if need_effort and not gathered.effort_present.any():
         wanted = ", ".join(actuator.name for actuator in mechanism.actuators)
         raise InputError(
             f"no effort column found (actuators: {wanted}; columns: {table.listing()})",
             file=path,
-            remedy="name them tau_1.. in the order of the actuators, or map them under `columns:`",
+            remedy="name them tau_1.. in the order of the actuators, or map them under `columns:`"
+            " (--column 'tau_{i}=NAME_{i}')",
         )
     time = chosen["t"]
     time_given = time.unit is not None or time.scale != 1.0 or "time unit" in gathered.choices
@@ -164,7 +170,24 @@ def _log_of_table(
         cutoff=cutoff,
         time_unit_given=time_given,
     )
-    return _log(mechanism, cleaned, gathered, name=str(path), notices=table.notices, choices=table.choices)
+    log = _log(mechanism, cleaned, gathered, name=str(path), notices=table.notices, choices=table.choices)
+    return _with_guesses(log, matching)
+
+
+def _with_guesses(log: Log, matching: Matching) -> Log:
+    """The log with what was guessed of its columns, as a choice too."""
+    if not matching.guesses:
+        return replace(log, notices=(*log.notices, *matching.notices))
+    words = "; ".join(
+        f"{one.key} from '{one.column}'{f' in {one.unit}' if one.unit else ''} ({one.confidence:.0%})"
+        for one in matching.guesses
+    )
+    return replace(
+        log,
+        notices=(*log.notices, *matching.notices),
+        guesses=matching.guesses,
+        choices={**log.choices, "columns by their names": words},
+    )
 
 
 def log_from_arrays(

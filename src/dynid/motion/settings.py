@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -34,6 +35,47 @@ class ColumnMap(Settings, frozen=True):
             raise InputError(
                 "a scale of zero makes the column zero", place="scale", remedy="give another scale"
             )
+
+
+class DriveSettings(Settings, frozen=True):
+    """What a drive's signals mean, where they are not those of its joint in SI units.
+
+    Attributes:
+        ratio: Motor speed over joint speed, negative if they turn in opposite directions; of a linear joint
+            in [rad/m].
+        counts_per_turn: Encoder counts per turn of its shaft; None: positions have a unit of their own.
+        torque_constant: Of the motor, in [N m/A] or [N/A]; None: efforts are not currents.
+        side: Shaft to which the signals refer.
+        encoder: The same for positions and rates only; None: as `side`.
+    """
+
+    _title: ClassVar[str] = "drives"
+
+    ratio: float = 1.0
+    counts_per_turn: Positive | None = None
+    torque_constant: float | None = None
+    side: Literal["motor", "joint"] = "motor"
+    encoder: Literal["motor", "joint"] | None = None
+
+    def check(self) -> None:
+        """Factors of zero."""
+        for name, value in (("ratio", self.ratio), ("torque_constant", self.torque_constant)):
+            if value == 0.0:
+                raise InputError(f"a {name} of zero makes the signal zero", place=name, remedy="correct it")
+
+    def scale(self, quantity: str, unit: str | None) -> float:
+        """Factor of a column, after its own unit; a column with a unit is neither in counts nor a current.
+
+        q_joint = q_motor / ratio and tau_joint = ratio tau_motor, so that the power is the same.
+        """
+        if quantity == "tau":
+            gain = self.ratio if self.side == "motor" else 1.0
+            as_current = self.torque_constant is not None and unit in (None, "A", "mA")
+            return gain * (self.torque_constant or 1.0) if as_current else gain
+        if quantity not in ("q", "dq", "ddq", "q_ref"):
+            return 1.0
+        gain = 1.0 / self.ratio if (self.encoder or self.side) == "motor" else 1.0
+        return gain * math.tau / self.counts_per_turn if self.counts_per_turn and unit is None else gain
 
 
 def named_columns(columns: Mapping[str, ColumnMap]) -> dict[str, ColumnMap]:

@@ -33,6 +33,11 @@ _SPELLINGS = {
     "degree": "deg",
     "degrees": "deg",
     "°": "deg",
+    "°/s": "deg/s",
+    "degree/s": "deg/s",
+    "degrees/s": "deg/s",
+    "1/min": "rpm",
+    "seconds": "s",
 }
 _MOST = 16  # figures of a float64
 _RTOL = 4e-15  # rounding error of a power of ten and a product
@@ -45,11 +50,7 @@ def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
     """
     if unit is None:
         return 1.0
-    plain = unit.strip()
-    for joiner in (" ", "*", "·", "."):
-        plain = plain.replace(joiner, "")
-    plain = plain.replace("s2", "s^2").replace("s²", "s^2").replace("s^^2", "s^2")
-    plain = _SPELLINGS.get(plain, plain)
+    plain = _plain(unit)
     if plain not in FACTORS:
         raise InputError(
             f"unknown unit '{unit}'" + nearest(plain, FACTORS),
@@ -58,6 +59,20 @@ def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
             remedy="use one of these units, or give `scale` instead",
         )
     return FACTORS[plain]
+
+
+def canonical_unit(unit: str) -> str | None:
+    """The unit as `FACTORS` spells it; None if it is not one."""
+    plain = _plain(unit)
+    return plain if plain in FACTORS else None
+
+
+def _plain(unit: str) -> str:
+    plain = unit.strip()
+    for joiner in (" ", "*", "·", "."):
+        plain = plain.replace(joiner, "")
+    plain = plain.replace("s2", "s^2").replace("s²", "s^2").replace("s^^2", "s^2")
+    return _SPELLINGS.get(plain, plain)
 
 
 def last_figures(x: Float[Array, "n"]) -> Float[Array, "n"]:

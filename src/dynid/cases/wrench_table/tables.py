@@ -19,6 +19,7 @@ _LEAST_INSTANTS = 2
 _SHOWN = 4
 # What needs recordings in time, and what to do instead.
 _REFUSED = {
+    "drives": "leave it out: a table has no signals of drives",
     "efforts": "choose bodies: wrench: {bodies: [...]}",
     "cross_validate": "give another table under `validate:`",
     "gate": "give another table under `validate:`, and compare with the priors in the report",

@@ -44,6 +44,11 @@ DESCRIPTION = {
         "bodies whose inertia MuJoCo computes from their geoms have no prior: {names}",
         "add an <inertial> to compare the estimate with a prior",
     ),
+    "root-not-fixed": care(
+        "an SDF does not fix its first link to the world: it is taken as the fixed base",
+        "no joint fixes link '{link}' to the world: it is taken as the fixed base",
+        "add a fixed joint with the parent `world`, or a free joint in a robot file if the base moves",
+    ),
     "massless-frame": note(
         "links without mass on fixed joints are treated as frames without parameters",
         "{which} without mass are treated as frames without parameters: {names}",
@@ -55,7 +60,7 @@ DESCRIPTION = {
         "priors are the inertials as written in the file",
     ),
     "unknown-element": care(
-        "a part of a URDF or MJCF that is not read, including elements of other name spaces",
+        "a part of a URDF, MJCF or SDF that is not read, including elements of other name spaces",
         "{place}: {what}",
         "it is ignored: correct or remove it",
     ),

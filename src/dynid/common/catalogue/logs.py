@@ -108,6 +108,16 @@ LOGS = {
         "the log has no effort of {names}: their equations are not used",
         "map the columns if they have other names",
     ),
+    "effort-unmatched": note(
+        "columns look like efforts but belong to no motor: map them if they do",
+        "columns that look like efforts are not used: {names}",
+        "map them (--column tau_1=NAME, or under `columns:`) if they belong to a motor",
+    ),
+    "effort-from-current": care(
+        "motor currents were taken as efforts: all parameters are in units of current",
+        "efforts are read from motor currents ({names}), without a torque constant",
+        "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file",
+    ),
     "effort-missing": care(
         "a log has no column for some efforts; the text lists them and the consequences",
         "{where} no column for {names}: the equations of these motors are not used, and parameters that act"

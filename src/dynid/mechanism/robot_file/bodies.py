@@ -13,7 +13,15 @@ from dynid.common.arrays import Array
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
 from dynid.common.notices import Notice, notice
-from dynid.mechanism.frame import Frame, frame_from_axes, mdh_frame, rpy_matrix, unit_vector
+from dynid.mechanism.frame import (
+    Frame,
+    dh_frames,
+    frame_from_axes,
+    identity_frame,
+    mdh_frame,
+    rpy_matrix,
+    unit_vector,
+)
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Body, Capsule, Payload
@@ -21,9 +29,10 @@ from dynid.mechanism.parts import coordinate_clash
 from dynid.mechanism.robot_file.scope import Scope
 
 FRAME_KEYS = ("xyz", "rpy", "x", "y", "z")
-_JOINT_KEYS = ("name", "kind", "parent", "child", "mdh", *FRAME_KEYS, "axis", "axes", "body")
+_JOINT_KEYS = ("name", "kind", "parent", "child", "mdh", "dh", *FRAME_KEYS, "axis", "axes", "body")
 _MDH_ANGLES = ("gamma", "alpha", "theta")
 _MDH_LENGTHS = ("b", "d", "r")
+_DH_ANGLES, _DH_LENGTHS = ("theta", "alpha"), ("d", "a")
 _ONE_AXIS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 _MOMENTS = ("MX", "MY", "MZ")
 _CAPSULE_KEYS = ("from", "to", "radius")
@@ -72,30 +81,34 @@ def _joint(entry: Entry, scope: Scope, root: str) -> Joint:
     body = Frame(np.eye(3), np.zeros(3))
     if "body" in fields:
         body = read_frame(fields["body"], fields["body"].fields(FRAME_KEYS), scope, name, "b")
+    placement, link = _placement(entry, fields, scope, name)
     return Joint(
         name,
         kind,
         BASE if parent == root else parent,
         fields["child"].text(),
-        _placement(entry, fields, scope, name),
+        placement,
         _axes(entry, fields, scope, kind),
-        body,
+        link @ body,
     )
 
 
-def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) -> Frame:
-    if "mdh" not in fields:
-        return read_frame(entry, fields, scope, name)
-    for other in (*FRAME_KEYS, "axis"):
+def _placement(entry: Entry, fields: Mapping[str, Entry], scope: Scope, name: str) -> tuple[Frame, Frame]:
+    """The joint frame at zero, and that of the link in the moving one: with classical DH at its far end."""
+    table = next((key for key in ("mdh", "dh") if key in fields), None)
+    if table is None:
+        return read_frame(entry, fields, scope, name), identity_frame()
+    for other in (*FRAME_KEYS, "axis", *(key for key in ("mdh", "dh") if key != table)):
         if other in fields:
             raise fields[other].error(
-                f"'{other}' cannot be combined with 'mdh'",
-                "a modified DH joint moves about or along its z axis",
+                f"'{other}' cannot be combined with '{table}'",
+                "a joint of a DH table moves about or along its z axis",
             )
-    mdh = fields["mdh"].fields((*_MDH_ANGLES, *_MDH_LENGTHS))
-    numbers = {key: scope.angle(mdh[key]) for key in _MDH_ANGLES if key in mdh}
-    numbers |= {key: scope.length(mdh[key], f"{key}_{name}") for key in _MDH_LENGTHS if key in mdh}
-    return mdh_frame(**numbers)
+    angles, lengths = (_MDH_ANGLES, _MDH_LENGTHS) if table == "mdh" else (_DH_ANGLES, _DH_LENGTHS)
+    given = fields[table].fields((*angles, *lengths))
+    numbers = {key: scope.angle(given[key]) for key in angles if key in given}
+    numbers |= {key: scope.length(given[key], f"{key}_{name}") for key in lengths if key in given}
+    return (mdh_frame(**numbers), identity_frame()) if table == "mdh" else dh_frames(**numbers)
 
 
 def read_frame(

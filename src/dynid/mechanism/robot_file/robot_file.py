@@ -1,4 +1,4 @@
-"""Reader of the native robot file (`dynid.robot/1`), by hand or over a URDF or MJCF; and of these alone."""
+"""Reader of the robot file (`dynid.robot/1`), alone or over a URDF, MJCF, SDF or .par; and of these alone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
 from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism, model_names
-from dynid.mechanism.mjcf.mjcf import build_mjcf, mjcf_parts
+from dynid.mechanism.mjcf.mjcf import mjcf_parts
 from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
-from dynid.mechanism.parts import Parts, default_measured, source_actuators, source_drive
+from dynid.mechanism.par_file import ParModel, par_parts, read_par
+from dynid.mechanism.parts import Parts, default_measured, mechanism_of, source_actuators, source_drive
 from dynid.mechanism.plugin_friction import own_symbols, with_friction
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
 from dynid.mechanism.robot_file.loops import (
@@ -42,7 +43,9 @@ from dynid.mechanism.robot_file.sections import (
     read_terms,
     read_ties,
 )
-from dynid.mechanism.urdf_file import build_urdf, urdf_parts
+from dynid.mechanism.sdf_file import sdf_parts
+from dynid.mechanism.sdf_tree import SdfModel, sdf_model
+from dynid.mechanism.urdf_file import urdf_parts
 from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
 from dynid.mechanism.xml_elements import read_elements
 
@@ -75,8 +78,8 @@ _KEYS = (
     "capsules",
     "model",
 )
-Source = UrdfModel | MjcfModel
-SUFFIXES = (".urdf", ".xml", ".mjcf")
+Source = UrdfModel | MjcfModel | SdfModel | ParModel
+SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".par")
 
 
 def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
@@ -88,8 +91,8 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
         path = Path(file).parent / fields["source"].text()
         if path.suffix.lower() not in SUFFIXES:
             raise fields["source"].error(
-                f"'{path.name}' is neither a URDF nor an MJCF file",
-                "give a .urdf, .xml or .mjcf; run xacro first on a .xacro",
+                f"'{path.name}' is not a URDF, MJCF, SDF or .par file",
+                "give a .urdf, .xml, .mjcf, .sdf or .par; run xacro first on a .xacro",
             )
         if not path.is_file():
             raise fields["source"].error(f"'{path}' does not exist", "the path is relative to this file")
@@ -250,26 +253,37 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
 
 
 def read_source(file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT) -> Source:
-    """Read and check the tree of a URDF or MJCF."""
+    """Read and check the tree of a URDF, MJCF, SDF or .par file."""
+    if Path(file).suffix.lower() == ".par":
+        return read_par(file, byte_limit=byte_limit)
     root = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
     if root.tag == "mujoco":
         return mjcf_model(root, link_limit=link_limit, byte_limit=byte_limit)
-    return urdf_model(root)
+    return sdf_model(root) if root.tag == "sdf" else urdf_model(root)
 
 
 def source_parts(source: Source, scope: Scope) -> Parts:
     """Content of the source, with its dimensions in `scope`."""
-    return mjcf_parts(source, scope) if isinstance(source, MjcfModel) else urdf_parts(source, scope)
+    if isinstance(source, MjcfModel):
+        return mjcf_parts(source, scope)
+    if isinstance(source, SdfModel):
+        return sdf_parts(source, scope)
+    return par_parts(source, scope) if isinstance(source, ParModel) else urdf_parts(source, scope)
 
 
 def source_files(source: Source) -> tuple[str, ...]:
-    """The file of a URDF or MJCF, and those that it includes."""
+    """The file of a source, and those that it includes."""
     inside = (one.file for one in source.root.walk()) if isinstance(source, MjcfModel) else ()
     return tuple(dict.fromkeys([source.file, *inside]))
 
 
+def build_source(source: Source, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism of a source alone, as a function of the values of named dimensions."""
+    scope = Scope(values)
+    return mechanism_of(source_parts(source, scope), scope, source.file, partial(build_source, source))
+
+
 def load_source(file: PathLike) -> Mechanism:
-    """The mechanism of a URDF or MJCF alone."""
+    """The mechanism of a URDF, MJCF, SDF or .par file alone."""
     source = read_source(file)
-    robot = build_mjcf(source, {}) if isinstance(source, MjcfModel) else build_urdf(source, {})
-    return replace(robot, sources=source_files(source))
+    return replace(build_source(source, {}), sources=source_files(source))

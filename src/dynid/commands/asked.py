@@ -1,0 +1,219 @@
+"""Options of `identify` that describe logs: columns, windows, payloads, known values; and their file."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynid.common.errors import InputError
+from dynid.common.strict_number import UNSIGNED, is_number
+
+if TYPE_CHECKING:
+    from dynid.experiment.experiment import ColumnMap, Experiment
+    from dynid.mechanism.mechanism import Mechanism, Payload
+    from dynid.motion.log import Log
+
+_SIGNED = rf"[+-]?\s*{UNSIGNED}"
+# Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
+_COLUMN = re.compile(
+    r"\s*(?P<name>.+?)\s*(?P<unit>\[[^\[\]]*[^\[\]\d\s][^\[\]]*\])?"
+    rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?\s*\Z"
+)
+_FORM = (
+    "write NAME=COLUMN, with [unit], *scale and +offset where needed: q_1=pos_1[deg], tau_1=current_1*11.9"
+)
+
+
+def column_option(text: str) -> tuple[str, ColumnMap]:
+    """`tau_1=current_1*11.9+0.2` as a signal and its column; SI value = scale * (x in unit) + offset."""
+    from dynid.experiment.experiment import ColumnMap
+
+    key, equals, right = text.partition("=")
+    found = _COLUMN.match(right)
+    if not equals or not key.strip() or found is None:
+        raise InputError(f"--column '{text}' cannot be read", remedy=_FORM)
+    name, offset = found["name"], found["offset"] or ""
+    plain = not found["unit"] and not found["scale"]
+    apart = offset[:1].isspace() or right[found.start("offset") - 1].isspace() if offset else False
+    if offset and plain and not apart:
+        name, offset = name + offset, ""  # `axis-2` is a name
+    unit = found["unit"][1:-1].strip() if found["unit"] else None
+    factors = [_number(one) for one in found["scale"].split("*")[1:]]
+    return key.strip(), ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0)
+
+
+def known_option(text: str) -> tuple[str, float]:
+    """`M_payload=2.8` as a parameter and its value."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not is_number(value.strip()):
+        raise InputError(f"--known '{text}' cannot be read", remedy="write NAME=NUMBER, e.g. M_payload=2.8")
+    return name.strip(), float(value)
+
+
+def with_options(
+    experiment: Experiment,
+    *,
+    columns: Sequence[str] = (),
+    known: Sequence[str] = (),
+    payloads: Sequence[str] = (),
+    start: float | None = None,
+    stop: float | None = None,
+) -> Experiment:
+    """The experiment with what these options add or replace.
+
+    Args:
+        columns: As `column_option`; they have priority over those of the file.
+        known: As `known_option`.
+        payloads: `NAME` or `NAME=mass`, mounted in all logs.
+        start, stop: Window of the logs that are fitted, in [s].
+    """
+    changes: dict[str, Any] = {}
+    values = dict(map(known_option, known))
+    if columns:
+        changes["columns"] = {**experiment.columns, **dict(map(column_option, columns))}
+    if payloads:
+        names = [one.partition("=")[0].strip() for one in payloads]
+        values |= {f"M_{one.partition('=')[0].strip()}": _mass(one) for one in payloads if "=" in one}
+        changes["payloads"] = {**experiment.payloads, **_new_payloads(experiment, names)}
+        for key in ("logs", "validate"):
+            logs = getattr(experiment, key)
+            changes[key] = tuple(
+                log.changed(payloads=tuple(dict.fromkeys([*log.payloads, *names]))) for log in logs
+            )
+    window = {name: value for name, value in (("start", start), ("stop", stop)) if value is not None}
+    if window:
+        changes["logs"] = tuple(log.changed(**window) for log in changes.get("logs", experiment.logs))
+    if values:
+        changes["known"] = {**experiment.known, **values}
+    return experiment.changed(**changes) if changes else experiment
+
+
+def print_columns(logs: Sequence[Log]) -> None:
+    """The columns that were matched by other than canonical names, as a table; nothing if there are none."""
+    from dynid.report.terminal import plain_table, standard_console, verbatim
+
+    out = standard_console()
+    seen: list[object] = []
+    for log in logs:
+        if not log.guesses or log.guesses in seen:
+            continue
+        seen.append(log.guesses)
+        table = plain_table("column", "read as", "unit", "confidence", left=("column", "read as", "unit"))
+        for one in log.guesses:
+            table.add_row(
+                verbatim(one.column),
+                verbatim(one.key),
+                one.unit or ("inferred" if one.key == "t" else "SI"),
+                f"{one.confidence:.0%}",
+            )
+        out.print(verbatim(f"Columns of {log.name}, matched by their names:"))
+        out.print(table)
+        out.print(
+            verbatim("If this is wrong: --column 'q_1=NAME', or --write-experiment FILE and edit it.\n")
+        )
+
+
+def write_experiment(experiment: Experiment, logs: Sequence[Log], file: Path) -> None:
+    """Write the experiment with the columns that were matched; it is read back before it is kept.
+
+    Args:
+        experiment: As asked.
+        logs: Its logs and those to validate on, in this order, as they were read.
+        file: A new file; paths in it are relative to its folder.
+    """
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    from dynid.experiment.experiment import read_experiment
+    from dynid.motion.sources import each_log
+
+    if file.exists():
+        raise InputError("this file exists already", file=file, remedy="remove it, or give another name")
+    experiment = experiment.changed(
+        logs=tuple(each_log(experiment.logs)), validate=tuple(each_log(experiment.validate))
+    )
+    found = StringIO()
+    writer = YAML()
+    writer.width = 110
+    writer.dump(_document(experiment, logs, file.resolve().parent), found)
+    try:
+        file.write_text("# dynid.experiment/1\n" + found.getvalue(), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", file=file, remedy="check the path") from None
+    read_experiment(file)
+
+
+def _document(experiment: Experiment, logs: Sequence[Log], folder: Path) -> dict[str, Any]:
+    matched = [{one.key: _column(one.column, one.unit) for one in log.guesses} for log in logs]
+    shared = matched[0] if all(one == matched[0] for one in matched) else {}
+    tree = dict(experiment.tree())
+    robot = str(tree.pop("robot"))
+    entries = [dict(one) for key in ("logs", "validate") for one in tree.pop(key, [])]
+    for entry, own in zip(entries, matched, strict=True):
+        entry["file"] = _beside(entry["file"], folder)
+        if own and not shared:
+            entry["columns"] = {**own, **entry.get("columns", {})}
+    count = len(experiment.logs)
+    made = {
+        "schema": "dynid.experiment/1",
+        "robot": _beside(robot, folder) if Path(robot).exists() else robot,
+        "logs": entries[:count],
+        **({"validate": entries[count:]} if entries[count:] else {}),
+    }
+    if "payloads" in tree:
+        tree["payloads"] = {name: _short(one) for name, one in tree["payloads"].items()}
+    columns = {**shared, **tree.pop("columns", {})}
+    return {**made, **({"columns": columns} if columns else {}), **tree}
+
+
+def _short(payload: dict[str, Any]) -> dict[str, Any]:
+    """A payload without what it has by default."""
+    usual: tuple[Any, ...] = ({}, [0.0, 0.0, 0.0], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    return {key: value for key, value in payload.items() if value not in usual}
+
+
+def _column(name: str, unit: str | None) -> Any:
+    return name if unit is None else {"name": name, "unit": unit}
+
+
+def _beside(path: str, folder: Path) -> str:
+    return os.path.relpath(Path(path).resolve(), folder)
+
+
+def _number(text: str) -> float:
+    return float("".join(text.split()))
+
+
+def _mass(text: str) -> float:
+    mass = text.partition("=")[2].strip()
+    if not is_number(mass) or not float(mass) > 0.0:
+        raise InputError(
+            f"--payload '{text}': the mass is not a positive number", remedy="e.g. tool=2.8, in kg"
+        )
+    return float(mass)
+
+
+def _new_payloads(experiment: Experiment, names: Sequence[str]) -> dict[str, Payload]:
+    """Payloads that neither robot nor experiment describes: on the last body, if there is only one."""
+    from dynid.mechanism.load import load_robot
+    from dynid.mechanism.mechanism import Payload
+
+    robot = load_robot(experiment.robot)
+    new = [name for name in names if name not in {*robot.payloads, *experiment.payloads}]
+    return {name: Payload(name, _last_body(robot, name)) for name in new}
+
+
+def _last_body(robot: Mechanism, payload: str) -> str:
+    inner = {joint.parent for joint in robot.joints}
+    ends = [name for name in robot.bodies if name not in inner]
+    if len(ends) != 1 or robot.is_closed:
+        raise InputError(
+            f"payload '{payload}' is not described, and the robot has several ends: {', '.join(ends[:6])}",
+            remedy="give it under `payloads:` of the robot file or of the experiment: {NAME: {body: ...}}",
+        )
+    return ends[0]

@@ -1,0 +1,191 @@
+"""The tree of an SDF model: links, joints and frames by name, parents first; loops; what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dynid.common.notices import Notice
+from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.sdf_frames import WORLD, SdfFrames, content_of, flag, number_in, refuse
+from dynid.mechanism.urdf_tree import rename_base, unknown_parts, words
+from dynid.mechanism.xml_elements import Element
+
+JointEnds = tuple[str, str, str]  # joint, parent, child
+_VERSIONS = ("1.7", "1.8", "1.9", "1.10", "1.11", "1.12")
+# Children that are read or deliberately ignored, below each element that is read.
+_CHILDREN = {
+    "model": words(
+        "link joint frame pose static self_collide allow_auto_disable enable_wind plugin gripper include",
+        "model",
+    ),
+    "link": words(
+        "inertial pose visual collision sensor light particle_emitter projector audio_source audio_sink",
+        "battery gravity kinematic enable_wind self_collide must_be_base_link velocity_decay",
+    ),
+    "joint": words(
+        "pose parent child axis axis2 physics sensor gearbox_ratio thread_pitch screw_thread_pitch"
+    ),
+    "inertial": words("pose mass inertia density auto_inertia_params fluid_added_mass"),
+    "axis": words("xyz limit dynamics mimic initial_position use_parent_model_frame"),
+    "axis2": words("xyz limit dynamics mimic initial_position use_parent_model_frame"),
+    "dynamics": words("damping friction spring_reference spring_stiffness"),
+    "limit": words("lower upper effort velocity stiffness dissipation"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SdfModel:
+    """A model of an SDF file whose joints form a tree, some of them closing loops.
+
+    Attributes:
+        links, joints, frames: Elements by name, in file order.
+        tree: Joints of the tree, parents first, each with its parent and child link (or `world`).
+        cuts: Joints whose child is already placed.
+        root: The link, or `world`, that is the base here.
+        rename: Names of links that differ in the mechanism.
+    """
+
+    file: str
+    model: Element
+    world: Element | None
+    links: Mapping[str, Element]
+    joints: Mapping[str, Element]
+    frames: Mapping[str, Element]
+    tree: tuple[JointEnds, ...]
+    cuts: tuple[JointEnds, ...]
+    root: str
+    rename: Mapping[str, str]
+    notices: tuple[Notice, ...]
+
+
+def sdf_model(root: Element) -> SdfModel:
+    """The only model of a file, directly below <sdf> or in its world."""
+    if root.tag != "sdf":
+        raise root.error(f"the root element is <{root.tag}>, not <sdf>", "give an SDF file")
+    version = root.attributes.get("version", "").strip()
+    if version not in _VERSIONS:
+        raise root.error(f"SDF version '{version}' is not supported", "convert it to 1.11: gz sdf -p arm.sdf")
+    world = root.child("world")
+    models = [
+        one for place in (root, world) if place is not None for one in place.children if one.tag == "model"
+    ]
+    for place in (root, world, *models):
+        included = (
+            None if place is None else next((one for one in place.children if one.tag == "include"), None)
+        )
+        if included is not None:
+            raise included.error(
+                "<include> opens other files", "expand it first: gz sdf -p arm.sdf > whole.sdf"
+            )
+    moving = [one for one in models if not _switched(one, "static", "false")]
+    if len(moving) != 1:
+        names = ", ".join(one.attributes.get("name", "?") for one in moving[:5])
+        raise root.error(f"the file has {len(moving)} models that move ({names})", "keep the robot alone")
+    model = moving[0]
+    if model.attributes.get("placement_frame", "").strip():
+        raise model.error("placement_frame is not supported", "give the pose of the model itself")
+    inner = next((one for one in model.children if one.tag == "model"), None)
+    if inner is not None:
+        raise inner.error("a model inside a model is not supported", "flatten it, or convert to URDF")
+    links, joints, frames = (_by_name(model, tag) for tag in ("link", "joint", "frame"))
+    _distinct(links, joints, frames)
+    if not links:
+        raise model.error("the model has no <link>", "give a robot description")
+    _refuse_dynamics(links, joints)
+    tree, cuts, top = _ordered(model, links, joints, frames)
+    rename, renamed = rename_base(top, links, "link")
+    unknown = unknown_parts(
+        Element(model.file, "sdf", {}, model.line, [model]), {"sdf": ("model",), **_CHILDREN}, {}
+    )
+    return SdfModel(
+        root.file, model, world, links, joints, frames, tree, cuts, top, rename, (*renamed, *unknown)
+    )
+
+
+def _switched(element: Element, tag: str, default: str) -> bool:
+    child = element.child(tag)
+    return flag(default if child is None else child.content, child or element)
+
+
+def _by_name(model: Element, tag: str) -> dict[str, Element]:
+    named: dict[str, Element] = {}
+    for element in model.children:
+        if element.tag == tag:
+            name = element.text("name")
+            if name in named or name == WORLD or name.startswith("__") or "::" in name:
+                what = f"{tag} name '{name}' occurs twice" if name in named else f"'{name}' cannot be a name"
+                raise element.error(what, "rename it")
+            named[name] = element
+    return named
+
+
+def _distinct(*groups: Mapping[str, Element]) -> None:
+    seen: set[str] = set()
+    for group in groups:
+        for name, element in group.items():
+            if name in seen:
+                raise element.error(f"the name '{name}' is used for two things", "rename one of them")
+        seen |= set(group)
+
+
+def _refuse_dynamics(links: Mapping[str, Element], joints: Mapping[str, Element]) -> None:
+    """Refuse what the equations do not have: springs, added mass, bodies without gravity."""
+    for name, link in links.items():
+        if not _switched(link, "gravity", "true"):
+            raise refuse(link, f"link '{name}' without gravity")
+        if _switched(link, "kinematic", "false"):
+            raise refuse(link, f"kinematic link '{name}'")
+        decay = link.child("velocity_decay")
+        if decay is not None and any(
+            number_in(decay, key, 0.0, f"link '{name}'") for key in ("linear", "angular")
+        ):
+            raise refuse(decay or link, f"<velocity_decay> of link '{name}'")
+        inertial = link.child("inertial")
+        if inertial is not None and inertial.child("fluid_added_mass") is not None:
+            raise refuse(inertial, f"<fluid_added_mass> of link '{name}'")
+    for name, joint in joints.items():
+        for axis in (joint.child("axis"), joint.child("axis2")):
+            dynamics = None if axis is None else axis.child("dynamics")
+            if number_in(dynamics, "spring_stiffness", 0.0, f"joint '{name}'") != 0.0:
+                raise refuse(dynamics or joint, f"the spring of joint '{name}'")
+            if axis is not None and _switched(axis, "use_parent_model_frame", "false"):
+                raise axis.error(
+                    "use_parent_model_frame is not part of SDF 1.7", 'use <xyz expressed_in="...">'
+                )
+
+
+def _ordered(
+    model: Element, links: Mapping[str, Element], joints: Mapping[str, Element], frames: Mapping[str, Element]
+) -> tuple[tuple[JointEnds, ...], tuple[JointEnds, ...], str]:
+    """Joints of the tree, parents first; those that close loops; and the root."""
+    resolve = SdfFrames(model, links, joints, frames, Scope())
+    carried: dict[str, str] = {}
+    first: list[JointEnds] = []
+    cuts: list[JointEnds] = []
+    for name, joint in joints.items():
+        parent = resolve.link_of(content_of(joint, "parent"), joint)
+        child = resolve.link_of(content_of(joint, "child"), joint)
+        if child == WORLD or parent == child:
+            raise joint.error(f"joint '{name}' moves '{child}' against '{parent}'", "a joint moves a link")
+        (cuts if child in carried else first).append((name, parent, child))
+        carried.setdefault(child, name)
+    roots = [name for name in links if name not in carried]
+    top = WORLD if any(parent == WORLD for _, parent, _ in first) else roots[0] if roots else ""
+    if len(roots) > (0 if top == WORLD else 1):
+        raise links[roots[-1]].error(
+            f"link '{roots[-1]}' is not connected to '{top}'", "connect it by a joint"
+        )
+    placed, waiting = {top}, first
+    tree: list[JointEnds] = []
+    while waiting:
+        ready = [one for one in waiting if one[1] in placed]
+        if not ready:
+            names = ", ".join(one[0] for one in waiting[:5])
+            raise joints[waiting[0][0]].error(
+                f"joints {names} form a cycle", "exchange parent and child of one"
+            )
+        tree += ready
+        placed |= {child for _, _, child in ready}
+        waiting = [one for one in waiting if one not in ready]
+    return tuple(tree), tuple(cuts), top

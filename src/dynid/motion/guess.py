@@ -1,0 +1,352 @@
+"""Columns with other names than the canonical ones: a guess with its confidence, or a refusal.
+
+Columns that differ only in a joint's name or number are one family. A family (or all columns with joint
+names) is one reading of a quantity. The best reading is used if no other comes near; otherwise the log is
+refused, with the candidates. Whether numbers begin at 0 or 1 follows from all families together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dynid.common.errors import InputError
+from dynid.motion.column_words import (
+    ACCELERATION,
+    EFFORT,
+    POSITION,
+    REFERENCE,
+    VELOCITY,
+    Owner,
+    Reading,
+    Slot,
+    aliases,
+    readings,
+    time_unit,
+    words_of,
+)
+
+_NEAR = 0.8  # of the best confidence: a second reading as good as this makes the first one doubtful
+_PARTLY = 0.8  # confidence of efforts that not every motor has
+_LEAST = 0.35
+_NUMBERED = (POSITION, VELOCITY, ACCELERATION, REFERENCE, EFFORT)
+_WANTED = (POSITION, VELOCITY, EFFORT)  # doubtful columns of others are left unused
+_LABELS = {POSITION: "the position", VELOCITY: "the velocity", EFFORT: "the effort"}
+
+
+class Guess(NamedTuple):
+    """A column that was matched although its name is not canonical.
+
+    Attributes:
+        key: Canonical name, e.g. `q_1`.
+        column: Name in the file.
+        unit: From the name; None: SI.
+        confidence: Between 0 and 1.
+        current: Whether it is a motor current that is taken as effort.
+    """
+
+    key: str
+    column: str
+    unit: str | None
+    confidence: float
+    current: bool = False
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One way to read a quantity: place of the owner -> reading; `base` None if it has names, not numbers."""
+
+    chosen: Mapping[int, Reading]
+    confidence: float
+    base: int | None = None
+
+
+def guess(
+    names: Sequence[str],
+    known: Sequence[Slot],
+    wanted: Collection[str],
+    file: object,
+    *,
+    counted: bool = False,
+    one_based: bool = False,
+) -> list[Guess]:
+    """Columns of the wanted quantities, each family as a whole.
+
+    Args:
+        names: Columns that are not used yet.
+        known: What a log of the robot may have.
+        wanted: Quantities (and `t`) for which no column is known.
+        file: For messages.
+        counted: Whether encoder counts are understood.
+        one_based: Whether canonical columns of the file are numbered, from 1.
+
+    Raises:
+        InputError: Two readings are about equally likely.
+    """
+    found = _time(names, file) if "t" in wanted else []
+    slots = {quantity: _owned(known, quantity) for quantity in _NUMBERED}
+    joints, motors = (_owners(slots[quantity]) for quantity in (POSITION, EFFORT))
+    # Numbers count all coordinates; where some belong to a pose, only names are clear.
+    numbered = {one for one in _NUMBERED if len(slots[one]) == sum(slot.quantity == one for slot in known)}
+    read = [
+        one
+        for name in names
+        for one in readings(name, joints, motors, counted)
+        if one.quantity in wanted
+        and one.confidence >= _LEAST
+        and (one.number is None or one.quantity in numbered)
+    ]
+    chosen: dict[str, _Option] = {}
+    for quantity in _NUMBERED:
+        own = [one for one in read if one.quantity == quantity]
+        owners = motors if quantity == EFFORT else joints
+        if own and slots[quantity]:
+            best = _best(own, owners, quantity, file)
+            if best is not None:
+                chosen[quantity] = best
+    _check_bases(chosen, one_based, file)
+    for quantity, option in chosen.items():
+        by_index = {slot.index: slot.key for slot in slots[quantity]}
+        places = {owner.index: i for i, owner in enumerate(slots[quantity])}
+        for index, key in by_index.items():
+            one = option.chosen.get(places[index])
+            if one is not None:
+                found.append(Guess(key, one.column, one.unit, option.confidence, one.current))
+    return found
+
+
+def effort_like(names: Iterable[str], known: Sequence[Slot]) -> list[str]:
+    """Columns whose names say that they are measured efforts."""
+    motors = _owners(_owned(known, EFFORT))
+    if not motors:
+        return []
+    return [
+        name
+        for name in names
+        if any(one.quantity == EFFORT and not one.current for one in readings(name, (), motors))
+    ]
+
+
+def _owned(known: Sequence[Slot], quantity: str) -> list[Slot]:
+    return [slot for slot in known if slot.quantity == quantity and slot.owner]
+
+
+def _owners(slots: Sequence[Slot]) -> list[Owner]:
+    own = aliases([slot.owner for slot in slots])
+    more = [
+        aliases([slot.also[k] for slot in slots]) for k in range(min((len(s.also) for s in slots), default=0))
+    ]
+    return [
+        Owner(
+            slot.owner,
+            tuple(dict.fromkeys([*own[i], *(one for other in more for one in other[i])])),
+            slot.turns,
+        )
+        for i, slot in enumerate(slots)
+    ]
+
+
+def _time(names: Sequence[str], file: object) -> list[Guess]:
+    found = [(name, unit) for name in names for is_time, unit in [time_unit(name)] if is_time]
+    if len(found) > 1:
+        raise _doubt("time", [(name,) for name, _ in found], f"t={found[0][0]}", file)
+    return [Guess("t", name, unit, 0.9) for name, unit in found]
+
+
+def _best(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> _Option | None:
+    options = [*_by_name(own, owners, quantity, file), *_families(own, owners, quantity, file)]
+    options.sort(key=lambda one: -one.confidence)
+    if not options:
+        return None
+    best = options[0]
+    others = [one for one in options[1:] if one.confidence >= _NEAR * best.confidence and _differ(best, one)]
+    if not others:
+        return best
+    if quantity not in _WANTED:
+        return None
+    shown = [_columns(one) for one in (best, *others)]
+    first = min(set(best.chosen) & set(others[0].chosen), default=min(best.chosen))
+    label = f"{_LABELS[quantity]} of '{owners[first].label}'"
+    raise _doubt(label, shown, _as_option(quantity, best, first), file)
+
+
+def _differ(a: _Option, b: _Option) -> bool:
+    columns = {one.column: place for place, one in a.chosen.items()}
+    same = all(columns.get(one.column) == place for place, one in b.chosen.items())
+    return not same
+
+
+def _columns(option: _Option) -> tuple[str, ...]:
+    return tuple(option.chosen[place].column for place in sorted(option.chosen))
+
+
+def _by_name(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> list[_Option]:
+    """Columns with joint names, together; each joint has one, or clearly a best one."""
+    chosen: dict[int, Reading] = {}
+    for place in range(len(owners)):
+        found = sorted((one for one in own if one.owner == place), key=lambda one: -one.confidence)
+        near = [one for one in found if one.confidence >= _NEAR * found[0].confidence]
+        if len({one.column for one in near}) > 1:
+            if quantity not in _WANTED:
+                return []
+            label = f"{_LABELS[quantity]} of '{owners[place].label}'"
+            shown = [(one.column,) for one in near]
+            raise _doubt(label, shown, f"{quantity}_{place + 1}={near[0].column}", file)
+        if found:
+            chosen[place] = found[0]
+    if quantity == EFFORT and 0 < len(chosen) < len(owners):
+        _refuse_leftovers(own, chosen, owners, file)
+    return _covering(chosen, owners, quantity, None)
+
+
+def _refuse_leftovers(
+    own: list[Reading], chosen: Mapping[int, Reading], owners: Sequence[Owner], file: object
+) -> None:
+    """Refuse `joint_0 .. joint_4` for motors called joint_1 .. joint_5: one column would be left over."""
+    shapes = {_shape(one.column) for one in chosen.values()}
+    used = {one.column for one in chosen.values()}
+    left = [one.column for one in own if one.column not in used and _shape(one.column) in shapes]
+    if left:
+        lost = next(owner.label for i, owner in enumerate(owners) if i not in chosen)
+        raise _doubt(
+            f"the effort of '{lost}'",
+            [tuple(dict.fromkeys([*left, *used]))],
+            f"tau_1={left[0]}",
+            file,
+            why=", but their numbers are not those of the motors",
+        )
+
+
+def _shape(name: str) -> tuple[str, ...]:
+    return tuple("#" if word.isdecimal() else word for word in words_of(name))
+
+
+def _families(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> list[_Option]:
+    """Numbered columns, one option per pattern."""
+    families: dict[tuple[str, ...], dict[int, Reading]] = {}
+    for one in own:
+        if one.number is None:
+            continue
+        family = families.setdefault(one.pattern, {})
+        if one.number in family and quantity in _WANTED:
+            label = f"number {one.number} of {_LABELS[quantity]}"
+            raise _doubt(label, [(family[one.number].column,), (one.column,)], "", file)
+        family[one.number] = one
+    made: list[_Option] = []
+    for family in families.values():
+        base = _base(set(family), len(owners))
+        if base is None or (base == _OPEN and quantity != EFFORT):
+            continue
+        if base == _BOTH:
+            if quantity not in _WANTED:
+                continue
+            raise _doubt(
+                _LABELS[quantity],
+                [tuple(family[k].column for k in sorted(family))],
+                f"{quantity}_{{i}}={family[0].column.replace('0', '{i}', 1)}",
+                file,
+                why=f", but their numbers may begin at 0 or at 1 ({len(family)} columns,"
+                f" {len(owners)} {'motors' if quantity == EFFORT else 'joints'})",
+            )
+        start = max(base, 0) if base != _OPEN else 1
+        chosen = {k - start: one for k, one in family.items() if 0 <= k - start < len(owners)}
+        options = _covering(chosen, owners, quantity, base)
+        if options:
+            _refuse_other_order(owners, quantity, _columns(options[0]), file)
+        made += options
+    return made
+
+
+_BOTH, _OPEN = -2, -1
+
+
+def _base(numbers: set[int], count: int) -> int | None:
+    """0 or 1; _BOTH if both are possible, _OPEN if too few numbers show it, None if neither fits."""
+    zero, one = 0 in numbers, count in numbers
+    if zero and one:
+        return _BOTH
+    if zero or one:
+        return 0 if zero else 1
+    return _OPEN if numbers & set(range(1, count)) and count > 1 else None
+
+
+def _refuse_other_order(
+    owners: Sequence[Owner], quantity: str, columns: tuple[str, ...], file: object
+) -> None:
+    """Joints that carry numbers themselves, in another order than they have in the robot."""
+    numbers = [next((int(w) for w in reversed(one.aliases[0]) if w.isdecimal()), -1) for one in owners]
+    if -1 not in numbers and len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
+        order = ", ".join(one.label for one in owners)
+        raise _doubt(
+            _LABELS.get(quantity, quantity),
+            [columns],
+            f"{quantity}_1={columns[0]}",
+            file,
+            why=f", but the robot has its joints in the order {order}",
+        )
+
+
+def _covering(
+    chosen: Mapping[int, Reading], owners: Sequence[Owner], quantity: str, base: int | None
+) -> list[_Option]:
+    """The option if it has enough: all joints, or at least one motor."""
+    whole = len(chosen) == len(owners)
+    if not chosen or not (whole or quantity == EFFORT):
+        return []
+    confidence = min(one.confidence for one in chosen.values()) * (1.0 if whole else _PARTLY)
+    return [_Option(chosen, confidence, base)]
+
+
+def _check_bases(chosen: dict[str, _Option], one_based: bool, file: object) -> None:
+    """Numbers of one file begin at 0 or at 1, not both."""
+    bases = {option.base for option in chosen.values() if option.base in (0, 1)} | (
+        {1} if one_based else set()
+    )
+    if len(bases) > 1:
+        shown = [_columns(one) for one in chosen.values() if one.base in (0, 1)]
+        raise _doubt(
+            "the joints",
+            shown,
+            "q_{i}=" + shown[0][0],
+            file,
+            why=", but some numbers begin at 0, others at 1",
+        )
+    for quantity, option in list(chosen.items()):
+        if option.base != _OPEN:
+            continue
+        if not bases:
+            first = min(option.chosen)
+            raise _doubt(
+                _LABELS.get(quantity, quantity),
+                [_columns(option)],
+                _as_option(quantity, option, first),
+                file,
+                why=", but their numbers may begin at 0 or at 1",
+            )
+        if bases == {0}:
+            moved = {place + 1: one for place, one in option.chosen.items()}
+            chosen[quantity] = _Option(moved, option.confidence, 0)
+
+
+def _as_option(quantity: str, option: _Option, place: int) -> str:
+    """`q_{i}=q_meas_{i}` for a numbered family, else one column."""
+    one = option.chosen[place]
+    if one.number is not None and str(one.number) in one.column:
+        head, _, tail = one.column.rpartition(str(one.number))
+        return f"{quantity}_{{i}}={head}{'{i0}' if option.base == 0 else '{i}'}{tail}"
+    return f"{quantity}_{place + 1}={one.column}"
+
+
+def _doubt(
+    what: str, candidates: Sequence[tuple[str, ...]], option: str, file: object, why: str = ""
+) -> InputError:
+    """The refusal of an ambiguous header."""
+    lines = "".join(f"\n    {_listed(one)}" for one in candidates)
+    several = "these columns may be" if why or len(candidates) == 1 else "each of these may be"
+    remedy = f"choose, e.g. --column '{option}', or under `columns:`" if option else "rename one of them"
+    return InputError(f"{several} {what}{why}:{lines}", file=file, place="header", remedy=remedy)
+
+
+def _listed(columns: tuple[str, ...], most: int = 8) -> str:
+    return ", ".join(columns[:most]) + (", ..." if len(columns) > most else "")

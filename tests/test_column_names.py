@@ -1,0 +1,344 @@
+"""Names of columns: styles matched without help, ambiguous ones refused, drives, patterns."""
+
+import math
+import shutil
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dynid.cli import main
+from dynid.commands.asked import column_option, with_options
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment, read_experiment
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.load import load_robot
+from dynid.motion.columns import matched, slots
+from dynid.motion.logs import log_from_columns
+from dynid.motion.settings import ColumnMap, DriveSettings
+from dynid.pipeline import read_logs
+from dynid.problem import as_asked
+from tests.arms import arm, recording, write_csv
+
+NAMES = ("shoulder", "elbow", "wrist_roll")
+
+
+def robot(names=NAMES, motors=None):
+    """A chain of revolute joints with these names, each with a motor."""
+    made = arm(len(names))
+    joints = tuple(replace(joint, name=name) for joint, name in zip(made.joints, names, strict=True))
+    actuators = tuple(
+        replace(one, name=motor, on={name: 1.0})
+        for one, motor, name in zip(made.actuators, motors or names, names, strict=True)
+    )
+    return replace(made, joints=joints, actuators=actuators, measured=tuple(names))
+
+
+def match(names, mechanism=None, columns=None, drives=None):
+    return matched(tuple(names), slots(mechanism or robot()), columns or {}, "log.csv", drives)
+
+
+def spelled(pattern, names=NAMES):
+    """A pattern with {i}, {i0} or {name} for every joint."""
+    each = enumerate(names)
+    return [pattern.replace("{i}", str(k + 1)).replace("{i0}", str(k)).replace("{name}", n) for k, n in each]
+
+
+# Style: time, position, velocity, effort. {i} counts from 1, {i0} from 0.
+STYLES = {
+    "ROS topics": ("t", "/joint_states/{name}/position", "/joints/{name}/velocity", "/joints/{name}/effort"),
+    "JointState": ("time", "joint_states.position.{name}", "joints.velocity.{name}", "joints.effort.{name}"),
+    "name first": ("t", "{name}_pos", "{name}_vel", "{name}_torque"),
+    "dotted": ("stamp", "{name}.pos", "{name}.vel", "{name}.effort"),
+    "kind first": ("t", "pos_{name}", "vel_{name}", "effort_{name}"),
+    "UR RTDE": ("timestamp", "actual_q_{i0}", "actual_qd_{i0}", "actual_torque_{i0}"),
+    "arrays": ("t", "state.joint_pos[{i0}]", "state.joint_vel[{i0}]", "state.joint_torque[{i0}]"),
+    "MuJoCo": ("time", "qpos_{i0}", "qvel_{i0}", "actuator_force_{i0}"),
+    "short": ("t", "q{i}", "dq{i}", "tau{i}"),
+    "zero-based canonical": ("t", "q_{i0}", "dq_{i0}", "tau_{i0}"),
+    "KUKA with units": ("Time [s]", "J{i}_position [deg]", "J{i}_velocity [deg/s]", "J{i}_torque [Nm]"),
+    "measured": ("time_s", "measured_position_{i}", "measured_velocity_{i}", "measured_torque_{i}"),
+    "greek": ("t", "theta_{i}", "theta_dot_{i}", "motor_torque_{i}"),
+    "camel case": ("timeStamp", "joint{i}Position", "joint{i}Velocity", "joint{i}Torque"),
+    "units as words": ("timestamp_ms", "{name}_angle_deg", "{name}_speed_deg_s", "{name}_torque_mNm"),
+    "PlotJuggler": ("__time", "/robot/state/q.{i0}", "/robot/state/qd.{i0}", "/robot/state/tau.{i0}"),
+    "Franka": ("time", "robot_state.q[{i0}]", "robot_state.dq[{i0}]", "robot_state.tau_J[{i0}]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_naming_style_is_matched_without_help(style):
+    time, *patterns = STYLES[style]
+    columns = [time, *(name for pattern in patterns for name in spelled(pattern))]
+    found = match([*columns, "temperature_1", "temperature_2", "mode"])
+    expected = {"t": time}
+    for quantity, pattern in zip(("q", "dq", "tau"), patterns, strict=True):
+        expected |= {f"{quantity}_{k + 1}": name for k, name in enumerate(spelled(pattern))}
+    assert {key: column.name for key, column in found.chosen.items()} == expected
+    assert all(0.5 < one.confidence <= 1.0 for one in found.guesses)
+
+
+def test_order_of_columns_does_not_matter_and_names_follow_the_joints():
+    columns = [
+        "t",
+        *reversed(spelled("{name}_pos")),
+        *spelled("effort_{name}", ("elbow", "wrist_roll", "shoulder")),
+    ]
+    chosen = match(columns).chosen
+    assert chosen["q_1"].name == "shoulder_pos"
+    assert chosen["tau_3"].name == "effort_wrist_roll"
+
+
+AMBIGUOUS = {
+    "two families of positions": [*spelled("pos_{i}"), *spelled("pos_filtered_{i}"), *spelled("torque_{i}")],
+    "two robots in one file": [*spelled("robot_1_q_{i}"), *spelled("robot_2_q_{i}"), *spelled("tau_{i}")],
+    "two topics with positions": [*spelled("/states/{name}/position"), *spelled("/other/{name}/position")],
+    "numbers from 0 to n": ["pos_0", "pos_1", "pos_2", "pos_3", *spelled("torque_{i}")],
+    "zero- and one-based mixed": [*spelled("pos_{i0}"), *spelled("torque_{i}")],
+    "the same after normalisation": [*spelled("{name}_pos"), "elbow.pos", *spelled("{name}_torque")],
+    "motor and joint side": [*spelled("motor_pos_{i}"), *spelled("joint_pos_{i}"), *spelled("torque_{i}")],
+    "command and current": [*spelled("q_{i}"), *spelled("target_moment_{i}"), *spelled("current_{i}")],
+    "which numbers": [*spelled("{name}_pos"), "torque_1", "torque_2"],
+    "two clocks": [*spelled("q_{i}"), *spelled("tau_{i}"), "header_stamp", "timestamp"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_an_ambiguous_header_is_refused_with_the_candidates(case):
+    columns = AMBIGUOUS[case]
+    with pytest.raises(InputError) as caught:
+        match([*([] if case == "two clocks" else ["t"]), *columns])
+    shown = str(caught.value)
+    assert sum(name in shown for name in columns) >= 2, shown
+    assert "may be" in shown
+    assert "--column" in shown
+
+
+def test_joints_whose_names_begin_alike_have_their_own_columns():
+    names = ("arm", "arm_elbow", "arm_elbow_2")
+    columns = ["t", *spelled("{name}_pos", names), *spelled("{name}_torque", names)]
+    chosen = match(columns, robot(names)).chosen
+    assert [chosen[f"q_{k}"].name for k in (1, 2, 3)] == spelled("{name}_pos", names)
+    # The longest name counts: no column is left for `arm`.
+    assert "q_1" not in match(["t", *columns[2:4]], robot(names)).chosen
+
+
+def test_numbered_joint_names_and_columns_from_zero_are_not_confused():
+    names = ("joint_1", "joint_2", "joint_3")
+    columns = ["t", *spelled("{name}_pos", names), "joint_0_effort", "joint_1_effort", "joint_2_effort"]
+    with pytest.raises(InputError, match="numbers are not those of the motors"):
+        match(columns, robot(names))
+
+
+def test_numbers_of_joints_in_another_order_are_refused():
+    names = ("joint_3", "joint_1", "joint_2")
+    with pytest.raises(InputError, match="in the order joint_3, joint_1, joint_2"):
+        match(["t", *spelled("pos_{i}")], robot(names))
+    assert match(["t", *spelled("{name}_pos", names)], robot(names)).chosen["q_1"].name == "joint_3_pos"
+
+
+def test_canonical_names_win_and_are_no_guess():
+    found = match(
+        ["t", *spelled("q_{i}"), *spelled("q_meas_{i}"), *spelled("tau_{i}"), *spelled("current_{i}")]
+    )
+    assert found.chosen["q_1"].name == "q_1"
+    assert found.guesses == found.notices == ()
+
+
+def test_motors_are_found_by_the_joint_that_they_drive():
+    mechanism = robot(motors=("m_a", "m_b", "m_c"))
+    assert match(["t", *spelled("effort_{name}")], mechanism).chosen["tau_2"].name == "effort_elbow"
+
+
+def test_what_all_joint_names_share_may_be_left_out():
+    names = ("ur5_shoulder_joint", "ur5_elbow_joint", "ur5_wrist_joint")
+    columns = ["t", "shoulder_pos", "elbow_pos", "wrist_pos"]
+    assert match(columns, robot(names)).chosen["q_2"].name == "elbow_pos"
+
+
+def test_references_other_frames_and_errors_are_not_positions():
+    more = [
+        "target_q_0",
+        "target_q_1",
+        "target_q_2",
+        *spelled("actual_TCP_speed_{i0}"),
+        *spelled("pos_error_{i}"),
+    ]
+    found = match(["t", *spelled("actual_q_{i0}"), *more, *spelled("tau_{i0}"), *spelled("tau_ext_{i0}")])
+    assert found.chosen["q_1"].name == "actual_q_0"
+    assert found.chosen["q_ref_1"].name == "target_q_0"
+    assert not any(key.startswith("dq") for key in found.chosen)
+    assert found.chosen["tau_1"].name == "tau_0"
+
+
+def test_units_of_the_header_are_honoured(tmp_path):
+    columns = recording(count=2)
+    header = {
+        "t": "Time (ms)",
+        "q_1": "A1_pos [deg]",
+        "q_2": "A2_pos [deg]",
+        "tau_1": "A1_trq_mNm",
+        "tau_2": "A2_trq_mNm",
+    }
+    factors = {"t": 1e3, "q_1": 180 / np.pi, "q_2": 180 / np.pi, "tau_1": 1e3, "tau_2": 1e3}
+    log = log_from_columns({header[key]: x * factors[key] for key, x in columns.items()}, arm())
+    for name, index in (("q", 0), ("tau", 1)):
+        # Rounding of one product and one quotient.
+        assert np.allclose(getattr(log, name)[:, index], columns[f"{name}_{index + 1}"], rtol=1e-12)
+    assert log.dt == pytest.approx(0.004)
+    assert "q_1 from 'A1_pos [deg]' in deg (" in log.choices["columns by their names"]
+
+
+def test_a_unit_that_does_not_fit_is_no_position():
+    assert "q_1" not in match(["t", *spelled("{name}_pos [A]")]).chosen
+    sliding = replace(robot(), joints=tuple(replace(one, kind=JointKind.PRISMATIC) for one in robot().joints))
+    assert match(["t", *spelled("{name}_pos [mm]")], sliding).chosen["q_1"].unit == "mm"
+
+
+def test_currents_are_taken_as_efforts_with_a_warning():
+    columns = ["t", *spelled("q_{i}"), *spelled("current_{i} [mA]")]
+    found = match(columns)
+    assert found.chosen["tau_1"] == ColumnMap("current_1 [mA]", "mA")
+    assert [one.code for one in found.notices] == ["effort-from-current"]
+    assert match(columns, drives={"*": DriveSettings(torque_constant=0.1)}).notices == ()
+    torque = match([*columns, *spelled("torque_{i}")])
+    assert torque.chosen["tau_1"].name == "torque_1"
+
+
+def test_efforts_that_belong_to_no_motor_are_noticed():
+    found = match(["t", *spelled("q_{i}"), *spelled("tau_{i}"), "tau_4"])
+    assert [one.code for one in found.notices] == ["effort-unmatched"]
+    assert "tau_4" in found.notices[0].text
+
+
+def test_patterns_name_the_columns_of_all_joints():
+    columns = ["t", *spelled("a_{i0}_x"), *spelled("trq_of_{name}")]
+    given = {"q_{i}": ColumnMap("a_{i0}_x", unit="deg"), "tau_{i}": "trq_of_{name}", "tau_2": "trq_of_elbow"}
+    chosen = match(columns, columns=given).chosen
+    assert chosen["q_3"] == ColumnMap("a_2_x", "deg")
+    assert chosen["tau_3"].name == "trq_of_wrist_roll"
+
+
+@pytest.mark.parametrize(
+    ("key", "column", "message"),
+    [
+        ("q_{i}", "b_{i}", "no column of the pattern 'b_{i}'"),
+        ("q_{i}", "a_0_x", "the same column for every joint"),
+        ("x_{i}", "a_{i}", "not a pattern of this robot's quantities"),
+    ],
+)
+def test_wrong_patterns_are_refused(key, column, message):
+    with pytest.raises(InputError, match=message):
+        match(["t", *spelled("a_{i0}_x")], columns={key: column})
+
+
+def test_drives_scale_counts_gears_and_currents():
+    drive = DriveSettings(ratio=100.0, counts_per_turn=4096, torque_constant=0.1)
+    columns = ["t", *spelled("q_{i}"), *spelled("tau_{i}")]
+    chosen = match(columns, drives={"elbow": drive}).chosen
+    # 409600 counts are one turn of the joint; 1 A is 0.1 N m at the motor, 10 N m at the joint.
+    assert chosen["q_2"].scale * 409600 == pytest.approx(math.tau)
+    assert chosen["tau_2"].scale == pytest.approx(10.0)
+    assert chosen["q_1"].scale == chosen["tau_1"].scale == 1.0
+    joint = match(columns, drives={"*": drive.changed(encoder="joint", counts_per_turn=None)}).chosen
+    assert joint["q_2"].scale == 1.0
+    # Power is the same on both sides of a gear.
+    assert drive.scale("dq", "rad/s") * drive.scale("tau", "Nm") == pytest.approx(1.0)
+
+
+def test_drives_of_unknown_joints_are_refused():
+    with pytest.raises(InputError, match="'elbw' matches no joint and no motor; did you mean 'elbow'"):
+        match(["t", *spelled("q_{i}")], drives={"elbw": DriveSettings(ratio=2.0)})
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "column"),
+    [
+        ("q_1=pos_1", "q_1", ColumnMap("pos_1")),
+        ("tau_1=current_1*11.9", "tau_1", ColumnMap("current_1", scale=11.9)),
+        ("tau_1=i*0.5*-4 + 0.25", "tau_1", ColumnMap("i", scale=-2.0, offset=0.25)),
+        ("q_1=pos_1[deg]-1.5e0", "q_1", ColumnMap("pos_1", "deg", offset=-1.5)),
+        ("q_1=state.pos[2]", "q_1", ColumnMap("state.pos[2]")),
+        ("q_1=state.pos[2][mrad]*2", "q_1", ColumnMap("state.pos[2]", "mrad", 2.0)),
+        ("q_1=axis-2", "q_1", ColumnMap("axis-2")),
+        ("q_1=axis - 2", "q_1", ColumnMap("axis", offset=-2.0)),
+        ("tau_{i}=effort_{name}", "tau_{i}", ColumnMap("effort_{name}")),
+    ],
+)
+def test_columns_on_the_command_line(text, key, column):
+    assert column_option(text) == (key, column)
+
+
+@pytest.mark.parametrize("text", ["q_1", "=pos", "q_1=", "q_1=pos*0"])
+def test_columns_that_cannot_be_read_are_refused(text):
+    with pytest.raises(InputError):
+        column_option(text)
+
+
+def test_a_column_with_its_unit_in_the_header_may_be_named_without_it():
+    given = {"q_1": ColumnMap("J1", "deg"), "q_2": "J2 [deg]", "q_3": "J3 [deg]"}
+    assert match(["t", "J1 [deg]", "J2 [deg]", "J3 [deg]"], columns=given).chosen["q_1"].name == "J1 [deg]"
+
+
+@pytest.fixture
+def odd_log(tmp_path):
+    """An arm as URDF, and a log of it with columns of a ROS topic."""
+    shutil.copy(Path(str(files("dynid.robots"))) / "ur5.urdf", tmp_path / "arm.urdf")
+    joints = load_robot(tmp_path / "arm.urdf").measured
+    columns = recording(count=6)
+    words = {"q": "position", "tau": "effort"}
+    odd = {"stamp": columns.pop("t")}
+    for key, x in columns.items():
+        quantity, _, number = key.partition("_")
+        odd[f"/joint_states/{joints[int(number) - 1]}/{words[quantity]}"] = x
+    write_csv(tmp_path / "run.csv", odd)
+    return tmp_path
+
+
+def test_the_experiment_of_the_options_is_written_and_reads_the_same(odd_log, monkeypatch):
+    monkeypatch.chdir(odd_log)
+    (odd_log / "inner").mkdir()
+    options = (
+        "--from 0.5 --to 3 --payload tool=1.5 --known Ia_elbow_joint=0.1 --estimator ols --drop-bad-rows"
+    )
+    arguments = [
+        "identify",
+        "--robot",
+        "arm.urdf",
+        "--log",
+        "run.csv",
+        "--validate",
+        "run.csv",
+        *options.split(),
+    ]
+    file = "inner/arm.yaml"
+    result = CliRunner().invoke(main, [*arguments, "--write-experiment", file])
+    assert result.exit_code == 0, result.output
+    assert "/joint_states/elbow_joint/effort" in result.output
+    assert not (odd_log / "results").exists()
+    written = read_experiment(file)
+    assert written.columns["tau_3"].name == "/joint_states/elbow_joint/effort"
+    assert written.known == {"Ia_elbow_joint": 0.1, "M_tool": 1.5}
+    assert (written.logs[0].start, written.logs[0].stop, written.logs[0].payloads) == (0.5, 3.0, ("tool",))
+    assert (written.estimator, written.drop_bad_rows, written.validate[0].start) == ("ols", True, None)
+    logs = read_logs(written)
+    assert [log.guesses for log in logs] == [(), ()]
+    assert logs[0].t[logs[0].valid][0] == pytest.approx(0.5)
+    assert "exists already" in CliRunner().invoke(main, [*arguments, "--write-experiment", file]).output
+
+
+def test_known_values_of_the_experiment_reach_their_owners(odd_log):
+    asked = with_options(
+        Experiment(robot=str(odd_log / "arm.urdf")), known=["Fv_elbow_joint=3"], payloads=["tool=2"]
+    )
+    made = as_asked(load_robot(asked.robot), asked)
+    assert made.payloads["tool"].known == {"M": 2.0}
+    assert made.payloads["tool"].body == "wrist_3_link"
+    assert made.known == {"Fv_elbow_joint": 3.0}
+    for wrong, message in (("M_tol=1", "did you mean 'M_tool'"), ("M_tool=-1", "physically impossible")):
+        bad = with_options(asked, known=[wrong])
+        with pytest.raises(InputError, match=message):
+            as_asked(load_robot(bad.robot), bad)
