@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -154,3 +155,71 @@ def test_info_prints_three_digits_where_its_json_has_all():
     # Structural factors are exact to 1e-12; their last digits depend on the machine.
     assert min(abs(one - 0.964714184898) for one in numbers) < 1e-12
     assert "0.965 ZZ_B4" in shown
+
+
+def _xarray(arrays):
+    import xarray
+
+    signals = {key: ("t", x) for key, x in arrays.items() if key != "t"}
+    return xarray.Dataset(signals, coords={"t": arrays["t"]})
+
+
+def _pandas(arrays):
+    import pandas
+
+    return pandas.DataFrame(arrays).set_index("t")
+
+
+def _polars(arrays):
+    import polars
+
+    return polars.DataFrame(arrays)
+
+
+@pytest.mark.parametrize("made_frame", [_pandas, _polars, _xarray])
+def test_frames_of_other_libraries_are_logs(made, arrays, from_file, made_frame):
+    estimate = identify(made / "arm.yaml", made_frame(arrays), filter=FILTER)
+    assert estimate.params == from_file.params
+
+
+def test_a_result_has_what_users_of_statistics_know(made, arrays, from_file):
+    names = list(from_file)
+    assert from_file.params[names[0]] == from_file[names[0]].value
+    assert from_file.cov.names == tuple(one.name for one in from_file.parameters if one.sigma is not None)
+    first = from_file.cov.names[0]
+    assert from_file.cov[first, first] == pytest.approx(from_file[first].sigma ** 2, rel=1e-12)
+    assert np.asarray(from_file.cov).shape == 2 * (len(from_file.cov.names),)
+    assert from_file.cov.correlation[first, first] == pytest.approx(1.0)
+    assert from_file.conf_int()[first] == from_file[first].ci95
+    narrow, wide = from_file.conf_int(0.5)[first], from_file.conf_int(0.99)[first]
+    assert wide[0] < from_file[first].ci95[0] < narrow[0] < narrow[1] < from_file[first].ci95[1] < wide[1]
+    with pytest.raises(InputError, match="between 0 and 1"):
+        from_file.conf_int(95)
+    with pytest.raises(DynidError, match="did you mean"):
+        from_file.cov[first, first + "x"]
+    frame = from_file.to_dataframe()
+    assert list(frame.index) == names
+    assert frame.loc[first, "sigma"] == from_file[first].sigma
+    text = from_file.summary()
+    assert first in text.text
+    assert str(text) == text.text
+    assert first.replace("_", r"\_") in text.latex
+    assert first in text.html
+
+
+def test_a_result_predicts_and_validates_columns_in_memory(made, arrays, from_file):
+    found = from_file.predict(arrays).to_dataframe()
+    assert found.index.name == "t"
+    assert len(found) == len(arrays["t"])
+    checked = from_file.validate([arrays])
+    assert checked[0].effort_percent == pytest.approx(from_file.validate(made / "log.csv")[0].effort_percent)
+
+
+def test_a_result_is_equal_to_its_copies(made, from_file, tmp_path):
+    from_file.save(tmp_path / "saved")
+    again = type(from_file).load(tmp_path / "saved")
+    assert again == from_file
+    assert hash(again) == hash(from_file)
+    assert pickle.loads(pickle.dumps(from_file)) == from_file  # noqa: S301
+    assert replace(from_file, model="power") != from_file
+    assert from_file != 1

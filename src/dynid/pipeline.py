@@ -28,7 +28,7 @@ from dynid.linear import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.problem import LogSource, Problem, Progress, as_asked, as_logs, build_system, prepare
+from dynid.problem import LogSource, Problem, Progress, as_asked, as_logs, build_system, prepare, several
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
@@ -70,11 +70,7 @@ def identify(
     """
     mechanism = load_robot(robot)
     experiment = experiment_from({"robot": mechanism, **options})
-    return _identify_sources(mechanism, _several(log), _several(validate), experiment, progress)
-
-
-def _several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
-    return logs if isinstance(logs, Sequence) and not isinstance(logs, str) else [logs]
+    return _identify_sources(mechanism, several(log), several(validate), experiment, progress)
 
 
 def run_experiment(
@@ -171,6 +167,7 @@ def identify_logs(
         tried=tried,
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
+        mechanism=mechanism,
     )
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():

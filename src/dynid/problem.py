@@ -234,6 +234,11 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     return with_known(mechanism, experiment.known) if experiment.known else mechanism
 
 
+def several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
+    """One log as a list of it; several as they are."""
+    return logs if isinstance(logs, Sequence) and not isinstance(logs, str) else [logs]
+
+
 def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
     """A log that is one already, or read from a file with the experiment's columns."""
     return task_case(mechanism, experiment).read(source, mechanism, experiment)

@@ -106,7 +106,7 @@ def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Tabl
     """
     names = list(source if isinstance(source, Mapping) else source.columns)
     check_names([str(one) for one in names], name)
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, Any] = _time_labels(source, [str(one) for one in names])
     for one in names:
         values = np.asarray(source[one])
         if values.ndim == 2:
@@ -117,6 +117,19 @@ def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Tabl
     numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufM"}
     skipped = tuple(key for key in arrays if key not in numeric)
     return Table(numeric, skipped, {"format": "arrays in memory"})
+
+
+def _time_labels(source: object, names: Sequence[str]) -> dict[str, Any]:
+    """Time that labels the rows: the index of a pandas frame, or a coordinate of an xarray data set."""
+    if time_name(names):
+        return {}
+    coordinates = getattr(source, "coords", {})
+    labels = {str(key): coordinates[key] for key in coordinates}
+    index = getattr(source, "index", None)
+    if getattr(index, "name", None):
+        labels[str(index.name)] = index  # type: ignore[union-attr]
+    time = time_name(list(labels))
+    return {time: np.asarray(labels[time])} if time else {}
 
 
 def _check_shapes(arrays: Mapping[str, Any], name: str) -> None:

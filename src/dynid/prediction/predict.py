@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -62,6 +63,12 @@ class EffortPrediction:
     c: Float[Array, "n z"]
     notices: tuple[Notice, ...] = ()
 
+    def to_dataframe(self) -> Any:
+        """As a pandas data frame: a row per sample, with `t` as index."""
+        from dynid.report.frames import effort_frame
+
+        return effort_frame(self)
+
 
 def predict_efforts(
     result: str | os.PathLike[str] | Estimate,
@@ -78,7 +85,7 @@ def predict_efforts(
         result: `result.json`, its folder, or an estimate.
         trajectory: A file with columns as in logs (`t`, `q_1`.. or names; `dq`, `ddq` where known), or
             with the pose of a body (`x y z roll pitch yaw`, or a part of them, or a quaternion); a `Log`
-            (see `log_from_arrays`) or a `PoseTrajectory`.
+            (see `log_from_arrays`) or a `PoseTrajectory`; a data frame or mapping with such columns.
         robot: Default: the robot named in the result's provenance.
         payloads: Mounted on it; the result must know them.
         tension: Internal tension of a redundantly actuated robot, constant or per sample and direction,

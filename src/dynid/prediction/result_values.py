@@ -61,20 +61,22 @@ def saved(
 
     Args:
         result: File, folder or estimate.
-        robot: Default: the robot named in the result's provenance, which must not have changed.
+        robot: Default: the robot of the identification; of a saved result the one named in its provenance,
+            which must not have changed.
     """
     from dynid.report.json_file import read_result
 
     estimate = result if isinstance(result, Estimate) else read_result(os.fspath(result))
     options = {"robot": estimate.robot, **estimate.provenance.get("options", {})}
     experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
-    mechanism = as_asked(load_robot(robot or experiment.robot), experiment)
+    given = robot or estimate.mechanism
+    mechanism = as_asked(load_robot(given or experiment.robot), experiment)
     if experiment.unloaded is not None:
         from dynid.prediction.unloaded import unloaded_model
 
         check_unloaded(estimate.provenance, experiment)
         mechanism = unloaded_model(mechanism, experiment).robot
-    if robot is None:
+    if given is None:
         check_robot(estimate.provenance, mechanism)
     return estimate, experiment, mechanism
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -38,10 +39,11 @@ from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import low_pass
 from dynid.motion.gather import CONVENTIONS
 from dynid.motion.log import Log
-from dynid.motion.logs import log_from_arrays, read_log, read_table
+from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.settings import LogEntry
+from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.table import DataFrame, Table, table_from_columns
 from dynid.projection.turns import nearest_turns
 
 _SPOILED = ("not-finite", "short-segments", "time-missing", "gap")
@@ -50,6 +52,7 @@ _PLATFORM = "platform"
 _FAST = 0.1  # of the sampling rate: a trajectory that is worth its samples has little there
 _MOST_FAST = 0.7  # of the rms of an acceleration: half of its power
 _LONG_ENOUGH = 128
+_ROUNDING = 1e3 * float(np.finfo(float).eps)  # of a position: a second difference of a spline multiplies it
 QUATERNION = ("qw", "qx", "qy", "qz")
 _AXIS = {"x": 0, "y": 1, "z": 2, "roll": 0, "pitch": 1, "yaw": 2}
 
@@ -74,7 +77,8 @@ class PoseTrajectory:
     name: str = "pose"
 
 
-TrajectorySource = str | os.PathLike[str] | LogEntry | Log | PoseTrajectory
+Columns = Mapping[str, Any] | DataFrame
+TrajectorySource = str | os.PathLike[str] | LogEntry | Log | PoseTrajectory | Columns
 
 
 def desired_motion(
@@ -88,7 +92,8 @@ def desired_motion(
     """The robot that follows a trajectory (see `posed_robot`), and its motion with exact or derived rates.
 
     Args:
-        source: A file with columns as in a log, or pose columns; or a `Log` or `PoseTrajectory`.
+        source: A file, data frame or mapping with columns as in a log, or pose columns; or a `Log` or
+            `PoseTrajectory`.
         payloads: Mounted on it.
         body: Whose pose the columns of a file give; default `platform`.
         angles: Order of roll, pitch and yaw.
@@ -103,14 +108,29 @@ def desired_motion(
 
 
 def _read(
-    source: str | os.PathLike[str] | LogEntry, mechanism: Mechanism, body: str | None, angles: str
+    source: str | os.PathLike[str] | LogEntry | Columns, mechanism: Mechanism, body: str | None, angles: str
 ) -> Log | PoseTrajectory:
-    """Joints if the file has them, else a pose."""
+    """Joints if the file or the columns in memory have them, else a pose."""
+    if isinstance(source, Mapping | DataFrame):
+        table, name = table_from_columns(source, "trajectory"), "trajectory"
+        pose = _pose(table, mechanism, body, angles, {}, name)
+        return pose or log_from_columns(source, mechanism, name=name, angles=angles, need_effort=False)
     entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
     path = Path(entry.file)
-    table = read_table(path)
-    own = entry.columns or {}
-    chosen = match(tuple(table.columns), slots(mechanism), table.mapped(own), path)
+    pose = _pose(read_table(path), mechanism, body, angles, entry.columns or {}, path)
+    return pose or read_log(entry, mechanism, angles=angles, need_effort=False)
+
+
+def _pose(
+    table: Table,
+    mechanism: Mechanism,
+    body: str | None,
+    angles: str,
+    own: Mapping[str, ColumnMap],
+    file: str | Path,
+) -> PoseTrajectory | None:
+    """The pose that the columns give; None if they give joints."""
+    chosen = match(tuple(table.columns), slots(mechanism), table.mapped(own), file)
     prefixes = ("", f"{body or _PLATFORM}_")
     pose = {
         name: np.asarray(table.columns[prefix + name], float)
@@ -122,15 +142,15 @@ def _read(
         if body is not None and not pose:
             raise InputError(
                 f"the trajectory gives joints, not the pose of '{body}'",
-                file=path,
+                file=file,
                 remedy="leave --body out, or give columns x y z roll pitch yaw",
             )
-        return read_log(entry, mechanism, angles=angles, need_effort=False)
+        return None
     if "t" not in chosen:
         text = f"no time column 't'; columns are {', '.join(table.columns)}"
-        raise InputError(text, file=path, place="header", remedy="name the time t, in s")
+        raise InputError(text, file=file, place="header", remedy="name the time t, in s")
     t = np.asarray(table.columns[chosen["t"].name], float)
-    return PoseTrajectory(t, pose, body or _PLATFORM, angles, path.stem)
+    return PoseTrajectory(t, pose, body or _PLATFORM, angles, Path(file).stem)
 
 
 def _of_pose(source: PoseTrajectory, mechanism: Mechanism) -> tuple[Mechanism, Log]:
@@ -173,10 +193,11 @@ def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
     part = ddq[start:stop]
     smooth = low_pass("butterworth", _FAST / log.dt, 4, log.dt)(part)
     inner = slice(_LONG_ENOUGH // 4, -_LONG_ENOUGH // 4)
-    share = np.linalg.norm((part - smooth)[inner], axis=0) / np.maximum(
-        np.linalg.norm(part[inner], axis=0), np.finfo(float).tiny
-    )
-    names = [name for name, one in zip(log.position_names, share, strict=True) if one > _MOST_FAST]
+    size, fast = (np.sqrt(np.mean(x[inner] ** 2, axis=0)) for x in (part, part - smooth))
+    # The accelerations of a joint at rest are rounding errors of its positions.
+    rounding = _ROUNDING * np.abs(log.q[start:stop]).max(axis=0) / log.dt**2
+    rough = (fast > _MOST_FAST * size) & (size > rounding)
+    names = [name for name, one in zip(log.position_names, rough.tolist(), strict=True) if one]
     if not names:
         return ()
     return (notice("rough-trajectory", names=", ".join(names), frequency=_FAST / log.dt),)

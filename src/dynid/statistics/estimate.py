@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
+from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation
+from dynid.statistics.named_matrix import NamedMatrix
+from dynid.statistics.uncertainty import student_t
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
+
+if TYPE_CHECKING:
+    from dynid.prediction.predict import EffortPrediction
+    from dynid.report.summary import Summary
 
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
 _POOR_TIMES = 3.0
@@ -43,6 +51,17 @@ class ParameterEstimate:
     prior: float | None = None
     dof: float | None = None
     sigma_by: str = ""
+
+    def interval(self, level: float = 0.95) -> tuple[float, float] | None:
+        """Confidence interval, SI; None without a sigma. At other levels as wide as Student's t has it."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"a level of {level:g} is not between 0 and 1", remedy="e.g. 0.95")
+        if self.ci95 is None or self.sigma is None or level == 0.95:
+            return self.ci95
+        dof = np.inf if self.dof is None else self.dof
+        times = float(student_t(dof, level) / student_t(dof, 0.95))
+        low, high = self.ci95
+        return self.value - times * (self.value - low), self.value + times * (high - self.value)
 
 
 @dataclass(frozen=True)
@@ -262,6 +281,7 @@ class Estimate:
         truth: True base values where known (simulated logs), by name; shown side by side.
         files: Further files of the result's folder, name -> text.
         verdict: Whether it can be used, and why not.
+        mechanism: The robot of the identification; not kept in `result.json`, which names its file.
     """
 
     robot: str
@@ -287,6 +307,7 @@ class Estimate:
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None
     verdict: Verdict = NOT_JUDGED
+    mechanism: Mechanism | None = None
 
     def __contains__(self, name: object) -> bool:
         """Whether a parameter is called `name`."""
@@ -325,8 +346,79 @@ class Estimate:
                 return parameter
         raise DynidError(f"no parameter '{name}'" + nearest(name, (p.name for p in self.parameters)))
 
-    def summary(self, *, full: bool = False) -> None:
-        """Print the terminal summary: warnings first, then fit and parameters (`full`: all of them)."""
-        from dynid.report.text import print_summary
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same: all that `result.json` keeps."""
+        from dynid.report.json_file import result_document
 
-        print_summary(self, full=full)
+        if not isinstance(other, Estimate):
+            return NotImplemented
+        return self is other or result_document(self) == result_document(other)
+
+    def __hash__(self) -> int:
+        """Of the names of its parameters and what it is of."""
+        return hash((self.robot, self.model, self.estimator, tuple(self)))
+
+    @property
+    def params(self) -> dict[str, float]:
+        """Values by name, SI; parameters that were removed are zero."""
+        return {parameter.name: parameter.value for parameter in self.parameters}
+
+    @property
+    def cov(self) -> NamedMatrix:
+        """Covariance of the parameters that have a sigma, with their names, SI."""
+        return NamedMatrix(tuple(p.name for p in self.parameters if p.sigma is not None), self.covariance)
+
+    def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Confidence intervals by name, SI; parameters without a sigma have none.
+
+        Args:
+            level: Probability that an interval holds the true value, between 0 and 1.
+        """
+        return {p.name: interval for p in self.parameters if (interval := p.interval(level)) is not None}
+
+    def to_dataframe(self) -> Any:
+        """Parameters as a pandas data frame: a row each, with value, sigma, interval, unit and grouping."""
+        from dynid.report.frames import parameter_frame
+
+        return parameter_frame(self)
+
+    def summary(self, *, full: bool = False) -> Summary:
+        """Verdict, fit and parameters (`full`: all of them), to print, or as HTML or LaTeX."""
+        from dynid.report.summary import Summary
+
+        return Summary(self, full)
+
+    def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
+        """Efforts for a desired trajectory; options as of `predict_efforts`.
+
+        Args:
+            trajectory: File, `Log`, data frame or mapping with the columns `t`, `q_1`, ..
+        """
+        from dynid.prediction.predict import predict_efforts
+
+        return predict_efforts(self, trajectory, **options)
+
+    def validate(self, log: Any, robot: Any = None) -> tuple[Validation, ...]:
+        """Prediction errors on other logs, one entry per log.
+
+        Args:
+            log: One or several: files, `Log` objects, data frames or mappings of columns.
+            robot: Default: the robot of the identification.
+        """
+        from dynid.problem import several
+        from dynid.validation.held_out import validate_result
+
+        return validate_result(self, several(log), robot)[0]
+
+    def save(self, folder: Any) -> None:
+        """Write `result.json`, `parameters.csv`, `signals.csv` and `report.html` into a folder."""
+        from dynid.report.output import write_results
+
+        write_results(self, folder)
+
+    @classmethod
+    def load(cls, path: Any) -> Estimate:
+        """The result in a `result.json`, or in its folder."""
+        from dynid.report.json_file import read_result
+
+        return read_result(path)

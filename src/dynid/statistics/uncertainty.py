@@ -49,8 +49,14 @@ def uncertainty(
     return Uncertainty(sigma, 100.0 * relative, np.column_stack([chi - half, chi + half]))
 
 
+def student_t(dof: float | Float[Array, "p"], level: float) -> Float[Array, "*p"]:
+    """Half-width of the two-sided interval of Student's t with probability `level`, in deviations."""
+    from scipy.special import ndtri, stdtrit  # scipy.stats would cost half a second at start
+
+    upper = 0.5 * (1.0 + level)
+    return np.asarray(np.where(np.isinf(dof), ndtri(upper), stdtrit(np.minimum(dof, 1e15), upper)))
+
+
 def student_t95(dof: int | Float[Array, "p"]) -> Float[Array, "*p"]:
     """Two-sided 95 % quantile of Student's t."""
-    from scipy.special import stdtrit  # scipy.stats would cost half a second at start
-
-    return np.asarray(stdtrit(dof, 0.975))
+    return student_t(dof, 0.95)
