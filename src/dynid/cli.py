@@ -24,6 +24,7 @@ from dynid.commands.shared import (
     logging_to_terminal,
     names_in,
     shown,
+    version_text,
 )
 from dynid.commands.simulate import simulate
 from dynid.commands.warm import warm
@@ -64,16 +65,27 @@ class Commands(click.Group):
             ctx.exit(InputError.exit_code)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="dynid", prog_name="dynid")
+@click.group(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option("--version", is_flag=True, help="Show the version and exit; with --verbose for bug reports.")
+@click.option("--verbose", is_flag=True, help="With --version: system, Python and packages too.")
 @click.option("--no-limits", is_flag=True, help="Read descriptions, results and logs of any size.")
 @click.pass_context
-def main(context: click.Context, no_limits: bool) -> None:
+def main(context: click.Context, version: bool, verbose: bool, no_limits: bool) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
     ROBOT is a built-in name, a robot file, a URDF, MJCF, SDF or .par. Exit codes: 0 success; 2 input
     rejected, nothing written; 3 no reliable result, or verdict bad (results are written); 130 interrupted.
     """
+    if version:
+        click.echo(version_text(verbose))
+        context.exit()
+    if verbose:
+        raise click.UsageError("--verbose goes with --version")
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit()
     context.with_resource(limits.lifted(no_limits))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,3 +129,25 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
 def default_out(name: str) -> Path:
     """`results/<name>`; if `name` is a path, only its file name is used."""
     return Path("results") / (Path(name).name or "result")
+
+
+def version_text(verbose: bool) -> str:
+    """The version; `verbose` adds what a bug report needs: system, processor, Python, packages."""
+    import os
+    import platform
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    text = f"dynid, version {version('dynid')}"
+    if not verbose:
+        return text
+    lines = [
+        text,
+        f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} cores",
+        f"{platform.python_implementation()} {platform.python_version()}",
+    ]
+    for name in sorted({re.split(r"[^A-Za-z0-9._-]", one)[0] for one in requires("dynid") or ()} - {"dynid"}):
+        try:
+            lines.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return "\n".join(lines)
