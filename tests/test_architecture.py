@@ -53,8 +53,10 @@ ORDER = [
     "robots",
     "excitation",
     "simulation",
+    "campaign",
     "commands",
     "cli",
+    "__main__",
 ]
 # Estimates and comparisons print themselves; the reader of robots finds the files of the built-in ones.
 EXCEPTIONS = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.campaign import campaign
 from dynid.commands.compare import compare
 from dynid.commands.excite import excite
 from dynid.commands.export import export
@@ -372,5 +373,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (compare, excite, simulate, rehearse, export, warm):
+for _command in (campaign, compare, excite, simulate, rehearse, export, warm):
     main.add_command(_command)

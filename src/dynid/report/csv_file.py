@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -45,6 +45,16 @@ def parameters_csv(estimate: Estimate) -> str:
         known = [plain(p.prior), plain(truth.get(p.name))]
         relation = harmless(readable(p.grouping, _RELATION_DIGITS))
         writer.writerow([harmless(p.name), p.unit, *numbers, essential, *known, relation])
+    return text.getvalue()
+
+
+def table_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Any table as CSV text; text is made harmless, None is empty."""
+    text = io.StringIO()
+    writer = RowWriter(text)
+    writer.writerow([harmless(name) for name in head])
+    for row in rows:
+        writer.writerow([harmless(cell) if isinstance(cell, str) else plain(cell) for cell in row])
     return text.getvalue()
 
 

@@ -1,0 +1,223 @@
+"""Run a campaign: every run that is not done yet, then the summary of all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dynid.campaign.engine import completed
+from dynid.campaign.file import Run, read_campaign, runs_of
+from dynid.campaign.fleet import Fleet, Sample, fleet_of
+from dynid.campaign.journal import digest, read_journal, write_entry
+from dynid.campaign.work import Made, Outcome, make
+from dynid.common.errors import InputError
+from dynid.report.lock import locked
+from dynid.report.output import real_path, replace_folder
+
+RUNS = "runs"
+_DIED = "its process died three times: probably too little memory"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A finished campaign.
+
+    Attributes:
+        folder: Where it is written.
+        runs, outcomes: In the order of the file.
+        fleet: What the results say together.
+    """
+
+    name: str
+    folder: Path
+    runs: tuple[Run, ...]
+    outcomes: tuple[Outcome, ...]
+    fleet: Fleet
+
+    @property
+    def set_aside(self) -> tuple[Outcome, ...]:
+        """Runs without a result."""
+        return tuple(one for one in self.outcomes if one.reason)
+
+
+def run_campaign(
+    file: str | Path,
+    out: str | Path,
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    logs_in: str | Path | None = None,
+    progress: Callable[[str, float], None] | None = None,
+    finished: Callable[[Outcome], None] | None = None,
+) -> Campaign:
+    """Identify all runs of a campaign file and write one folder each, and the summary.
+
+    Runs that the journal of `out` has, from the same inputs, are not repeated.
+
+    Args:
+        file: `dynid.campaign/1`.
+        out: Folder of the results.
+        jobs: Processes on this machine; default one per core.
+        cluster: Address of a Dask scheduler instead.
+        logs_in: Where the patterns of logs start; default the folder of the file.
+        progress: Called with a text and the fraction of runs done.
+        finished: Called with the outcome of each run when it is done.
+    """
+    campaign = read_campaign(file)
+    runs = runs_of(campaign, file, logs_in)
+    folder = real_path(out)
+    _claim(folder)
+    with locked(folder / ".lock"):
+        known = {name: outcome for name, (own, outcome) in _journal(folder, runs).items()}
+        todo = [run for run in runs if run.name not in known]
+        known |= _computed(todo, folder, jobs, cluster, progress, finished)
+        outcomes = tuple(known[run.name] for run in runs)
+        done = Campaign(campaign.name, folder, runs, outcomes, fleet_of(_samples(runs, outcomes)))
+        _write(done)
+    return done
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder; one with other files is refused."""
+    own = {"summary.json", "parameters.csv", "campaign.html", "journal.jsonl", RUNS, ".lock"}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = sorted(one.name for one in folder.iterdir() if one.name not in own)
+        (folder / RUNS).mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}", file=folder, remedy="choose another folder with --out"
+        ) from error
+    if foreign:
+        raise InputError(
+            f"folder contains other files: {', '.join(foreign[:3])}",
+            file=folder,
+            remedy="choose another folder with --out",
+        )
+
+
+def _journal(folder: Path, runs: Sequence[Run]) -> dict[str, tuple[str, Outcome]]:
+    """Finished runs whose inputs have not changed, and whose files are there."""
+    kept = {}
+    journal = read_journal(folder)
+    for run in runs:
+        own, outcome = journal.get(run.name, ("", None))
+        complete = outcome is not None and (
+            outcome.reason or (folder / RUNS / run.name / "result.json").is_file()
+        )
+        if outcome is not None and complete and own == digest(run):
+            kept[run.name] = (own, outcome)
+    return kept
+
+
+def _computed(
+    runs: Sequence[Run],
+    folder: Path,
+    jobs: int | None,
+    cluster: str | None,
+    progress: Callable[[str, float], None] | None,
+    finished: Callable[[Outcome], None] | None,
+) -> dict[str, Outcome]:
+    """Outcomes by name; each is written as soon as it is there."""
+    began = time.monotonic()
+    found: dict[str, Outcome] = {}
+    digests = {run.name: digest(run) for run in runs}
+    work = partial(_work, str(folder / RUNS))
+    for run, result in completed(work, list(runs), jobs, cluster):
+        made = result if isinstance(result, Made) else Made(Outcome(run.name, reason=_failure(result)))
+        if made.files:
+            replace_folder(folder / RUNS / run.name, made.files)
+        write_entry(folder, digests[run.name], made.outcome)
+        found[run.name] = made.outcome
+        if finished is not None:
+            finished(made.outcome)
+        if progress is not None:
+            share = len(found) / len(runs)
+            left = (time.monotonic() - began) * (1.0 / share - 1.0)
+            progress(f"{len(found)} of {len(runs)} runs, about {_duration(left)} left", share)
+    return found
+
+
+def _work(folder: str, run: Run) -> Made:
+    return make(run, f"{folder}/{run.name}")
+
+
+def _failure(error: BaseException) -> str:
+    if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
+        return _DIED
+    return f"internal error, {type(error).__name__}: {error}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
+def _samples(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[Sample]:
+    """Parameters of all usable results, with the robot and the date that they belong to."""
+    return [
+        Sample(run.unit, run.date, run.variant, name, unit, value, sigma)
+        for run, outcome in zip(runs, outcomes, strict=True)
+        if outcome.verdict in ("good", "care")
+        for name, unit, value, sigma in outcome.parameters
+        if sigma is not None and sigma > 0.0
+    ]
+
+
+def summary_document(done: Campaign) -> dict[str, Any]:
+    """The content of `summary.json`."""
+    results: list[Mapping[str, Any]] = []
+    aside: list[Mapping[str, Any]] = []
+    for run, outcome in zip(done.runs, done.outcomes, strict=True):
+        if outcome.reason:
+            aside.append(
+                {"run": run.name, "file": run.logs[0], "logs": list(run.logs), "reason": outcome.reason}
+            )
+            continue
+        results.append(
+            {
+                "run": run.name,
+                "robot": run.robot,
+                "unit": run.unit,
+                "date": run.date,
+                "variant": run.variant,
+                "logs": list(run.logs),
+                "folder": f"{RUNS}/{run.name}",
+                "verdict": outcome.verdict,
+                "headline": outcome.headline,
+            }
+        )
+    return {
+        "schema": "dynid.campaign-summary/1",
+        "name": done.name,
+        "results": results,
+        "set_aside": aside,
+        **done.fleet.document(),
+    }
+
+
+def _write(done: Campaign) -> None:
+    from dynid.campaign.page import campaign_html
+    from dynid.report.csv_file import table_csv
+    from dynid.report.json_file import json_text
+
+    rows = [
+        (run.name, run.unit, run.date, run.variant, outcome.verdict, name, unit, value, sigma)
+        for run, outcome in zip(done.runs, done.outcomes, strict=True)
+        for name, unit, value, sigma in outcome.parameters
+    ]
+    head = ("run", "robot", "date", "variant", "verdict", "parameter", "unit", "value", "sigma")
+    texts = {
+        "summary.json": json_text(summary_document(done)),
+        "parameters.csv": table_csv(head, rows),
+        "campaign.html": campaign_html(done),
+    }
+    for name, text in texts.items():
+        new = done.folder / f".{name}.new"
+        new.write_text(text, encoding="utf-8")
+        new.replace(done.folder / name)

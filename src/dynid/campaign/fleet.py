@@ -1,0 +1,345 @@
+"""Many results together: parameters over time, robots that differ from the others, and the mean of all.
+
+Of one parameter, y_ij is the value of robot i at the date t_ij, with the deviation s_ij of its own fit:
+
+    y_ij = a_i + b_i t_ij + e_ij,    Var(e_ij) = s_ij^2 + w^2
+
+w is what varies from log to log beyond the deviations (temperature, for instance). It is estimated from the
+scatter of all robots about their own lines, by the median over robots, so that the few robots that change do
+not hide themselves. Drift is b_i != 0; a step is a difference of the means before and after one date.
+p-values of all tests are corrected together by Holm's method: the probability of one or more false alarms in
+the whole table is below `ALARM`. Between robots, a_i = mu + u_i with Var(u_i) = between^2 (random effects).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+
+ALARM = 0.05  # probability of any false alarm
+_LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter
+_ROBOTS = 5  # robots of which one can differ from the others
+_DAYS = 86400.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One parameter of one result.
+
+    Attributes:
+        robot: The individual.
+        date: As written; empty if unknown.
+        variant: Settings that it was identified with.
+        value, sigma: In `unit`.
+    """
+
+    robot: str
+    date: str
+    variant: str
+    parameter: str
+    unit: str
+    value: float
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A parameter of a robot that changes over time.
+
+    Attributes:
+        kind: `drift` or `step`.
+        per_day: Slope of a drift, in `unit` per day (per unit of the dates if they are numbers).
+        percent: Change over all dates, in percent of the mean.
+        since: Date of the step, or the first date.
+        p: Corrected probability of such a change by chance.
+    """
+
+    robot: str
+    variant: str
+    parameter: str
+    unit: str
+    kind: str
+    per_day: float
+    percent: float
+    since: str
+    p: float
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One parameter over all robots.
+
+    Attributes:
+        mean, sigma: Of the population, and its deviation.
+        between: Deviation between robots.
+        unlike: Robots that differ from the others, with the corrected probability.
+    """
+
+    variant: str
+    parameter: str
+    unit: str
+    robots: int
+    mean: float
+    sigma: float
+    between: float
+    unlike: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What many results say together.
+
+    Attributes:
+        samples: All that were used.
+        changes: Robots that change, the most certain first.
+        pooled: Parameters over all robots.
+    """
+
+    samples: tuple[Sample, ...] = ()
+    changes: tuple[Change, ...] = ()
+    pooled: tuple[Pooled, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """For `summary.json`."""
+        return {
+            "changes": [asdict(one) for one in self.changes],
+            "pooled": [
+                {**asdict(one), "unlike": [{"robot": name, "p": p} for name, p in one.unlike]}
+                for one in self.pooled
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """One parameter of one robot over time, in the order of the dates."""
+
+    robot: str
+    dates: tuple[str, ...]
+    t: Float[Array, "n"]
+    y: Float[Array, "n"]
+    sigma: Float[Array, "n"]
+
+
+def fleet_of(samples: Iterable[Sample]) -> Fleet:
+    """Changes over time and differences between robots, with false alarms controlled over all tests."""
+    kept = tuple(samples)
+    groups: dict[tuple[str, str, str], list[Sample]] = {}
+    for one in kept:
+        groups.setdefault((one.variant, one.parameter, one.unit), []).append(one)
+    changes: list[Change] = []
+    pooled: list[Pooled] = []
+    for (variant, parameter, unit), members in groups.items():
+        series = _series(members)
+        extra = _extra_variance(series)
+        changes += [
+            found
+            for one in series
+            if len(set(one.t.tolist())) >= _LEAST
+            for found in _tested(one, extra, variant, parameter, unit)
+        ]
+        if len(series) > 1:
+            pooled.append(_pooled(series, extra, variant, parameter, unit))
+    return Fleet(kept, _alarms(changes), _with_unlike(pooled))
+
+
+def number_of(date: str) -> float | None:
+    """A date as a number, of ISO dates in days; None if it is neither."""
+    text = date.strip()
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    for form in ("", "-01"):
+        try:
+            return datetime.fromisoformat((text + form).replace("_", "-")).timestamp() / _DAYS
+        except ValueError:
+            continue
+    return None
+
+
+def _series(members: Sequence[Sample]) -> list[_Series]:
+    by_robot: dict[str, list[tuple[float, Sample]]] = {}
+    for order, one in enumerate(members):
+        number = number_of(one.date)
+        by_robot.setdefault(one.robot, []).append((order if number is None else number, one))
+    found = []
+    for robot, dated in by_robot.items():
+        dated.sort(key=lambda pair: pair[0])
+        t = np.array([number for number, _ in dated])
+        values, sigma = (np.array([getattr(one, key) for _, one in dated]) for key in ("value", "sigma"))
+        found.append(_Series(robot, tuple(one.date for _, one in dated), t, values, sigma))
+    return found
+
+
+def _line(one: _Series, extra: float) -> tuple[float, float, float, float]:
+    """Weighted line: slope, its deviation, squares of the weighted residuals, mean."""
+    w = 1.0 / (one.sigma**2 + extra)
+    mean_t, mean_y = np.average(one.t, weights=w), np.average(one.y, weights=w)
+    t = one.t - mean_t
+    spread = float(np.sum(w * t**2))
+    slope = float(np.sum(w * t * one.y)) / spread if spread > 0.0 else 0.0
+    rest = one.y - mean_y - slope * t
+    deviation = 1.0 / math.sqrt(spread) if spread > 0.0 else math.inf
+    return slope, deviation, float(np.sum(w * rest**2)), float(mean_y)
+
+
+def _extra_variance(series: Sequence[_Series]) -> float:
+    """w^2: scatter about the lines beyond the deviations, by the median over robots.
+
+    It is the value at which the typical robot has as much scatter as it should: chi^2 = n - 2.
+    """
+    long = [one for one in series if len(set(one.t.tolist())) >= _LEAST]
+    if not long:
+        return 0.0
+
+    robot = np.repeat(np.arange(len(long)), [len(one.t) for one in long])
+    t, y, sigma = (np.concatenate([getattr(one, key) for one in long]) for key in ("t", "y", "sigma"))
+    k = np.bincount(robot) - 2.0
+    # The median of chi^2 with k degrees of freedom is k (1 - 2 / (9 k))^3, by Wilson and Hilferty.
+    usual = k * (1.0 - 2.0 / (9.0 * k)) ** 3
+
+    def excess(extra: float) -> float:
+        w = 1.0 / (sigma**2 + extra)
+        total = np.bincount(robot, w)
+        dt = t - (np.bincount(robot, w * t) / total)[robot]
+        dy = y - (np.bincount(robot, w * y) / total)[robot]
+        slope = np.bincount(robot, w * dt * dy) / np.bincount(robot, w * dt**2)
+        squares = np.bincount(robot, w * (dy - slope[robot] * dt) ** 2)
+        return float(np.median(squares / usual)) - 1.0
+
+    most = max(float(np.var(one.y)) for one in long) * len(y) + float(np.max(sigma**2))
+    return _root(excess, most)
+
+
+def _root(excess: Callable[[float], float], most: float) -> float:
+    """The variance at which the scatter is as expected, between 0 and `most`; 0 if it is less without."""
+    from scipy.optimize import brentq
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    return most if excess(most) >= 0.0 else float(brentq(excess, 0.0, most, rtol=1e-6, xtol=1e-9 * most))
+
+
+def _p_value(z: float, dof: float) -> float:
+    from scipy.special import stdtr
+
+    return float(2.0 * stdtr(dof, -abs(z)))
+
+
+def _tested(one: _Series, extra: float, variant: str, parameter: str, unit: str) -> list[Change]:
+    """The likelier of a drift and a step, with its probability by chance before correction."""
+    slope, deviation, rest, mean = _line(one, extra)
+    dof = float(max(len(one.t) - 2, 1)) if extra == 0.0 else 1e3
+    size = abs(mean) or 1.0
+    drift = _p_value(slope / deviation, max(dof, 30.0)) if math.isfinite(deviation) else 1.0
+    length = float(one.t[-1] - one.t[0])
+    found = Change(
+        one.robot,
+        variant,
+        parameter,
+        unit,
+        "drift",
+        slope,
+        100.0 * slope * length / size,
+        one.dates[0],
+        drift,
+    )
+    place, jump, squares, step = _step(one, extra)
+    if place and squares < rest and step < drift:
+        found = Change(
+            one.robot, variant, parameter, unit, "step", 0.0, 100.0 * jump / size, one.dates[place], step
+        )
+    # Two kinds were tried.
+    return [replace(found, p=min(1.0, 2.0 * found.p))]
+
+
+def _step(one: _Series, extra: float) -> tuple[int, float, float, float]:
+    """The best step: its place, size, squares left, and probability (over all places); place 0: none."""
+    w = 1.0 / (one.sigma**2 + extra)
+    best = (0, 0.0, math.inf, 1.0)
+    places = [k for k in range(2, len(one.y) - 1) if one.t[k] > one.t[k - 1]]
+    for k in places:
+        before, after = slice(None, k), slice(k, None)
+        means = [float(np.average(one.y[part], weights=w[part])) for part in (before, after)]
+        deviation = math.sqrt(sum(1.0 / float(np.sum(w[part])) for part in (before, after)))
+        left = sum(
+            float(np.sum(w[part] * (one.y[part] - mean) ** 2))
+            for part, mean in zip((before, after), means, strict=True)
+        )
+        jump = means[1] - means[0]
+        if left < best[2]:
+            best = (k, jump, left, min(1.0, len(places) * _p_value(jump / deviation, 1e3)))
+    return best
+
+
+def _holm(p: Sequence[float]) -> list[float]:
+    """p-values corrected for the number of tests: that of the smallest times all, and so on."""
+    order = np.argsort(p)
+    corrected = np.empty(len(p))
+    largest = 0.0
+    for rank, k in enumerate(order.tolist()):
+        largest = max(largest, min(1.0, (len(p) - rank) * p[k]))
+        corrected[k] = largest
+    return corrected.tolist()
+
+
+def _alarms(changes: Sequence[Change]) -> tuple[Change, ...]:
+    corrected = _holm([one.p for one in changes])
+    found = [
+        Change(**{**asdict(one), "p": p}) for one, p in zip(changes, corrected, strict=True) if p < ALARM
+    ]
+    return tuple(sorted(found, key=lambda one: one.p))
+
+
+def _pooled(series: Sequence[_Series], extra: float, variant: str, parameter: str, unit: str) -> Pooled:
+    """Mean of the robots and the deviation between them (Paule and Mandel), and who differs."""
+    w = [1.0 / (one.sigma**2 + extra) for one in series]
+    means = np.array([float(np.average(one.y, weights=own)) for one, own in zip(series, w, strict=True)])
+    own = np.array([1.0 / float(np.sum(one)) for one in w])
+    between = _between(means, own)
+    weights = 1.0 / (own + between)
+    mean = float(np.average(means, weights=weights))
+    unlike: list[tuple[str, float]] = []
+    if len(series) >= _ROBOTS:
+        for k, one in enumerate(series):
+            rest = np.arange(len(series)) != k
+            spread = _between(means[rest], own[rest])
+            others = 1.0 / (own[rest] + spread)
+            middle = float(np.average(means[rest], weights=others))
+            z = (means[k] - middle) / math.sqrt(own[k] + spread + 1.0 / float(np.sum(others)))
+            unlike.append((one.robot, _p_value(float(z), len(series) - 2.0)))
+    sigma = 1.0 / math.sqrt(float(np.sum(weights)))
+    return Pooled(variant, parameter, unit, len(series), mean, sigma, math.sqrt(between), tuple(unlike))
+
+
+def _between(means: Float[Array, "r"], own: Float[Array, "r"]) -> float:
+    """Variance between robots at which the scatter of their means is as expected: chi^2 = r - 1."""
+
+    def excess(between: float) -> float:
+        weights = 1.0 / (own + between)
+        return float(np.sum(weights * (means - np.average(means, weights=weights)) ** 2)) - (len(means) - 1.0)
+
+    return _root(excess, float(np.var(means)) * len(means)) if len(means) > 1 else 0.0
+
+
+def _with_unlike(pooled: Sequence[Pooled]) -> tuple[Pooled, ...]:
+    """Robots that differ, corrected over all parameters and robots."""
+    tests = [(i, name, p) for i, one in enumerate(pooled) for name, p in one.unlike]
+    corrected = _holm([p for _, _, p in tests])
+    named: dict[int, list[tuple[str, float]]] = {}
+    for (i, name, _), p in zip(tests, corrected, strict=True):
+        if p < ALARM:
+            named.setdefault(i, []).append((name, p))
+    return tuple(
+        replace(one, unlike=tuple(sorted(named.get(i, ()), key=lambda pair: pair[1])))
+        for i, one in enumerate(pooled)
+    )

@@ -1,0 +1,79 @@
+"""`campaign.html`: one page for all runs of a campaign, readable for a thousand robots."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynid.campaign.fleet import ALARM, Change, Sample, number_of
+from dynid.report.page import page_style, render, static_policy
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from dynid.campaign.campaign import Campaign
+
+_MOST_CHARTS = 24
+_MOST_ROWS = 200  # of a table; `summary.json` and `parameters.csv` have all
+_WIDTH, _HEIGHT, _EDGE = 260.0, 90.0, 8.0
+_ORDER = {"bad": 0, "care": 1, "good": 2}
+
+
+def campaign_html(done: Campaign) -> str:
+    """The page: what needs attention first, then parameters over all robots, then the runs."""
+    pairs = [(run, one) for run, one in zip(done.runs, done.outcomes, strict=True) if not one.reason]
+    pairs.sort(key=lambda pair: (_ORDER.get(pair[1].verdict, 3), pair[0].name))
+    counts = Counter(one.verdict for _, one in pairs)
+    page = render(
+        "campaign.html",
+        done=done,
+        runs=pairs[:_MOST_ROWS],
+        hidden=max(0, len(pairs) - _MOST_ROWS),
+        counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
+        robots=len({run.unit for run, _ in pairs}),
+        changes=done.fleet.changes[:_MOST_ROWS],
+        charts=[_chart(one, done.fleet.samples) for one in done.fleet.changes[:_MOST_CHARTS]],
+        alarm=ALARM,
+        style=page_style(),
+        policy=static_policy(),
+    )
+    return str(page)
+
+
+def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
+    """Value with 95 % intervals over the dates, as a drawing."""
+    own = [
+        one
+        for one in samples
+        if (one.robot, one.variant, one.parameter) == (change.robot, change.variant, change.parameter)
+    ]
+    numbers = [number_of(one.date) for one in own]
+    t = np.array([k if x is None else x for k, x in enumerate(numbers)], float)
+    y, half = (np.array(x) for x in ([one.value for one in own], [1.96 * one.sigma for one in own]))
+    low, high = float(np.min(y - half)), float(np.max(y + half))
+
+    def across(x: float) -> float:
+        span = float(np.ptp(t)) or 1.0
+        return _EDGE + (x - float(t.min())) / span * (_WIDTH - 2.0 * _EDGE)
+
+    def up(x: float) -> float:
+        return _HEIGHT - _EDGE - (x - low) / ((high - low) or 1.0) * (_HEIGHT - 2.0 * _EDGE)
+
+    points = [
+        {"x": across(a), "y": up(b), "low": up(b - c), "high": up(b + c)}
+        for a, b, c in zip(t.tolist(), y.tolist(), half.tolist(), strict=True)
+    ]
+    return render(
+        "campaign_chart.html",
+        change=change,
+        points=points,
+        low=low,
+        high=high,
+        first=own[int(np.argmin(t))].date,
+        last=own[int(np.argmax(t))].date,
+        width=_WIDTH,
+        height=_HEIGHT,
+    )

@@ -1,0 +1,90 @@
+"""One run of a campaign, as a worker makes it: plain data in, plain data out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dynid.campaign.file import Run
+from dynid.campaign.remote import local_copies
+from dynid.common.errors import DynidError, NoResultError
+
+if TYPE_CHECKING:
+    from dynid.statistics.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    Attributes:
+        verdict: `good`, `care` or `bad`; empty if there is no result.
+        headline: The verdict in words.
+        reason: Why the run was set aside; empty if it has a result.
+        parameters: Name, unit, value and sigma (None: none) of each parameter, SI.
+        seconds: Time that it took.
+    """
+
+    name: str
+    verdict: str = ""
+    headline: str = ""
+    reason: str = ""
+    parameters: tuple[tuple[str, str, float, float | None], ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Made:
+    """An outcome with the files of its result, name -> text."""
+
+    outcome: Outcome
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def make(run: Run, folder: str) -> Made:
+    """Identify one run; a log that fails is an outcome too, never an exception.
+
+    Args:
+        run: What to identify.
+        folder: Where its files will be: paths in the result are relative to it.
+    """
+    began = time.monotonic()
+    try:
+        estimate, failure = _identified(run)
+    except DynidError as error:
+        return Made(Outcome(run.name, reason=str(error), seconds=time.monotonic() - began))
+    except MemoryError:
+        return Made(Outcome(run.name, reason="not enough memory", seconds=time.monotonic() - began))
+    except Exception as error:  # one broken run must not end a campaign of thousands
+        text = f"internal error, {type(error).__name__}: {error}"
+        return Made(Outcome(run.name, reason=text, seconds=time.monotonic() - began))
+    return _made(run, estimate, failure, folder, time.monotonic() - began)
+
+
+def _identified(run: Run) -> tuple[Estimate, str]:
+    """The estimate, and why it is not reliable; empty if nothing failed."""
+    from dynid.experiment.experiment import experiment_from
+    from dynid.pipeline import run_experiment
+
+    with local_copies(run.logs) as logs:
+        settings: dict[str, Any] = {"name": run.name, **run.settings, "robot": run.robot, "logs": list(logs)}
+        try:
+            return run_experiment(experiment_from(settings)), ""
+        except NoResultError as error:
+            if error.estimate is None:
+                raise
+            return error.estimate, str(error)
+
+
+def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: float) -> Made:
+    from pathlib import Path
+
+    from dynid.report.output import result_files
+
+    parameters = tuple((one.name, one.unit, one.value, one.sigma) for one in estimate.parameters)
+    verdict = "bad" if failure else estimate.verdict.level
+    headline = failure or estimate.verdict.headline
+    outcome = Outcome(run.name, verdict, headline, parameters=parameters, seconds=seconds)
+    return Made(outcome, result_files(estimate, Path(folder)))

@@ -1,0 +1,89 @@
+"""`dynid campaign`: many identifications, and what their results say together."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dynid.commands.shared import NUMBER, Whole, default_out, shown
+from dynid.report.terminal import printable
+
+if TYPE_CHECKING:
+    from dynid.campaign.campaign import Campaign
+    from dynid.campaign.work import Outcome
+
+_NO_RESULT = 3
+_MOST_SHOWN = 10
+
+
+@click.command(short_help="Identify many robots and logs.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="[default: results/<name>].")
+@click.option("--jobs", type=Whole(min=1), help="Processes on this machine [default: one per core].")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler instead, e.g. tcp://host:8786.")
+@click.option(
+    "--watch",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Look for logs in FOLDER, and go on with those that arrive until Ctrl-C.",
+)
+@click.option("--every", type=NUMBER, default=10.0, show_default=True, help="Seconds between two looks.")
+@click.option("--looks", type=Whole(min=1), help="Stop after so many looks.")
+def campaign(
+    file: Path,
+    out: Path | None,
+    jobs: int | None,
+    cluster: str | None,
+    watch: Path | None,
+    every: float,
+    looks: int | None,
+) -> None:
+    """Identify all runs of a campaign FILE: one result folder each, summary.json and campaign.html.
+
+    Finished runs are not repeated: run the same command again after an interruption, or when logs arrived.
+    """
+    if jobs is not None and cluster is not None:
+        raise click.UsageError("--jobs is for this machine, --cluster for a Dask scheduler: give one of them")
+    folder = out or default_out(file.stem)
+    count = 0
+    while True:
+        done = _look(file, folder, jobs, cluster, watch)
+        count += 1
+        if watch is None or (looks is not None and count >= looks):
+            break
+        time.sleep(every)
+    if all(one.reason for one in done.outcomes):
+        raise SystemExit(_NO_RESULT)
+
+
+def _look(file: Path, folder: Path, jobs: int | None, cluster: str | None, watch: Path | None) -> Campaign:
+    from dynid.campaign.campaign import run_campaign
+    from dynid.report.terminal import ProgressBar
+
+    new: list[Outcome] = []
+    with ProgressBar() as progress:
+        done = run_campaign(
+            file, folder, jobs=jobs, cluster=cluster, logs_in=watch, progress=progress, finished=new.append
+        )
+    if new or watch is None:
+        _print(done, new)
+    return done
+
+
+def _print(done: Campaign, new: list[Outcome]) -> None:
+    levels = [one.verdict for one in done.outcomes if not one.reason]
+    verdicts = ", ".join(f"{levels.count(level)} {level}" for level in ("good", "care", "bad"))
+    click.echo(
+        f"{len(done.outcomes)} runs, {len(new)} of them new: {verdicts}, {len(done.set_aside)} set aside"
+    )
+    for one in done.set_aside[:_MOST_SHOWN]:
+        click.echo(f"  set aside: {printable(one.name)}: {printable(one.reason.splitlines()[0])}")
+    for change in done.fleet.changes[:_MOST_SHOWN]:
+        click.echo(
+            f"  {change.kind}: {printable(change.parameter)} of {printable(change.robot)}"
+            f" {change.percent:+.1f} % since {printable(change.since)} (p = {change.p:.1g})"
+        )
+    click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")
