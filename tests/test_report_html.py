@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from dynid.report.sections.parameters import standard_section
+from dynid.report.sections.verdict import section
 from rich.console import Console
 
 from dynid.base.system import NotIdentifiable
@@ -17,8 +19,6 @@ from dynid.common.notices import Notice
 from dynid.report.html import report_html
 from dynid.report.panels import _since_start, points_per_panel
 from dynid.report.quality import Quality, coverage, owner_of, quality
-from dynid.report.sections.parameters import standard_section
-from dynid.report.sections.verdict import section
 from dynid.report.text import print_summary
 from dynid.statistics.estimate import Signals
 from dynid.statistics.verdict import Reason
