@@ -65,7 +65,7 @@ def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = Non
             | {"b": list(one.A), "r": one.radius, "axis": None if one.axis is None else list(one.axis)}
             for one in mechanism.cables
         ],
-        "joints": _joints(mechanism, index, massless),
+        "joints": [*_joints(mechanism, index, massless), *_closures(mechanism, index)],
         "tip": index[tip_of(mechanism)],
     }
 
@@ -112,6 +112,14 @@ def _joints(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> 
         for joint in mechanism.joints
         if joint.kind not in (JointKind.FIXED, JointKind.FREE) and joint.child not in massless
     ]
+
+
+def _closures(mechanism: Mechanism, index: dict[str, int]) -> list[dict[str, Any]]:
+    """Joints that close loops, as joints without an effort."""
+    ends = [(one.name, one.body_a, one.a.p) for one in mechanism.loops]
+    ends += [(one.name, one.body_b, one.b.p) for one in mechanism.loops if one.length is not None]
+    empty: dict[str, Any] = {"axis": None, "slides": False, "efforts": [], "coordinates": []}
+    return [{"name": name, "body": index[body], "at": list(at), **empty} for name, body, at in ends]
 
 
 def poses_along(mechanism: Mechanism, q: Float[Array, "n q"]) -> dict[str, Any]:

@@ -19,13 +19,14 @@ from dynid.statistics.estimate import Signals
 
 _GRID = 81  # points of a friction curve
 _CLOUD = 400  # points of a data cloud
+_SPLIT = ("inverse", "power")  # models whose rows are linear in the accelerations of one sample
 _RESISTING = ("Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fk")
 
 
 def effort_terms(
     problem: Problem, chi: Float[Array, "p"], states: States, payloads: tuple[str, ...]
 ) -> dict[str, Float[Array, "n k"]]:
-    """Parts of the predicted efforts of an inverse dynamic model; empty for other models.
+    """Parts of the predicted efforts (or power) at each sample; empty for models over windows or tables.
 
     Args:
         chi: Standard parameters, shape (p,), SI.
@@ -34,7 +35,7 @@ def effort_terms(
     """
     directions = problem.directions
     loaded = bool(owners_of(problem.mechanism, "Fl"))
-    if problem.model.key != "inverse" or directions.along is not None or problem.mechanism.force_sensor:
+    if problem.model.key not in _SPLIT or directions.along is not None:
         return {}
     rigid = np.array([one.kind != "drive" or one.symbol == "Ia" for one in problem.parameters])
     body, drive = np.where(rigid, chi, 0.0), np.where(rigid, 0.0, chi)

@@ -156,8 +156,8 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
         panels,
         f"autocorrelation and spectrum of the residuals of log {signals.log}",
         f"Log {signals.log}. White noise has an autocorrelation inside the grey band at all lags but the "
-        "first, and a flat spectrum near 1. A peak shows the frequency of a vibration that the model lacks. The row "
-        "filter alone can lower the right end of a spectrum.",
+        "first, and a flat spectrum near 1. A peak shows the frequency of a vibration that the model lacks. "
+        "The row filter alone can lower the right end of a spectrum.",
         columns=2,
     )
 

@@ -29,7 +29,7 @@ def robot_view(estimate: Estimate) -> Markup | None:
     if not drawn or not drawing["robot"]["bodies"]:
         return None
     by_name = {one.log: one for one in estimate.signals if not one.validation}
-    names = by_name[drawn[0]["log"]].names
+    names = _efforts(by_name[drawn[0]["log"]])[0]
     robot = drawing["robot"]
     places = np.concatenate([one["p"].reshape(-1, 3) for one in drawn])
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
@@ -87,8 +87,9 @@ def _ellipsoids(drawing: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _log(drawn: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     rows = drawn["pose_rows"]
-    peak = np.nanmax(np.abs(signals.measured), axis=0, initial=np.finfo(float).tiny)
-    residual = 100.0 * np.abs(signals.measured - signals.predicted)[rows] / peak
+    _, measured, predicted = _efforts(signals)
+    peak = np.nanmax(np.abs(measured), axis=0, initial=np.finfo(float).tiny)
+    residual = 100.0 * np.abs(measured - predicted)[rows] / peak
     return {
         "n": len(rows),
         "t": packed(signals.t[rows]),
@@ -97,6 +98,14 @@ def _log(drawn: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
         "residual": [packed(column) for column in residual.T],
         "extra": _tension(signals, rows),
     }
+
+
+def _efforts(signals: Signals) -> tuple[tuple[str, ...], Float[Array, "n k"], Float[Array, "n k"]]:
+    """Names, measured and predicted values of the equations; of redundant robots those of the motors."""
+    motors = signals.tension
+    if motors is None:
+        return signals.names, signals.measured, signals.predicted
+    return motors.names, motors.measured, motors.rebuilt
 
 
 def _tension(signals: Signals, rows: Int[Array, "n"]) -> list[dict[str, Any]]:

@@ -33,10 +33,14 @@ _CURVES = 12
 def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
-    bodies = [_body_row(one) for one in estimate.drawing.get("bodies", ())]
+    known = [
+        one for one in estimate.drawing.get("bodies", ()) if one["prior_mass"] or one["mass_share"] > _ALONE
+    ]
+    bodies = [_body_row(one) for one in known]
     body = render(
         "found.html",
         bodies=bodies,
+        in_sums=len(estimate.drawing.get("bodies", ())) - len(known),
         partly=any(row["origin"] == "both" for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
@@ -83,17 +87,22 @@ def friction_figure(estimate: Estimate) -> Markup | None:
             line("identified friction", v, f, "red", width=1.8),
         ]
         if "points" in one:
-            cloud = points("samples of the log", one["at"], one["points"], "blue", size=1.6, opacity=0.45)
-            series.insert(0, cloud)
+            seen = points("samples of the log", one["at"], one["points"], "blue", size=1.6, opacity=0.45)
+            series.insert(0, seen)
         title = f"{one['owner']} [{unit_text(one['unit'])}]"
         panels.append(panel(series, title, f"speed [{per}]", height=180))
+    cloud = (
+        f" A point is friction plus residual at a sample of log {drawn[0]['log']}; "
+        "points away from the curve show friction that the model lacks."
+        if any("points" in one for one in curves)
+        else ""
+    )
     left = f" The first {_CURVES} of {len(curves)} drives." if len(curves) > _CURVES else ""
     return figure(
         "friction",
         panels,
         "friction of every drive over its speed",
-        f"Friction over speed. A point is friction plus residual at a sample of log {drawn[0]['log']}. "
-        f"Points that leave the curve show friction that the model lacks.{left}",
+        f"Friction over speed.{cloud}{left}",
         columns=3,
     )
 
