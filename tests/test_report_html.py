@@ -180,9 +180,7 @@ def test_no_name_is_a_command_in_the_latex_table():
 
 
 def test_the_command_line_is_shown_only_if_it_was_ours():
-    assert (
-        command_line(["/usr/bin/dynid", "identify", "--log", "a b.csv"]) == "dynid identify --log 'a b.csv'"
-    )
+    assert command_line(["/usr/bin/dynid", "info", "a b.yaml"]) == "dynid info 'a b.yaml'"
     assert command_line(["/usr/bin/pytest", "secret"]) == ""
 
 

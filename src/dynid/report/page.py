@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
+_LONG = 260  # characters of a reason that are shown without unfolding
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -45,6 +48,7 @@ def _environment() -> Environment:
         "grouping": lambda text, name: grouping_text(name, text),
         "unit": unit_text,
         "ticked": ticked,
+        "opening": opening,
     }
     environment.globals |= {"meaning": MEANING}
     return environment
@@ -66,6 +70,14 @@ def ticked(text: str) -> Markup:
         return escape(text)
     code = [Markup("<code>{}</code>").format(one) if i % 2 else escape(one) for i, one in enumerate(parts)]
     return Markup("").join(code)
+
+
+def opening(text: str) -> str:
+    """The first statements of a long list of them; a text that is short enough is unchanged."""
+    if len(text) <= _LONG:
+        return text
+    cut = max(text.rfind(mark, 0, _LONG) for mark in ("; ", ", ", " "))
+    return text[:cut] if cut > 0 else text[:_LONG]
 
 
 def source(template: str) -> str:

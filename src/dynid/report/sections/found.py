@@ -24,6 +24,17 @@ _NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of 
 _ALONE, _SILENT = 0.99, 0.01  # shares of the log above and below which only one of the two gives a value
 _FEW = 12  # parameters that are shown without unfolding
 
+_SYMBOLS = (
+    ({"M"}, "M: mass"),
+    ({"MX", "MY", "MZ"}, "MX, MY, MZ: mass times centre of mass"),
+    ({"XX", "XY", "XZ", "YY", "YZ", "ZZ"}, "XX to ZZ: inertia about the origin of the body frame"),
+    ({"Ia"}, "Ia: rotor inertia"),
+    ({"Fv"}, "Fv: viscous friction"),
+    ({"Fs"}, "Fs: Coulomb friction"),
+    ({"Fr", "Fl", "Fk"}, "Fr, Fl, Fk: square-root, load-dependent and Stribeck friction"),
+    ({"Off"}, "Off: offset"),
+)
+
 Entry = Mapping[str, Any]
 _PANELS = 12
 _LISTED = 8
@@ -33,14 +44,13 @@ _CURVES = 12
 def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
-    known = [
-        one for one in estimate.drawing.get("bodies", ()) if one["prior_mass"] or one["mass_share"] > _ALONE
-    ]
+    drawn = estimate.drawing.get("bodies", ())
+    known = [one for one in drawn if one["prior_mass"] or one["mass_share"] > _ALONE]
     bodies = [_body_row(one) for one in known]
     body = render(
         "found.html",
         bodies=bodies,
-        in_sums=len(estimate.drawing.get("bodies", ())) - len(known),
+        in_sums=len(drawn) - len(known),
         partly=any(row["origin"] == "both" for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
@@ -127,10 +137,18 @@ def parameters(estimate: Estimate) -> Markup:
         few=len(rows) <= _FEW,
         figure=interval_figure(estimate),
         legend=[(kind.value, MEANING[kind], found.count(kind.value)) for kind in Quality if kind in found],
+        meanings=[
+            text for symbols, text in _SYMBOLS if symbols & {_symbol(p.name) for p in estimate.parameters}
+        ],
+        sums=any(p.name.endswith("_R") for p in estimate.parameters),
         has_prior=any(p.prior is not None for p in estimate.parameters),
         has_truth=bool(truth),
         how=estimate.choices.get("uncertainty", ""),
     )
+
+
+def _symbol(name: str) -> str:
+    return name.partition("_")[0].partition("/")[0].rstrip("+-")
 
 
 def standard(estimate: Estimate) -> Markup | None:
