@@ -13,7 +13,7 @@ from dynid.report.numbers import sigma_text, unit_text, value_text
 from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
 from dynid.report.plots import band, figure, line, panel, points
-from dynid.report.quality import MEANING, Quality, holds_truth, owner_of, quality
+from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
 from dynid.statistics.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def section(estimate: Estimate) -> Section:
     bodies = [_body_row(one) for one in known]
     body = render(
         "found.html",
+        loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
         partly=any(row["origin"] == "both" for row in bodies),
@@ -68,7 +69,7 @@ def _body_row(one: Entry) -> dict[str, Any]:
         "mass": shown,
         "sigma": sigma_text(sigma) if share > _ALONE else "",
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or share <= _SILENT else f"{100.0 * (one['mass'] / prior - 1.0):+.1f} %",
+        "change": None if not prior or share <= _SILENT else f"{100.0 * (one['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(one["centre"]),
         "prior_centre": _millimetres(one["prior_centre"]),
         "origin": "log" if share > _ALONE else "description" if share <= _SILENT else "both",
@@ -140,6 +141,7 @@ def parameters(estimate: Estimate) -> Markup:
         meanings=[
             text for symbols, text in _SYMBOLS if symbols & {_symbol(p.name) for p in estimate.parameters}
         ],
+        per_mass=any("/M_" in p.name for p in estimate.parameters),
         sums=any(p.name.endswith("_R") for p in estimate.parameters),
         has_prior=any(p.prior is not None for p in estimate.parameters),
         has_truth=bool(truth),

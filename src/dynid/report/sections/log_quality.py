@@ -13,6 +13,9 @@ from dynid.statistics.estimate import Estimate, Signals
 
 _STAGES = ("Description", "Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
 _CODES = {code for stage in _STAGES for code in STAGES[stage]}
+# Found by the fit, but faults of a log: clocks, zeros, signs, units and order of its columns, contacts.
+_CODES |= {"delay", "gain", "zero-offset", "position-unit", "position-order", "effort-sign", "gain-sign"}
+_CODES |= {"payload-label", "outlying-run", "burst", "scale-differs", "scale-implausible", "outliers"}
 _MANY = 12
 
 

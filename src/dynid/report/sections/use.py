@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
-from dynid.report.quality import coverage, evidence, first_reasons, loads
+from dynid.report.quality import coverage, evidence, first_reasons
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import LEVELS
@@ -36,7 +36,6 @@ def section(estimate: Estimate) -> Section:
         others=others,
         steps=_steps(estimate),
         covered=coverage(estimate) if estimate.truth else None,
-        loads=loads(estimate),
         filtered="low-pass on rows" in estimate.choices,
         robot=robot_view(estimate),
         warnings=by_severity(estimate.warnings),

@@ -318,7 +318,7 @@ window.dynid = window.dynid || {};
     [["all", "show the whole range again", function () { self.setZoom(null); }], ["SVG", "download these plots as SVG", function () { self.saveSvg(); }], ["CSV", "download the numbers of these plots", function () { dynid.save(self.target.id + ".csv", self.csv(), "text/csv"); }]].forEach(function (one) {
       if (one[0] === "all" && self.spec.fixed) { return; }
       const made = html("button", "tool", tools, one[0]);
-      made.type = "button"; made.title = one[1]; made.setAttribute("aria-label", one[1] + ": " + self.label);
+      made.type = "button"; made.title = one[1]; made.setAttribute("aria-label", one[0] + ": " + one[1] + ", " + self.label);
       made.addEventListener("click", one[2]);
     });
   };
