@@ -55,11 +55,7 @@ def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = Non
             for body, several in mechanism.capsules.items()
             for one in several
         ],
-        "rods": [
-            {"from": index[one.body_a], "a": list(one.a.p), "to": index[one.body_b], "b": list(one.b.p)}
-            for one in mechanism.loops
-            if one.length is not None
-        ],
+        "rods": _rods(mechanism, index, massless),
         "cables": [
             {"name": one.name, "from": index[one.body_from], "a": list(one.D), "to": index[one.body_to]}
             | {"b": list(one.A), "r": one.radius, "axis": None if one.axis is None else list(one.axis)}
@@ -73,6 +69,17 @@ def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = Non
 def tip_of(mechanism: Mechanism) -> str:
     """The body whose path is shown: the platform, else the body held by cables, else the last of the tree."""
     return "platform" if "platform" in mechanism.bodies else held_body(mechanism)
+
+
+def _rods(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> list[dict[str, Any]]:
+    """Lines between two bodies: rigid rods of loops, and the travel of slides."""
+    ends = [(one.body_a, one.a.p, one.body_b, one.b.p) for one in mechanism.loops if one.length is not None]
+    ends += [
+        (one.parent, one.placement.p, one.child, -one.body.R.T @ one.body.p)
+        for one in mechanism.joints
+        if one.kind == JointKind.PRISMATIC and one.child not in massless
+    ]
+    return [{"from": index[a], "a": list(p), "to": index[b], "b": list(q)} for a, p, b, q in ends]
 
 
 def _massless(mechanism: Mechanism) -> set[str]:

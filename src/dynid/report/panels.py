@@ -121,14 +121,15 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
         return None
     lags = signals.memory.shape[1]
     half = 2.0 / np.sqrt(max(1, signals.n_rows))
-    taper = 0.5 * (1.0 + np.cos(np.pi * np.arange(lags) / lags))
+    u = np.arange(lags) / lags
+    taper = np.where(u < 0.5, 1.0 - 6.0 * u**2 + 6.0 * u**3, 2.0 * (1.0 - u) ** 3)  # Parzen's
     at = np.arange(lags) * signals.row_dt
     frequency = np.linspace(0.0, 0.5 / signals.row_dt, lags)
     kernel = np.cos(2.0 * np.pi * np.outer(frequency, at))
     kernel[:, 1:] *= 2.0
     panels = []
     for i, name in enumerate(signals.names):
-        density = np.maximum(kernel @ (taper * signals.memory[i]), 1e-4)
+        density = np.maximum(kernel @ (taper * signals.memory[i]), 1e-2)
         badge = {"badge": flagged[name], "level": "care"} if name in flagged else {}
         panels.append(
             panel(

@@ -43,11 +43,14 @@
     folded = Array.from(document.querySelectorAll("main details:not([open]):not(.behind):not(.long)"));
     theme = root.dataset.theme; root.dataset.theme = "light";
     folded.forEach(function (one) { one.open = true; });
+    document.body.classList.add("printing"); // as narrow as the paper, so that labels keep their size
     if (dynid.drawAll) { dynid.drawAll(); }
     if (dynid.redrawRobot) { dynid.redrawRobot(); }
   });
   window.addEventListener("afterprint", function () {
     folded.forEach(function (one) { one.open = false; });
+    document.body.classList.remove("printing");
+    if (dynid.drawAll) { dynid.drawAll(); }
     if (theme) { root.dataset.theme = theme; } else { delete root.dataset.theme; }
     again();
   });

@@ -40,7 +40,10 @@ window.dynid = window.dynid || {};
   }
   function decades(low, high, most) {
     const first = Math.ceil(low - 1e-9), last = Math.floor(high + 1e-9), found = [];
-    if (last - first < 1) { return ticks(Math.pow(10, low), Math.pow(10, high), most).filter(function (v) { return v > 0; }).map(Math.log10); }
+    if (last - first < 1) {
+      for (let k = Math.floor(low); k <= high; k++) { [1, 2, 5].forEach(function (m) { const v = k + Math.log10(m); if (v >= low && v <= high) { found.push(v); } }); }
+      return found;
+    }
     const step = Math.max(1, Math.ceil((last - first) / most));
     for (let k = first; k <= last; k += step) { found.push(k); }
     return found;
