@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
-from dynid.report.quality import coverage, evidence, first_reasons
+from dynid.report.quality import Quality, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import LEVELS
 
 _USES = {
-    "": "general use",
+    "": "general use: predicting torques, feedforward",
     "feedforward": "feedforward control",
     "simulation": "simulation",
     "payload": "knowing the payload",
@@ -32,6 +32,7 @@ def section(estimate: Estimate) -> Section:
         words=_WORDS,
         worst=worst,
         evidence=evidence(estimate),
+        zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
         others=others,
         steps=_steps(estimate),
