@@ -46,6 +46,7 @@ ORDER = [
     "unknowns",
     "cases",
     "validation",
+    "display",
     "export",
     "choice",
     "pipeline",

@@ -245,7 +245,7 @@ def test_version():
 def test_start_is_light(program):
     code = (
         f"import sys\ntry:\n    {program}\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'scipy', 'numba', 'plotly', 'pandas', 'rich', 'jinja2'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'pandas', 'rich', 'jinja2'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -23,7 +23,7 @@ from dynid.pipeline import identify_logs, validate_result
 from dynid.problem import prepare
 from dynid.report.csv_file import signals_csv
 from dynid.report.html import report_html
-from dynid.report.sections.efforts import tension_summary
+from dynid.report.sections.predicts import tension_summary
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.prediction import predict_rows, unfiltered

@@ -20,6 +20,7 @@ from dynid.checks.summary import choices_of
 from dynid.choice.choose import choose
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
+from dynid.display.drawing import drawing_of
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
@@ -168,6 +169,7 @@ def identify_logs(
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
         mechanism=mechanism,
+        drawing=drawing_of(fit, fitted),
     )
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from msgspec import to_builtins
 
 from dynid.common.arrays import Array
+from dynid.display.scene import tip_of
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
 from dynid.excitation.optimal.families import SplineMotion
@@ -23,7 +24,6 @@ from dynid.excitation.optimal.figures import (
     path_figure,
     spectrum_figure,
     spread_figure,
-    tip_of,
     use_figure,
 )
 from dynid.excitation.random_motion import PointToPoint
@@ -31,7 +31,7 @@ from dynid.excitation.series import FourierMotion
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.page import script_json, scripted_page, source
+from dynid.report.page import script_json, scripted_page
 
 if TYPE_CHECKING:
     from dynid.excitation.excite import Excitation
@@ -199,7 +199,7 @@ def report_page(found: Excitation) -> str:
     model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
         "excitation.html",
-        (source("figures.js"), source("animation.js")),
+        ("animation.js",),
         found=found,
         name=found.robot,
         warnings=found.notices,

@@ -27,17 +27,8 @@ from dynid.mechanism.frame import angles_of, rotation_of
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.page import (
-    BLUE,
-    ORANGE,
-    axis,
-    figure,
-    packed,
-    plot_text,
-    script_json,
-    scripted_page,
-    source,
-)
+from dynid.report.page import script_json, scripted_page
+from dynid.report.plots import PALETTE, figure, line, packed, panel, points
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -47,7 +38,6 @@ if TYPE_CHECKING:
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
 _ANIMATED = 3.0  # s of each motion in the animation
 _POINTS = 500
-_ROW = 110  # pixels
 
 
 def write_free_excitation(found: FreeExcitation, folder: Path) -> None:
@@ -211,7 +201,7 @@ def report_page(found: FreeExcitation) -> str:
     releases = release_columns(found)
     return scripted_page(
         "free_excitation.html",
-        (source("figures.js"), source("animation.js")),
+        ("animation.js",),
         found=found,
         name=found.robot.name,
         warnings=(),
@@ -248,35 +238,19 @@ def tension_figure(
     cables: Sequence[str], pulls: Float[Array, "n k c"], limits: Float[Array, "c 2"]
 ) -> Markup:
     """Range of the tension of every cable in every motion, with the limits as lines."""
-    data: list[dict[str, Any]] = []
+    series = []
     k = pulls.shape[1]
     for i, name in enumerate(cables):
         place = np.arange(1, k + 1) + 0.16 * (i - 0.5 * (len(cables) - 1))
         low, high = pulls[:, :, i].min(axis=0), pulls[:, :, i].max(axis=0)
-        data.append(
-            {
-                "type": "bar",
-                "name": plot_text(name),
-                "x": packed(place),
-                "y": packed(high - low),
-                "base": packed(low),
-                "width": 0.13,
-                "hovertemplate": f"{plot_text(name)}: %{{base:.4g}} to %{{y:.4g}} N<extra></extra>",
-            }
-        )
+        ends = np.column_stack([low, high, np.full(k, np.nan)]).ravel()
+        series.append(line(name, np.repeat(place, 3), ends, PALETTE[i % len(PALETTE)], width=5))
+        tips = [f"{name}: {a:.4g} to {b:.4g} N" for a, b in zip(low, high, strict=True)]
+        series.append(points("", place, high, PALETTE[i % len(PALETTE)], size=2, tips=tips, quiet=True))
     bounds = {float(x) for x in limits.ravel() if np.isfinite(x)}
-    lines = [
-        {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": {"color": ORANGE}}
-        for y in sorted(bounds)
-    ]
-    layout = {
-        "height": 320,
-        "barmode": "overlay",
-        "shapes": lines,
-        "xaxis": axis("motion", dtick=1),
-        "yaxis": axis("tension [N]"),
-    }
-    return figure("tensions", data, layout, "tensions of all motions", "Tensions; orange: the limits")
+    marks = [{"y": y, "colour": "orange", "solid": True} for y in sorted(bounds)]
+    one = panel(series, "", "motion", "tension [N]", marks=marks, height=300)
+    return figure("tensions", [one], "tensions of all motions", "Tensions; orange: the limits", fixed=True)
 
 
 def swing_figure(
@@ -288,25 +262,19 @@ def swing_figure(
 ) -> Markup:
     """Displacement of some positions from equilibrium, one line per motion, one plot per position."""
     rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {"height": 60 + _ROW * len(positions), "showlegend": False}
-    last = f"y{len(positions)}" if len(positions) > 1 else "y"
-    layout["xaxis"] = axis("time since release [s]", anchor=last)
-    for j, (at, name) in enumerate(zip(positions, names, strict=True)):
-        mark = str(j + 1) if j else ""
-        for k in range(q.shape[1]):
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": f"motion {k + 1}",
-                    "x": packed(t[rows]),
-                    "y": packed(1e3 * (q[rows, k, at] - rest[k, at])),
-                    "yaxis": f"y{mark}",
-                    "line": {"width": 1.0, "color": BLUE},
-                    "opacity": 0.5,
-                }
-            )
-        top = 1.0 - j / len(positions)
-        layout[f"yaxis{mark}"] = axis(f"{plot_text(name)} [mm]", domain=[top - 0.86 / len(positions), top])
-    return figure("swings", data, layout, "swings of all motions", "Displacement from rest, all motions")
+    panels = []
+    for at, name in zip(positions, names, strict=True):
+        series = [
+            line(f"motion {k + 1}", "t", packed(1e3 * (q[rows, k, at] - rest[k, at])), width=1.0, quiet=True)
+            for k in range(q.shape[1])
+        ]
+        panels.append(panel(series, f"{name} [mm]", "time since release [s]", height=150))
+    return figure(
+        "swings",
+        panels,
+        "swings of all motions",
+        "Displacement from rest, all motions",
+        columns=2,
+        link="swings",
+        shared={"t": packed(t[rows])},
+    )

@@ -25,7 +25,9 @@ OWN_FILES = (
     "compensation.py",
     "compensation.json",
 )
-_NEEDED_SPACE = 32 * 2**20  # bytes: a report takes 6 MB; the old one is kept until the new one is complete
+_NEEDED_SPACE = (
+    32 * 2**20
+)  # bytes: a report takes up to 1.5 MB; the old one is kept until the new one is complete
 _REMEDY = "choose another folder with --out"
 PREFIX = ".dynid-"
 _NEW, _OUT, _IN = f"{PREFIX}new-", f"{PREFIX}out-", f"{PREFIX}in-"

@@ -1,20 +1,14 @@
-"""Building blocks of HTML pages: templates, in which everything is escaped, and figures of plotly.js."""
+"""Building blocks of HTML pages: templates, in which everything is escaped, and scripts of our own."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from jaxtyping import Float
-
-from dynid.common.arrays import Array
 from dynid.common.catalogue import MEANING
 from dynid.report.numbers import (
     grouping_text,
@@ -30,10 +24,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-INK, GRID, MUTED, PALE = "#1f2933", "#e3e8ee", "#52606d", "#b4c6d8"
-# Okabe and Ito's palette: distinguishable with any colour vision, and in print by shape or weight.
-BLUE, ORANGE, RED, GREEN, GREY = "#0072b2", "#e69f00", "#d55e00", "#009e73", "#8a94a0"
+
+_LONG = 260  # characters of a reason that are shown without unfolding
 
 
 @cache
@@ -55,8 +47,10 @@ def _environment() -> Environment:
         "sigma": sigma_text,
         "grouping": lambda text, name: grouping_text(name, text),
         "unit": unit_text,
+        "ticked": ticked,
+        "opening": opening,
     }
-    environment.globals |= {"meaning": MEANING, "folded": False}
+    environment.globals |= {"meaning": MEANING}
     return environment
 
 
@@ -67,22 +61,30 @@ def render(template: str, **context: Any) -> Markup:
     return Markup(_environment().get_template(template).render(**context))  # noqa: S704 (escaped by jinja)
 
 
+def ticked(text: str) -> Markup:
+    """Escaped text in which words between backticks are code."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner
+        return escape(text)
+    code = [Markup("<code>{}</code>").format(one) if i % 2 else escape(one) for i, one in enumerate(parts)]
+    return Markup("").join(code)
+
+
+def opening(text: str) -> str:
+    """The first statements of a long list of them; a text that is short enough is unchanged."""
+    if len(text) <= _LONG:
+        return text
+    cut = max(text.rfind(mark, 0, _LONG) for mark in ("; ", ", ", " "))
+    return text[:cut] if cut > 0 else text[:_LONG]
+
+
 def source(template: str) -> str:
     """The unchanged text of a style sheet or script."""
     environment = _environment()
     assert environment.loader is not None  # noqa: S101 (given above)
     return environment.loader.get_source(environment, template)[0]
-
-
-def figure(
-    anchor: str, data: Sequence[dict[str, Any]], layout: dict[str, Any], label: str, caption: str
-) -> Markup:
-    """The figure as HTML; `label` is its description for screen readers."""
-    spec = {"data": list(data), "layout": _LAYOUT | layout}
-    height = layout["height"]
-    return render(
-        "figure.html", anchor=anchor, spec=script_json(spec), height=height, label=label, caption=caption
-    )
 
 
 def script_json(value: Any) -> Markup:
@@ -95,46 +97,9 @@ def script_json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 (made harmless above)
 
 
-def plot_text(text: str) -> str:
-    """A name escaped for plotly.js, which interprets tags in labels as formatting."""
-    return html.escape(text, quote=False)
-
-
-def packed(values: Float[Array, "n"]) -> dict[str, str]:
-    """A series in single precision, four bytes per number; NaN interrupts the line."""
-    raw = np.asarray(values, dtype="<f4").tobytes()
-    return {"dtype": "f4", "bdata": base64.b64encode(raw).decode()}
-
-
-def axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis in the common style."""
-    style: dict[str, Any] = {
-        "gridcolor": GRID,
-        "zerolinecolor": "#c3ccd6",
-        "linecolor": "#c3ccd6",
-        "ticks": "outside",
-        "tickcolor": "#c3ccd6",
-        "automargin": True,
-        "title": {"text": plot_text(title), "standoff": 6, "font": {"size": 12, "color": MUTED}},
-    }
-    return style | more
-
-
-_LAYOUT: dict[str, Any] = {
-    "font": {"family": FONT, "size": 12, "color": INK},
-    "paper_bgcolor": "white",
-    "plot_bgcolor": "white",
-    "hovermode": "closest",
-    "hoverlabel": {"namelength": -1},
-    "margin": {"l": 60, "r": 16, "t": 40, "b": 48},
-}
-
-
 def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:
-    """A page with plotly.js and our own scripts inlined; nothing else runs, and nothing is downloaded."""
-    from plotly.offline import get_plotlyjs
-
-    everything = (get_plotlyjs(), *scripts)
+    """A page with plots, and with further scripts of ours; nothing else runs, and nothing is downloaded."""
+    everything = tuple(source(name) for name in ("plots.js", *scripts, "page.js"))
     page = render(
         template,
         **context,
@@ -171,8 +136,15 @@ def _verbatim(text: str) -> Markup:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the page: `anchor` for links, `title` for the contents, `body` escaped HTML."""
+    """One part of the page: `anchor` for links, `title` for the contents, `body` escaped HTML.
+
+    Attributes:
+        folded: Whether it is closed when the page is opened.
+        note: A few words beside the title.
+    """
 
     anchor: str
     title: str
     body: Markup
+    folded: bool = False
+    note: str = ""

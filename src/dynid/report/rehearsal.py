@@ -12,7 +12,8 @@ from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.page import BLUE, GREY, RED, axis, figure, plot_text, scripted_page, source
+from dynid.report.page import scripted_page
+from dynid.report.plots import figure, line, panel, points
 from dynid.report.terminal import plain_table, print_titled, print_warnings, standard_console, verbatim
 from dynid.statistics.rehearsal import Rehearsal, RehearsedParameter
 
@@ -91,7 +92,7 @@ def rehearsal_html(found: Rehearsal) -> str:
     """One self-contained page with a figure of the actual errors against the reported sigma."""
     return scripted_page(
         "rehearsal.html",
-        (source("figures.js"),),
+        (),
         found=found,
         titles=TITLES,
         rows=[cells(one) for one in found.parameters],
@@ -121,29 +122,18 @@ def promise_figure(found: Rehearsal) -> Markup | None:
     low = math.log10(min(_percent(one) for one in shown)) - 0.2
     ends = [10.0**low, _WIDEST * 1.5]
     reach = max(0.4, *(abs(math.log10(one.ratio)) + 0.05 for one in shown))
-    traces = [
-        _line(ends, 1.0, "rms error = sigma", "solid"),
-        _line(ends, _NEAR, f"factor {_NEAR:g}", "dot"),
-        {**_line(ends, 1.0 / _NEAR, "", "dot"), "showlegend": False},
-        _marks(inside, f"within {100 * (_NEAR - 1):.0f} %", BLUE, "circle"),
-        _marks(outside, "further away", RED, "diamond"),
+    series = [
+        line("rms error = sigma", ends, [1.0, 1.0], "grey", width=1),
+        line(f"factor {_NEAR:g}", ends, [_NEAR, _NEAR], "grey", width=1, dash=True),
+        line("", ends, [1.0 / _NEAR, 1.0 / _NEAR], "grey", width=1, dash=True, quiet=True),
+        *([_marks(inside, f"within {100 * (_NEAR - 1):.0f} %", "blue", "circle")] if inside else []),
+        *([_marks(outside, "further away", "red", "diamond")] if outside else []),
     ]
-    layout = {
-        "height": 420,
-        "xaxis": axis("expected sigma [% of the value]", type="log", range=[low, math.log10(ends[1])]),
-        "yaxis": axis(
-            "rms error / reported sigma",
-            type="log",
-            range=[-reach, reach],
-            tickvals=[0.1, 0.2, 0.5, 1, 2, 5, 10],
-            ticktext=["0.1", "0.2", "0.5", "1", "2", "5", "10"],
-        ),
-        "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0},
-    }
+    x = {"title": "expected sigma [% of the value]", "log": True, "range": [low, math.log10(ends[1])]}
+    y = {"title": "rms error / reported sigma", "log": True, "range": [-reach, reach]}
     return figure(
         "promise",
-        [trace for trace in traces if trace.get("x")],
-        layout,
+        [panel(series, "", x, y, height=400)],
         "ratio of the rms error to the reported sigma, for every parameter by its relative sigma",
         f"Each mark is one parameter: the rms error of {found.runs} runs divided by the reported sigma. With "
         f"this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * found.runs):.0f} %. "
@@ -155,30 +145,11 @@ def _percent(one: RehearsedParameter) -> float:
     return _WIDEST if one.sigma_rel_percent is None else min(_WIDEST, one.sigma_rel_percent)
 
 
-def _line(ends: list[float], ratio: float, name: str, dash: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": ends,
-        "y": [ratio, ratio],
-        "line": {"color": GREY, "width": 1, "dash": dash},
-        "hoverinfo": "skip",
-    }
-
-
 def _marks(shown: list[RehearsedParameter], name: str, colour: str, symbol: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [_percent(one) for one in shown],
-        "y": [one.ratio for one in shown],
-        "marker": {"color": colour, "symbol": symbol, "size": 8, "line": {"color": "white", "width": 1}},
-        "hovertext": [
-            f"<b>{plot_text(one.name)}</b><br>sigma {number(one.sigma, 2)}, rms {number(one.rms, 2)}"
-            f" {plot_text(unit_text(one.unit))}<br>ratio {one.ratio:.2f}"
-            for one in shown
-        ],
-        "hoverinfo": "text",
-    }
+    tips = [
+        f"{one.name}\nsigma {number(one.sigma, 2)}, rms {number(one.rms, 2)} {unit_text(one.unit)}\n"
+        f"ratio {one.ratio:.2f}"
+        for one in shown
+    ]
+    x, y = [_percent(one) for one in shown], [one.ratio for one in shown]
+    return points(name, x, y, colour, symbol=symbol, tips=tips)

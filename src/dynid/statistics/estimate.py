@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -250,6 +250,10 @@ class Signals:
         tension: Motor efforts and internal tension, of redundantly actuated robots.
         closure: Of closed robots, what the loops leave open and what redundant sensors miss, in [m] or
             [rad], by name, each of shape (n,).
+        memory: Autocorrelation of the residuals of each effort at lags 0, 1, .. rows, shape (k, l),
+            dimensionless; empty where it is not known.
+        row_dt: Time between rows, in [s].
+        n_rows: Rows behind the autocorrelation.
     """
 
     log: str
@@ -261,6 +265,22 @@ class Signals:
     validation: bool = False
     tension: Tension | None = None
     closure: Mapping[str, Float[Array, "n"]] = field(default_factory=dict)
+    memory: Float[Array, "k l"] | None = None
+    row_dt: float = 0.0
+    n_rows: int = 0
+
+    @property
+    def error(self) -> float:
+        """Rms of the residuals in percent of the rms of the measured efforts; NaN without efforts."""
+        left = np.nansum(np.square(self.measured - self.predicted))
+        whole = np.nansum(np.square(self.measured))
+        return float(100.0 * np.sqrt(left / whole)) if whole > 0.0 else float("nan")
+
+
+def worst_signals(signals: Sequence[Signals], most: int = 3) -> list[int]:
+    """Places of the logs with the largest errors, in the order of the logs."""
+    order = sorted(range(len(signals)), key=lambda k: -np.nan_to_num(signals[k].error))
+    return sorted(order[:most])
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +302,7 @@ class Estimate:
         files: Further files of the result's folder, name -> text.
         verdict: Whether it can be used, and why not.
         mechanism: The robot of the identification; not kept in `result.json`, which names its file.
+        drawing: What pages draw besides (`dynid.display`); empty where the logs are not at hand.
     """
 
     robot: str
@@ -308,6 +329,7 @@ class Estimate:
     shared: Float[Array, "p u"] | None = None
     verdict: Verdict = NOT_JUDGED
     mechanism: Mechanism | None = None
+    drawing: Mapping[str, Any] = field(default_factory=dict)
 
     def __contains__(self, name: object) -> bool:
         """Whether a parameter is called `name`."""

@@ -17,6 +17,8 @@ from dynid.statistics.estimate import GroupFit, RunFit, Signals
 from dynid.statistics.fit import percent
 
 _PLOT_POINTS = 1500
+_LAGS = 128  # of the autocorrelation
+_LEAST_PAIRS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,7 @@ def predict_rows(
     shown = Thinned(source, rows, log.t)
     firsts = np.array([start for start, _ in source.pieces()], dtype=int)
     by_run = np.zeros((len(firsts), 3))
+    memory = np.zeros((2, k, _LAGS))
     for at, (measured, predicted), valid in series(source, rows, predictor(source.layout, chi)):
         use = valid.astype(float)
         left, whole = use * (measured - predicted) ** 2, use * measured**2
@@ -114,12 +117,43 @@ def predict_rows(
             np.sum(use * measured, axis=1),
             use.sum(axis=1),
         ]
+        memory += _lagged(np.where(valid, measured - predicted, 0.0), use)
         hidden = np.where(valid, 1.0, np.nan)
         shown.add(at, np.concatenate([measured * hidden, predicted * hidden]))
     t, y = shown.joined(2 * k)
-    signals = Signals(log.name, names, units, t, y[:k].T, y[k:].T, validation)
+    signals = Signals(
+        log.name,
+        names,
+        units,
+        t,
+        y[:k].T,
+        y[k:].T,
+        validation,
+        memory=_autocorrelation(memory),
+        row_dt=source.dt * rows.decimate,
+        n_rows=int(sums[3].max(initial=0.0)),
+    )
     mean = sums[2] / np.maximum(sums[3], 1.0)
     return Prediction(sums[0], sums[1], mean, sums[3], signals, by_run, log.t[firsts])
+
+
+def _lagged(residual: Float[Array, "k n"], use: Float[Array, "k n"]) -> Float[Array, "2 k l"]:
+    """Sums of products of residuals, and of pairs, at lags 0 .. _LAGS - 1."""
+    n = residual.shape[1]
+    size = 1 << max(1, 2 * n - 1).bit_length()
+    F = np.fft.rfft(np.stack([residual, use]), size)
+    found = np.fft.irfft(np.abs(F) ** 2, size)[:, :, : min(n, _LAGS)]
+    return np.pad(found, ((0, 0), (0, 0), (0, _LAGS - found.shape[2])))
+
+
+def _autocorrelation(sums: Float[Array, "2 k l"]) -> Float[Array, "k l"]:
+    """Autocorrelation from sums of products and of pairs; lags with few pairs are cut off."""
+    products, pairs = sums
+    enough = (pairs >= max(_LEAST_PAIRS, 0.1 * float(pairs.max(initial=0.0)))).all(axis=0)
+    mean = products / np.maximum(pairs, 1.0)
+    known = mean[:, : int(np.argmin(enough)) if not enough.all() else _LAGS]
+    size = np.maximum(known[:, :1], np.finfo(float).tiny)
+    return np.asarray(known / size)
 
 
 def unfiltered(dt: float) -> RowFilter:

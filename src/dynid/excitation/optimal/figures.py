@@ -9,79 +9,63 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.display.scene import tip_of
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.cable import cable_coordinates, held_body
+from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
-from dynid.report.page import BLUE, GREEN, GREY, INK, ORANGE, RED, axis, figure, packed, plot_text
+from dynid.report.plots import PALETTE, bars, figure, line, packed, panel
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _FRAMES = 160
-_BAR, _FRAME = 18, 90  # pixels
 _POINTS = 800
-_PALETTE = (BLUE, ORANGE, GREEN, RED, GREY, "#cc79a7", "#56b4e9", INK)
 
 
 def spectrum_figure(
     before: Float[Array, "b"], after: Float[Array, "b"], caption: str = "Singular values, unit columns"
 ) -> Markup:
     """Singular values of the rows."""
-    data = [
-        _line(name, np.arange(1.0, len(values) + 1), np.maximum(values, 1e-16), colour, markers=True)
-        for name, values, colour in (("before", before, GREY), ("after", after, BLUE))
+    series = [
+        line(name, np.arange(1.0, len(values) + 1), np.maximum(values, 1e-16), colour, dots=True)
+        for name, values, colour in (("before", before, "grey"), ("after", after, "blue"))
     ]
-    layout = {"height": 300, "xaxis": axis("number"), "yaxis": axis("singular value", type="log")}
-    return figure("spectrum", data, layout, "singular values before and after", caption)
+    one = panel(series, "", "number", {"title": "singular value", "log": True}, height=280)
+    return figure("spectrum", [one], "singular values before and after", caption)
 
 
 def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
     """Improvement factor of every parameter, largest first."""
     gain = before / after
     gain = np.where(np.isfinite(gain), gain, np.nanmax(np.where(np.isfinite(gain), gain, 1.0)))
-    order = np.argsort(gain)
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "x": packed(gain[order]),
-        "y": [plot_text(names[i]) for i in order],
-        "marker": {"color": BLUE},
-        "hovertemplate": "%{y}: %{x:.3g} x<extra></extra>",
-    }
-    layout = {
-        "height": _FRAME + _BAR * len(names),
-        "xaxis": axis("sigma before / sigma after", type="log"),
-        "yaxis": axis(dtick=1),
-        "showlegend": False,
-    }
-    return figure("gains", [bar], layout, "gain of every parameter", "Improvement of each parameter")
+    order = np.argsort(-gain)
+    x = {"title": "sigma before / sigma after", "log": True}
+    one = panel(
+        [bars("", gain[order].tolist(), "blue", flat=True)], "", x, {"names": [names[i] for i in order]}
+    )
+    return figure("gains", [one], "gain of every parameter", "Improvement of each parameter", fixed=True)
 
 
 def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
     """Use of every limit."""
-    order = np.argsort(-left)
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "x": packed(100.0 - left[order]),
-        "y": [plot_text(names[i]) for i in order],
-        "marker": {"color": [ORANGE if left[i] < 5.0 else GREEN for i in order]},
-        "hovertemplate": "%{y}: %{x:.4g} %<extra></extra>",
-    }
-    layout = {
-        "height": _FRAME + _BAR * len(names),
-        "xaxis": axis("use of the limit [%]", range=[0, 105]),
-        "yaxis": axis(dtick=1),
-        "showlegend": False,
-    }
-    return figure("uses", [bar], layout, "use of every limit", "Use of the limits; orange: margin below 5 %")
+    order = np.argsort(left)
+    colours = ["orange" if left[i] < 5.0 else "green" for i in order]
+    x = {"title": "use of the limit [%]", "range": [0, 105]}
+    one = panel(
+        [bars("", (100.0 - left[order]).tolist(), flat=True, colours=colours)],
+        "",
+        x,
+        {"names": [names[i] for i in order]},
+    )
+    caption = "Use of the limits; orange: margin below 5 %"
+    return figure("uses", [one], "use of every limit", caption, fixed=True)
 
 
 def spread_figure(values: Float[Array, "s"]) -> Markup:
     """Values of all starts, sorted."""
-    data = [_line("start", np.arange(1.0, len(values) + 1), np.sort(values), BLUE, markers=True)]
-    layout = {"height": 260, "xaxis": axis("start, sorted"), "yaxis": axis("criterion"), "showlegend": False}
-    return figure("spread", data, layout, "criterion of all starts", "Spread over the starts")
+    series = [line("start", np.arange(1.0, len(values) + 1), np.sort(values), "blue", dots=True)]
+    one = panel(series, "", "start, sorted", "criterion", height=230)
+    return figure("spread", [one], "criterion of all starts", "Spread over the starts")
 
 
 def joint_figure(
@@ -105,42 +89,35 @@ def joint_figure(
     ]
     signals = [(names, signal) for signal in rates]
     if efforts is not None:
-        titles.append("effort")
+        titles.append("effort [N m or N]")
         signals.append(efforts)
-    data: list[dict[str, Any]] = []
-    for k, (owners, signal) in enumerate(signals):
+    panels = []
+    for title, (owners, signal) in zip(titles, signals, strict=True):
+        series = []
         for j, name in enumerate(owners):
             at = names.index(name) if name in names else j
-            one = _line(name, t[rows], signal[rows, j], _PALETTE[at % len(_PALETTE)])
-            named = k == 0 or (k == 3 and name not in names)
-            data.append(one | {"yaxis": f"y{k + 1}" if k else "y", "showlegend": named, "legendgroup": name})
-    count = len(titles)
-    layout: dict[str, Any] = {"height": 200 * count, "xaxis": axis("time [s]", anchor=f"y{count}")}
-    for k, title in enumerate(titles):
-        place = [1.0 - (k + 0.9) / count, 1.0 - k / count]
-        layout[f"yaxis{k + 1}" if k else "yaxis"] = axis(title, domain=place)
+            series.append(line(name, "t", packed(signal[rows, j]), PALETTE[at % len(PALETTE)]))
+        panels.append(panel(series, title, "time [s]"))
     caption = "Measured joints" + ("" if efforts is None else ", and efforts of the prior model")
-    return figure("joints", data, layout, "motion of the measured joints", caption)
+    shared = {"t": packed(t[rows])}
+    label = "motion of the measured joints"
+    return figure("joints", panels, label, caption, columns=2, link="joints", shared=shared)
 
 
 def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
     """Path of the origin of a body, seen along the three axes."""
     rows = np.linspace(0, len(p) - 1, min(_POINTS, len(p))).astype(int)
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {"height": 300, "showlegend": False}
-    for k, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
-        mark = str(k + 1) if k else ""
-        one = _line(f"{'xyz'[b]} over {'xyz'[a]}", p[rows, a], p[rows, b], BLUE)
-        data.append(one | {"xaxis": f"x{mark}", "yaxis": f"y{mark}"})
-        place = [k / 3 + 0.05 * (k > 0), (k + 1) / 3 - 0.03]
-        layout[f"xaxis{mark}"] = axis(f"{'xyz'[a]} [m]", domain=place, anchor=f"y{mark}")
-        layout[f"yaxis{mark}"] = axis(f"{'xyz'[b]} [m]", anchor=f"x{mark}", scaleanchor=f"x{mark}")
-    return figure("path", data, layout, f"path of {body}", f"Path of body {body}, base frame")
-
-
-def tip_of(mechanism: Mechanism) -> str:
-    """The body whose path is shown: the platform, else the body held by cables, else the last of the tree."""
-    return "platform" if "platform" in mechanism.bodies else held_body(mechanism)
+    panels = [
+        panel(
+            [line(f"{'xyz'[b]} over {'xyz'[a]}", p[rows, a], p[rows, b], "blue", quiet=True)],
+            "",
+            f"{'xyz'[a]} [m]",
+            f"{'xyz'[b]} [m]",
+            height=260,
+        )
+        for a, b in ((0, 1), (0, 2), (1, 2))
+    ]
+    return figure("path", panels, f"path of {body}", f"Path of body {body}, base frame", columns=3)
 
 
 def animation_of(
@@ -218,19 +195,3 @@ def body_path(mechanism: Mechanism, q: Float[Array, "n q"], body: str) -> Float[
     tree = tree_of(mechanism)
     still = np.zeros((len(q), tree.n_v))
     return np.asarray(body_motion(tree, q, still, still).p[:, tree.body_names.index(body)])
-
-
-def _line(
-    name: str, x: Float[Array, "n"], y: Float[Array, "n"], colour: str | None, *, markers: bool = False
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "lines+markers" if markers else "lines",
-        "name": plot_text(name),
-        "x": packed(np.asarray(x, float)),
-        "y": packed(np.asarray(y, float)),
-        "line": {"width": 1.6},
-    }
-    if colour is not None:
-        found["line"] = {"width": 1.6, "color": colour}
-    return found

@@ -1,8 +1,12 @@
-"""How was this result made, and from what?"""
+"""How was it made, and from what?"""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from dynid.report.page import Section, render
@@ -11,13 +15,26 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """Choices made from the data, options, versions and hashes of the inputs."""
+    """Date, command line, choices made from the data, options, versions and hashes of the inputs."""
     provenance = dict(estimate.provenance)
     inputs = provenance.pop("inputs", [])
-    facts = list(_flat(provenance))
-    choices, tried = other_choices(estimate), estimate.tried
-    body = render("provenance.html", choices=choices, tried=tried, inputs=inputs, facts=facts)
-    return Section("provenance", "Choices and provenance", body)
+    body = render(
+        "provenance.html",
+        estimate=estimate,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        command=command_line(sys.argv),
+        choices=other_choices(estimate),
+        tried=estimate.tried,
+        inputs=inputs,
+        facts=list(_flat(provenance)),
+    )
+    return Section("made", "How was it made?", body)
+
+
+def command_line(arguments: list[str]) -> str:
+    """The command that wrote this page; empty where a program of another name did."""
+    name = Path(arguments[0]).stem if arguments else ""
+    return shlex.join(["dynid", *arguments[1:]]) if name == "dynid" else ""
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

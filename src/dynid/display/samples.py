@@ -1,0 +1,70 @@
+"""Motion of all joints at the samples of a log that are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+from dynid.motion.motion import Motion
+from dynid.problem import Problem
+from dynid.projection.kinematics import States, TreeKinematics, kinematics_along
+from dynid.statistics.estimate import Signals
+
+_BLOCK = 16384  # samples that are processed at a time
+MOST = 500  # samples drawn of a log
+
+
+def drawn_rows(signals: Signals, most: int = MOST) -> Int[Array, "m"]:
+    """Places in the signals of a log that are drawn: evenly spaced, without breaks between pieces."""
+    rows = np.flatnonzero(np.isfinite(signals.t) & np.isfinite(signals.predicted).any(axis=1))
+    return rows[:: max(1, -(-len(rows) // most))]
+
+
+def samples_at(motion: Motion, t: Float[Array, "m"]) -> Int[Array, "m"]:
+    """Samples of a log at these times; empty where the times of the log do not increase."""
+    times = motion.log.t
+    if len(times) < 2 or not np.all(np.diff(times) > 0.0):
+        return np.zeros(0, dtype=np.int64)
+    return np.clip(np.searchsorted(times, t - 0.5 * motion.log.dt), 0, len(times) - 1).astype(np.int64)
+
+
+def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> States | None:
+    """Motion of all joints at increasing samples of a log; None where none of them is usable.
+
+    The states have as many samples as those that lie inside the usable pieces.
+    """
+    kinematics = kinematics_along(problem.mechanism, motion)
+    found: list[States] = []
+    for low, high in motion.usable():
+        for start in range(low, high, _BLOCK):
+            stop = min(high, start + _BLOCK)
+            own = samples[(samples >= start) & (samples < stop)]
+            if not len(own):
+                continue
+            if isinstance(kinematics, TreeKinematics):
+                some = tuple(x[own - start] for x in motion.states(start, stop))
+                found.append(kinematics.states(start, some))
+            else:
+                stop = int(own[-1]) + 1
+                found.append(_some(kinematics.states(start, motion.states(start, stop)), own - start))
+    return _joined(found) if found else None
+
+
+def inside(motion: Motion, samples: Int[Array, "m"]) -> Int[Array, "k"]:
+    """Places of the samples inside the usable pieces: those that `states_at` gives."""
+    kept = np.zeros(len(samples), dtype=bool)
+    for low, high in motion.usable():
+        kept |= (samples >= low) & (samples < high)
+    return np.flatnonzero(kept)
+
+
+def _some(states: States, rows: Int[Array, "m"]) -> States:
+    return States(*(x[rows] for x in (states.q, states.dq, states.ddq, states.N, states.fine)))
+
+
+def _joined(parts: list[States]) -> States:
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*((one.q, one.dq, one.ddq, one.N, one.fine) for one in parts), strict=True)
+    return States(*(np.concatenate(column) for column in columns))

@@ -1,0 +1,141 @@
+"""The robot as simple shapes in the frames of its bodies, and these frames along a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.cable import cable_coordinates, held_body
+from dynid.mechanism.frame import quaternion_of
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import BASE, Mechanism
+
+_VISIBLE = 1e-6  # m: shorter links are not drawn
+
+
+def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Links, capsules, cables and joints; a body is its number in the tree, the base -1.
+
+    Args:
+        bodies: With identified centres of mass (`drawn_bodies`): they complete bodies without other points.
+    """
+    tree = tree_of(mechanism)
+    index = {name: i for i, name in enumerate(tree.body_names)} | {BASE: -1}
+    massless = _massless(mechanism)
+    points: dict[int, list[Any]] = {}
+
+    def add(body: str, place: Float[Array, "3"]) -> None:
+        if body not in massless:
+            points.setdefault(index[body], []).append(np.asarray(place, float))
+
+    for joint in mechanism.joints:
+        if joint.kind != JointKind.FREE and joint.child not in massless:
+            add(joint.parent, joint.placement.p)
+            add(joint.child, -joint.body.R.T @ joint.body.p)
+    for loop in mechanism.loops:
+        add(loop.body_a, loop.a.p)
+        add(loop.body_b, loop.b.p)
+    for cable in mechanism.cables:
+        add(cable.body_to, cable.A)
+        if cable.body_from != BASE:
+            add(cable.body_from, cable.D)
+    for one in bodies or ():
+        near = points.get(index[one["name"]], [])
+        if one["centre"] is not None and one["name"] not in mechanism.capsules and len(near) < 2:
+            add(one["name"], np.asarray(one["centre"]))
+    return {
+        "bodies": list(tree.body_names),
+        "links": _links(points),
+        "capsules": [
+            {"body": index[body], "a": list(one.start), "b": list(one.end), "r": one.radius}
+            for body, several in mechanism.capsules.items()
+            for one in several
+        ],
+        "rods": _rods(mechanism, index, massless),
+        "cables": [
+            {"name": one.name, "from": index[one.body_from], "a": list(one.D), "to": index[one.body_to]}
+            | {"b": list(one.A), "r": one.radius, "axis": None if one.axis is None else list(one.axis)}
+            for one in mechanism.cables
+        ],
+        "joints": [*_joints(mechanism, index, massless), *_closures(mechanism, index)],
+        "tip": index[tip_of(mechanism)],
+    }
+
+
+def tip_of(mechanism: Mechanism) -> str:
+    """The body whose path is shown: the platform, else the body held by cables, else the last of the tree."""
+    return "platform" if "platform" in mechanism.bodies else held_body(mechanism)
+
+
+def _rods(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> list[dict[str, Any]]:
+    """Lines between two bodies: rigid rods of loops, and the travel of slides."""
+    ends = [(one.body_a, one.a.p, one.body_b, one.b.p) for one in mechanism.loops if one.length is not None]
+    ends += [
+        (one.parent, one.placement.p, one.child, -one.body.R.T @ one.body.p)
+        for one in mechanism.joints
+        if one.kind == JointKind.PRISMATIC and one.child not in massless
+    ]
+    return [{"from": index[a], "a": list(p), "to": index[b], "b": list(q)} for a, p, b, q in ends]
+
+
+def _massless(mechanism: Mechanism) -> set[str]:
+    """Bodies of joints that only carry the length of a cable."""
+    return {joint.child for joint in mechanism.joints if joint.name in cable_coordinates(mechanism)}
+
+
+def _links(points: dict[int, list[Any]]) -> list[dict[str, Any]]:
+    """Lines from the first point of a body (its joint) to all others; a plate for three and more."""
+    links: list[dict[str, Any]] = []
+    for body, places in points.items():
+        unlike = [places[0]]
+        unlike += [p for p in places[1:] if min(np.linalg.norm(p - o) for o in unlike) > _VISIBLE]
+        if body < 0:
+            continue
+        if len(unlike) > 2 and len(places) > 3:
+            centre = np.mean(unlike, axis=0)
+            links += [{"body": body, "a": centre.tolist(), "b": p.tolist()} for p in unlike]
+        else:
+            links += [{"body": body, "a": unlike[0].tolist(), "b": p.tolist()} for p in unlike[1:]]
+    return links
+
+
+def _joints(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> list[dict[str, Any]]:
+    """Joints that move, at their place in the parent, with the effort that drives them."""
+    driven = {name: one.name for one in mechanism.actuators for name in one.on}
+    return [
+        {
+            "name": joint.name,
+            "body": index[joint.parent],
+            "at": list(joint.placement.p),
+            "axis": list(joint.placement.R @ joint.axes[0]) if joint.axes else None,
+            "slides": joint.kind == JointKind.PRISMATIC,
+            "efforts": sorted({driven[name] for name in joint.coordinates if name in driven}),
+            "coordinates": list(joint.coordinates),
+        }
+        for joint in mechanism.joints
+        if joint.kind not in (JointKind.FIXED, JointKind.FREE) and joint.child not in massless
+    ]
+
+
+def _closures(mechanism: Mechanism, index: dict[str, int]) -> list[dict[str, Any]]:
+    """Joints that close loops, as joints without an effort."""
+    ends = [(one.name, one.body_a, one.a.p) for one in mechanism.loops]
+    ends += [(one.name, one.body_b, one.b.p) for one in mechanism.loops if one.length is not None]
+    empty: dict[str, Any] = {"axis": None, "slides": False, "efforts": [], "coordinates": []}
+    return [{"name": name, "body": index[body], "at": list(at), **empty} for name, body, at in ends]
+
+
+def poses_along(mechanism: Mechanism, q: Float[Array, "n q"]) -> dict[str, Any]:
+    """Origins [m] and quaternions of all bodies in the base frame at some poses.
+
+    Returns:
+        `p` of shape (n, b, 3) and `R` of shape (n, b, 4).
+    """
+    tree = tree_of(mechanism)
+    still = np.zeros((len(q), tree.n_v))
+    motion = body_motion(tree, q, still, still)
+    return {"p": np.asarray(motion.p), "R": np.asarray(quaternion_of(motion.R))}

@@ -1,0 +1,230 @@
+"""What did it find? Bodies in kg and mm, friction over speed, the parameters, and how they varied in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.estimator.history import History
+from dynid.report.intervals import interval_figure
+from dynid.report.numbers import sigma_text, unit_text, value_text
+from dynid.report.page import Section, render
+from dynid.report.panels import history_figure
+from dynid.report.plots import band, figure, line, panel, points
+from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
+from dynid.statistics.estimate import Estimate
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last
+_NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of an exact zero
+_ALONE, _SILENT = 0.99, 0.01  # shares of the log above and below which only one of the two gives a value
+_FEW = 12  # parameters that are shown without unfolding
+
+_SYMBOLS = (
+    ({"M"}, "M: mass"),
+    ({"MX", "MY", "MZ"}, "MX, MY, MZ: mass times centre of mass"),
+    ({"XX", "XY", "XZ", "YY", "YZ", "ZZ"}, "XX to ZZ: inertia about the origin of the body frame"),
+    ({"Ia"}, "Ia: rotor inertia"),
+    ({"Fv"}, "Fv: viscous friction"),
+    ({"Fs"}, "Fs: Coulomb friction"),
+    ({"Fr", "Fl", "Fk"}, "Fr, Fl, Fk: square-root, load-dependent and Stribeck friction"),
+    ({"Off"}, "Off: offset"),
+)
+
+Entry = Mapping[str, Any]
+_PANELS = 12
+_LISTED = 8
+_CURVES = 12
+
+
+def section(estimate: Estimate) -> Section:
+    """Bodies, friction, then the full table of parameters."""
+    parts = [parameters(estimate), standard(estimate), history(estimate)]
+    drawn = estimate.drawing.get("bodies", ())
+    known = [one for one in drawn if one["prior_mass"] or one["mass_share"] > _ALONE]
+    bodies = [_body_row(one) for one in known]
+    body = render(
+        "found.html",
+        loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
+        bodies=bodies,
+        in_sums=len(drawn) - len(known),
+        partly=any(row["origin"] == "both" for row in bodies),
+        described=any(row["prior_mass"] != "-" for row in bodies),
+        friction=friction_figure(estimate),
+        parts=[one for one in parts if one is not None],
+    )
+    return Section("found", "What did it find?", body)
+
+
+def _body_row(one: Entry) -> dict[str, Any]:
+    share, sigma = one["mass_share"], one["mass_sigma"]
+    shown = value_text(one["mass"], sigma) if share > _SILENT else f"{one['mass']:.4g}"
+    prior = one["prior_mass"]
+    return {
+        "name": one["name"],
+        "mass": shown,
+        "sigma": sigma_text(sigma) if share > _ALONE else "",
+        "prior_mass": "-" if prior is None else f"{prior:.4g}",
+        "change": None if not prior or share <= _SILENT else f"{100.0 * (one['mass'] / prior - 1.0):+z.1f} %",
+        "centre": _millimetres(one["centre"]),
+        "prior_centre": _millimetres(one["prior_centre"]),
+        "origin": "log" if share > _ALONE else "description" if share <= _SILENT else "both",
+        "centre_share": one["centre_share"],
+        "payload": one["payload"],
+        "positive": one["mass"] >= 0.0,
+    }
+
+
+def _millimetres(place: Sequence[float] | None) -> str:
+    return "-" if place is None else ", ".join(f"{1e3 * x:.1f}" for x in place).replace("-0.0", "0.0")
+
+
+def friction_figure(estimate: Estimate) -> Markup | None:
+    """Friction of every drive over its speed, with band and measured points; None without friction."""
+    drawn = [one for one in estimate.drawing.get("logs", ()) if one["friction"]]
+    if not drawn:
+        return None
+    curves = drawn[0]["friction"]
+    panels = []
+    for one in curves[:_CURVES]:
+        v, f, half = one["speed"], one["effort"], one["half"]
+        per = "rad/s" if one["unit"] == "N m" else "m/s"
+        series = [
+            band("95 % interval", v, f - half, f + half, "red"),
+            line("identified friction", v, f, "red", width=1.8),
+        ]
+        if "points" in one:
+            seen = points("samples of the log", one["at"], one["points"], "blue", size=1.6, opacity=0.45)
+            series.insert(0, seen)
+        title = f"{one['owner']} [{unit_text(one['unit'])}]"
+        panels.append(panel(series, title, f"speed [{per}]", height=180))
+    cloud = (
+        f" A point is friction plus residual at a sample of log {drawn[0]['log']}; "
+        "points away from the curve show friction that the model lacks."
+        if any("points" in one for one in curves)
+        else ""
+    )
+    left = f" The first {_CURVES} of {len(curves)} drives." if len(curves) > _CURVES else ""
+    return figure(
+        "friction",
+        panels,
+        "friction of every drive over its speed",
+        f"Friction over speed.{cloud}{left}",
+        columns=3,
+    )
+
+
+def parameters(estimate: Estimate) -> Markup:
+    """A figure of the relative intervals and the full table."""
+    truth = estimate.truth or {}
+    rows = [
+        {
+            "p": p,
+            "owner": owner_of(p.name),
+            "quality": quality(p).value,
+            "truth": truth.get(p.name),
+            "inside": holds_truth(p, truth[p.name]) if p.name in truth else None,
+        }
+        for p in estimate.parameters
+    ]
+    found = [row["quality"] for row in rows]
+    return render(
+        "parameters.html",
+        rows=rows,
+        few=len(rows) <= _FEW,
+        figure=interval_figure(estimate),
+        legend=[(kind.value, MEANING[kind], found.count(kind.value)) for kind in Quality if kind in found],
+        meanings=[
+            text for symbols, text in _SYMBOLS if symbols & {_symbol(p.name) for p in estimate.parameters}
+        ],
+        per_mass=any("/M_" in p.name for p in estimate.parameters),
+        sums=any(p.name.endswith("_R") for p in estimate.parameters),
+        has_prior=any(p.prior is not None for p in estimate.parameters),
+        has_truth=bool(truth),
+        how=estimate.choices.get("uncertainty", ""),
+    )
+
+
+def _symbol(name: str) -> str:
+    return name.partition("_")[0].partition("/")[0].rstrip("+-")
+
+
+def standard(estimate: Estimate) -> Markup | None:
+    """The physically consistent standard set; omitted if not requested."""
+    if not estimate.standard:
+        return None
+    entries = [_split(entry) for entry in estimate.standard]
+    bodies, drives = _by_owner(entries, inertial=True), _by_owner(entries, inertial=False)
+    terms = list(dict.fromkeys(symbol for row in drives.values() for symbol in row))
+    determined = sum(entry["from"] == "data" for entry in entries)
+    return render(
+        "standard.html",
+        rows=entries,
+        bodies={owner: _without_dust(row) for owner, row in bodies.items()},
+        symbols=_SHOWN,
+        drives=drives,
+        terms=terms,
+        determined=determined,
+        sensor=estimate.model == "wrench",
+    )
+
+
+def _split(entry: Entry) -> Entry:
+    name = str(entry["name"])
+    return {**entry, "symbol": name.partition("_")[0], "owner": owner_of(name)}
+
+
+def _by_owner(entries: Sequence[Entry], inertial: bool) -> dict[str, dict[str, Entry]]:
+    """Owner -> symbol -> entry, of the ten inertial parameters or of all others."""
+    found: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if (entry["symbol"] in _SHOWN) == inertial:
+            found.setdefault(entry["owner"], {})[entry["symbol"]] = entry
+    return found
+
+
+def _without_dust(row: Mapping[str, Entry]) -> dict[str, Entry]:
+    """A body's entries, with zeros in place of rounding errors."""
+    largest: dict[str, float] = {}
+    for entry in row.values():
+        largest[entry["unit"]] = max(largest.get(entry["unit"], 0.0), abs(entry["value"]))
+    return {
+        symbol: {**entry, "value": 0.0} if abs(entry["value"]) < _NOTHING * largest[entry["unit"]] else entry
+        for symbol, entry in row.items()
+    }
+
+
+def history(estimate: Estimate) -> Markup | None:
+    """Changes with the affected parameters, and the parameters that vary most; only recursive estimates."""
+    found = estimate.history
+    if found is None or not np.any(np.isfinite(found.chi)):
+        return None
+    units = {one.name: one.unit for one in estimate.parameters}
+    names = shown_names(found)
+    n = len(found.changes)
+    return render(
+        "history.html",
+        said="no change detected" if not n else f"{n} change{'s' if n > 1 else ''} detected",
+        changes=found.changes,
+        units=units,
+        most=_LISTED,
+        half_life=found.half_life,
+        figure=history_figure(found, names, units),
+        shown=len(names),
+        total=len(found.names),
+    )
+
+
+def shown_names(history: History) -> list[str]:
+    """Parameters for the figure: those that changed abruptly, then those that vary most relative to sigma."""
+    jumped = [one.name for change in history.changes for one in change.jumped]
+    finite = np.isfinite(history.chi).all(axis=1)
+    late = history.chi[finite][int(finite.sum()) // 4 :]
+    sigma = np.where(history.sigma[-1] > 0, history.sigma[-1], np.inf)
+    moved = np.ptp(late, axis=0) / sigma if len(late) else np.zeros(len(history.names))
+    others = [history.names[k] for k in np.argsort(-moved, kind="stable")]
+    return list(dict.fromkeys([*jumped, *others]))[:_PANELS]

@@ -1,0 +1,61 @@
+"""Was the log good? Every log in one line, and what was noticed about the logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynid.common.catalogue import STAGES
+from dynid.common.notices import by_severity
+from dynid.report.page import Section, render
+from dynid.statistics.estimate import Estimate, Signals
+
+_STAGES = ("Description", "Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
+_CODES = {code for stage in _STAGES for code in STAGES[stage]}
+# Found by the fit, but faults of a log: clocks, zeros, signs, units and order of its columns, contacts.
+_CODES |= {"delay", "gain", "zero-offset", "position-unit", "position-order", "effort-sign", "gain-sign"}
+_CODES |= {"payload-label", "outlying-run", "burst", "scale-differs", "scale-implausible", "outliers"}
+_MANY = 12
+
+
+def section(estimate: Estimate) -> Section:
+    """A table of all logs, and the warnings that concern them."""
+    concerning = [one for one in estimate.warnings if one.code in _CODES]
+    rows = [_row(one) for one in estimate.signals]
+    flagged = [one for one in estimate.residual_tests if one.warned]
+    body = render(
+        "logs.html",
+        rows=rows,
+        many=len(rows) > _MANY,
+        warnings=by_severity(concerning),
+        flagged=flagged,
+        facts=[
+            (k, v)
+            for k, v in estimate.choices.items()
+            if k.partition(" (")[0] in ("clock", "reversals", "rest", "columns")
+        ][:8],
+    )
+    n = len(concerning)
+    note = f"{n} finding{'s' if n > 1 else ''}" if n else "nothing suspicious found"
+    return Section("logs", "Was the log good?", body, note=note)
+
+
+def _row(signals: Signals) -> dict[str, Any]:
+    left = signals.measured - signals.predicted
+    peak = np.nanmax(np.abs(signals.measured), axis=0, initial=np.finfo(float).tiny)
+    rms = np.sqrt(np.nansum(left**2, axis=0) / np.maximum(1, np.isfinite(left).sum(axis=0)))
+    share = 100.0 * rms / peak
+    worst = int(np.argmax(share)) if len(share) else 0
+    t = signals.t[np.isfinite(signals.t)]
+    return {
+        "log": signals.log,
+        "use": "validation" if signals.validation else "fit",
+        "seconds": float(np.sum(np.clip(np.diff(t), 0.0, None))) if len(t) else 0.0,
+        "rows": signals.n_rows,
+        "error": signals.error,
+        "worst": signals.names[worst] if len(share) else "-",
+        "rms": float(rms[worst]) if len(share) else float("nan"),
+        "unit": signals.units[worst] if len(share) else "",
+        "peak": float(share[worst]) if len(share) else float("nan"),
+    }

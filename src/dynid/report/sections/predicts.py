@@ -1,0 +1,163 @@
+"""Does it predict? Measured and predicted efforts with their parts, residuals, and internal tension."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.report.page import Section, render
+from dynid.report.panels import (
+    effort_figure,
+    memory_figure,
+    points_per_panel,
+    residual_figure,
+    run_figure,
+    tension_figure,
+)
+from dynid.statistics.estimate import Estimate, Signals, Tension, worst_signals
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_WORST = 3  # logs of each use that are plotted
+_NOT_WHITE = 0.01  # probability of the test below which residuals count as correlated
+_MEMORIES = 8  # efforts of which spectra are shown
+
+
+def section(estimate: Estimate) -> Section:
+    """Validation, the curves of the logs predicted worst, their residuals, and the tension."""
+    used = [one for one in estimate.signals if not one.validation]
+    unseen = [one for one in estimate.signals if one.validation]
+    shown = [*_worst(unseen), *_worst(used)]
+    most = points_per_panel(shown)
+    drawn = {one["log"]: one for one in estimate.drawing.get("logs", ())}
+    flagged = not_white(estimate)
+    curves = [
+        _curves(one, i, most, None if one.validation else drawn.get(one.log), flagged)
+        for i, one in enumerate(shown)
+    ]
+    kind = "free" if estimate.fit.cost_C is not None else estimate.model
+    body = render(
+        "predicts.html",
+        validations=estimate.validation[:_WORST]
+        if len(estimate.validation) > _WORST
+        else estimate.validation,
+        left=max(0, len(estimate.validation) - _WORST),
+        fit=estimate.fit,
+        runs=_runs(estimate),
+        curves=curves,
+        hidden=(len(used) + len(unseen)) - len(shown),
+        total=len(used) + len(unseen),
+        kind=kind,
+        what="wrench" if estimate.model == "wrench" else "effort",
+        flagged=flagged,
+        memory=_memory(used, flagged),
+        tension=tension_part(estimate, most),
+        tests=sorted(estimate.residual_tests, key=lambda one: (not one.warned, one.test)),
+        warned=sum(one.warned for one in estimate.residual_tests),
+    )
+    return Section("predicts", "Does it predict?", body)
+
+
+def _worst(signals: Sequence[Signals]) -> list[Signals]:
+    return [signals[k] for k in worst_signals(signals, _WORST)]
+
+
+def _curves(
+    signals: Signals, i: int, most: int, drawn: Mapping[str, Any] | None, flagged: Mapping[str, str]
+) -> dict[str, Any]:
+    anchor = f"efforts-{i}"
+    remarks = {} if signals.validation else flagged
+    return {
+        "log": signals.log,
+        "validation": signals.validation,
+        "error": signals.error,
+        "efforts": effort_figure(signals, anchor, most, drawn),
+        "residuals": residual_figure(signals, f"residuals-{i}", anchor, remarks),
+    }
+
+
+def _runs(estimate: Estimate) -> list[Markup]:
+    found = [run_figure(item, estimate.fit, f"runs-{i}") for i, item in enumerate(estimate.validation)]
+    return [one for one in found if one is not None]
+
+
+def not_white(estimate: Estimate) -> dict[str, str]:
+    """Effort -> remark, where the residuals are correlated in time."""
+    tests = [one for one in estimate.residual_tests if one.test == "white" and one.p_value < _NOT_WHITE]
+    return {one.about: "not white" for one in tests}
+
+
+def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Markup | None:
+    """Spectra of the worst log; of many efforts those that are not white."""
+    if not used:
+        return None
+    worst = used[max(range(len(used)), key=lambda k: float(np.nan_to_num(used[k].error)))]
+    order = sorted(range(len(worst.names)), key=lambda i: worst.names[i] not in flagged)
+    keep = sorted(order[:_MEMORIES])
+    if worst.memory is None:
+        return None
+    some = Signals(
+        worst.log,
+        tuple(worst.names[i] for i in keep),
+        tuple(worst.units[i] for i in keep),
+        worst.t,
+        worst.measured[:, keep],
+        worst.predicted[:, keep],
+        memory=worst.memory[keep],
+        row_dt=worst.row_dt,
+        n_rows=worst.n_rows,
+    )
+    return memory_figure(some, "memory", flagged)
+
+
+@dataclass(frozen=True)
+class TensionSummary:
+    """Tension and rebuilt efforts of one log in numbers.
+
+    Attributes:
+        means, lows, highs: Mean, and the range of nine tenths of the samples, per direction.
+        share_percent: 100 |Z c| / |tau|: how much of the motor efforts only strains the robot.
+        off_percent: 100 |tau - rebuilt| / |tau|.
+    """
+
+    log: str
+    unit: str
+    means: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    share_percent: float
+    off_percent: float
+
+
+def tension_part(estimate: Estimate, most: int) -> Markup | None:
+    """Measured and rebuilt motor efforts and the tension; only for redundant robots."""
+    found = [(one, one.tension) for one in estimate.signals if one.tension is not None]
+    found = [(one, motors) for one, motors in found if np.isfinite(motors.c).any()]
+    if not found:
+        return None
+    figures = [
+        tension_figure(one, motors, f"tension-{i}", most) for i, (one, motors) in enumerate(found[:_WORST])
+    ]
+    summaries = [tension_summary(one.log, motors) for one, motors in found]
+    return render("tension.html", summaries=summaries, figures=figures)
+
+
+def tension_summary(log: str, motors: Tension) -> TensionSummary:
+    """The numbers of one log, over the samples that are not masked."""
+    used = np.isfinite(motors.rebuilt).all(axis=1)
+    measured, rebuilt, c = motors.measured[used], motors.rebuilt[used], motors.c[used]
+    size = max(float(np.linalg.norm(measured)), np.finfo(float).tiny)
+    low, high = np.percentile(c, [5.0, 95.0], axis=0)
+    return TensionSummary(
+        log,
+        motors.units[0],
+        tuple(c.mean(axis=0).tolist()),
+        tuple(low.tolist()),
+        tuple(high.tolist()),
+        100.0 * float(np.linalg.norm(c)) / size,
+        100.0 * float(np.linalg.norm(measured - rebuilt)) / size,
+    )

@@ -1,0 +1,100 @@
+"""What don't we know? Parameters without a value, weak ones, combinations, and a motion that would help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.base.words import spoken
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.parameters import Parameter
+from dynid.report.numbers import number, percent, unit_text
+from dynid.report.page import Section, render
+from dynid.report.plots import figure, packed, panel
+from dynid.report.quality import Quality, owner_of, quality
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_MAPPED = 60  # parameters of the map
+_LISTED = 10
+_CLOSE = 0.9  # correlation above which two parameters are known mainly as a sum
+
+
+def section(estimate: Estimate) -> Section:
+    """Not identifiable, weak, correlated; then how to learn more."""
+    weak = [p for p in estimate.parameters if quality(p) is Quality.WEAK]
+    zero = [p for p in estimate.parameters if quality(p) is Quality.ZERO]
+    pairs = [one for one in estimate.correlations if abs(one.value) >= _CLOSE]
+    unknown = len(estimate.not_identifiable)
+    body = render(
+        "unknown.html",
+        items=estimate.not_identifiable,
+        invisible=estimate.invisible,
+        weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
+        n_weak=len(weak),
+        zero=[_zero(p) for p in zero],
+        pairs=pairs[:_LISTED],
+        n_pairs=len(pairs),
+        close=_CLOSE,
+        map=correlation_figure(estimate),
+        moves=_moves(estimate, [*weak, *zero]),
+        robot=estimate.robot,
+        free=estimate.fit.cost_C is not None,
+    )
+    note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} indistinguishable from zero"
+    return Section("unknown", "What don't we know?", body, note=note)
+
+
+def _uncertainty(p: ParameterEstimate) -> float:
+    return -(p.sigma_rel_percent or float("inf"))
+
+
+def _words(p: ParameterEstimate) -> str:
+    symbol, owner = p.name.partition("_")[0], owner_of(p.name)
+    kind = "inertial" if symbol in SYMBOLS else "drive"
+    words = spoken(Parameter(p.name, symbol, owner, p.unit, kind))
+    meaning = "" if words == p.name else f" ({words}{', a sum' if p.grouping else ''})"
+    return f"{p.name}{meaning}: sigma {percent(p.sigma_rel_percent)} % of its value"
+
+
+def _zero(p: ParameterEstimate) -> str:
+    half = 0.0 if p.ci95 is None else max(abs(p.ci95[0]), abs(p.ci95[1]))
+    return f"{p.name}: zero within ±{number(half, 2)} {unit_text(p.unit)}"
+
+
+def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str, int]]:
+    """Bodies and joints with the most parameters that are not known well, and how many."""
+    names = [p.name for p in poor] + [one.name for one in estimate.not_identifiable]
+    count: dict[str, int] = {}
+    for name in names:
+        count[owner_of(name)] = count.get(owner_of(name), 0) + 1
+    return sorted(count.items(), key=lambda one: -one[1])[:4]
+
+
+def correlation_figure(estimate: Estimate) -> Markup | None:
+    """Correlation of every pair of parameters; of many, those with the strongest."""
+    names = [p.name for p in estimate.parameters if p.sigma is not None]
+    C = np.asarray(estimate.covariance)
+    if len(names) < 2 or C.shape != (len(names), len(names)):
+        return None
+    sigma = np.sqrt(np.maximum(np.diag(C), np.finfo(float).tiny))
+    R = C / np.outer(sigma, sigma)
+    np.fill_diagonal(R, 0.0)
+    order = np.sort(np.argsort(-np.abs(R).max(axis=0), kind="stable")[:_MAPPED])
+    shown = [names[k] for k in order]
+    R = R[np.ix_(order, order)]
+    axis: dict[str, Any] = {"names": shown}
+    series = {"kind": "heat", "values": packed(R.ravel())}
+    left = f" The {_MAPPED} of {len(names)} with the strongest correlations." if len(names) > _MAPPED else ""
+    return figure(
+        "correlation",
+        [panel([series], "", axis, axis, square=True)],
+        "correlation of every pair of parameters",
+        "Correlation of the errors of two parameters: orange +1, blue \N{MINUS SIGN}1, plain 0. A strong "
+        f"colour means that the data fix a combination of the two better than each alone.{left}",
+        table=False,
+        fixed=True,
+    )

@@ -1,0 +1,56 @@
+"""Can I use it? The verdict, a light per joint, the first reasons, what to do next."""
+
+from __future__ import annotations
+
+from dynid.common.notices import by_severity
+from dynid.report.page import Section, render
+from dynid.report.quality import Quality, coverage, evidence, first_reasons, quality
+from dynid.report.robot_view import robot_view
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.verdict import LEVELS
+
+_USES = {
+    "": "general use: predicting torques, feedforward",
+    "feedforward": "feedforward control",
+    "simulation": "simulation",
+    "payload": "knowing the payload",
+    "collision": "detecting collisions",
+}
+_WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
+
+
+def section(estimate: Estimate) -> Section:
+    """The verdict with its evidence, the robot, and the key values of the fit."""
+    first, others = first_reasons(estimate)
+    verdict = estimate.verdict
+    worst = max(verdict.joints, key=lambda one: (LEVELS.index(one.level), one.error_percent), default=None)
+    body = render(
+        "use.html",
+        estimate=estimate,
+        verdict=verdict,
+        purpose=_USES.get(verdict.purpose, verdict.purpose),
+        words=_WORDS,
+        worst=worst,
+        evidence=evidence(estimate),
+        zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
+        first=first,
+        others=others,
+        steps=_steps(estimate),
+        covered=coverage(estimate) if estimate.truth else None,
+        filtered="low-pass on rows" in estimate.choices,
+        robot=robot_view(estimate),
+        warnings=by_severity(estimate.warnings),
+    )
+    return Section("use", "Can I use it?", body)
+
+
+def _steps(estimate: Estimate) -> list[str]:
+    """What to do next, most urgent first."""
+    found = [one.remedy for one in estimate.verdict.reasons if one.remedy]
+    steps = list(dict.fromkeys(found))[:3]
+    if estimate.verdict.level == "bad":
+        return [*steps, "identify again, and compare with `dynid compare`"]
+    if not any(one.independent for one in estimate.validation):
+        steps.append("record one more motion and give it with `--validate LOG`")
+    steps.append("write the model for other programs: `dynid export RESULT --to FORMAT`")
+    return steps

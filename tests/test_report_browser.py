@@ -1,0 +1,89 @@
+"""Pages in a real browser: no error, no request, everything drawn, readable on a phone and by screen readers.
+
+Needs Chromium (`CHROMIUM`, default `/usr/bin/chromium`), Node.js and the npm package `playwright-core`; with
+`axe-core` accessibility is checked too. `NODE_PATH` names the folder of the packages. Skipped without them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.report.html import report_html
+from dynid.simulation.demo import built_in_experiment
+from tests.fabricated import JOINTS, estimate
+
+_SCRIPT = Path(__file__).with_name("report_browser.js")
+_CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+
+
+def _ready() -> bool:
+    node = shutil.which("node")
+    if node is None or not Path(_CHROMIUM).exists():
+        return False
+    asked = subprocess.run(
+        [node, "-e", "require.resolve('playwright-core')"],
+        cwd=_SCRIPT.parent,
+        capture_output=True,
+        check=False,
+    )
+    return asked.returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not _ready(), reason="needs Chromium, Node.js and playwright-core")
+
+
+def _seen(folder: Path, pages: dict[str, str]) -> dict[str, dict]:
+    files = []
+    for name, text in pages.items():
+        files.append(str(folder / f"{name}.html"))
+        Path(files[-1]).write_text(text, encoding="utf-8")
+    command = ["node", str(_SCRIPT), *files]
+    found = subprocess.run(command, capture_output=True, check=True, timeout=600, text=True)
+    return {Path(one["file"]).stem: one for one in json.loads(found.stdout)}
+
+
+def _check(one: dict) -> None:
+    assert one["errors"] == []
+    assert one["requests"] == []
+    assert one["plots"]
+    assert min(one["plots"]) >= 1
+    for width, (needed, _) in one["widths"].items():
+        assert needed <= int(width), f"scrolls sideways at {width} px"
+    assert one["theme"]
+    assert one["folds"]
+    assert one["zoom"] is not False
+    assert one["robot"] is not False
+    assert one["pdf"] > 20_000  # bytes: an empty page has about 1000
+    assert not one["axe"]
+
+
+def test_pages_work_in_a_browser(tmp_path):
+    from dynid.pipeline import identify
+
+    simulated = built_in_experiment("scara", seed=0)
+    found = identify(simulated.mechanism, simulated.logs[0], validate=simulated.validation, auto="off")
+    whole = estimate()
+    logs = tuple(replace(whole.signals[0], log=f"log {i}") for i in range(40))
+    bad = replace(whole.verdict, level="bad", headline="Do not use these parameters yet")
+    long = replace(whole, robot="a_robot_with_a_name_that_fills_more_than_one_line_of_a_phone_" * 3)
+    pages = {
+        "scara": report_html(found),
+        "fabricated": report_html(whole),
+        "many": report_html(replace(whole, signals=logs)),
+        "bad": report_html(replace(long, verdict=bad)),
+    }
+    seen = _seen(tmp_path, pages)
+    for one in seen.values():
+        _check(one)
+    assert seen["scara"]["robot"] is True
+    assert np.isfinite(seen["scara"]["seconds"])
+    assert len(seen["many"]["plots"]) <= len(seen["fabricated"]["plots"]) + 8  # three logs, not forty
+    assert len(JOINTS) in seen["fabricated"]["plots"]
