@@ -25,7 +25,7 @@ def design(
         order: Number of poles.
         dt: Time step, in [s].
     """
-    warped = 4.0 * tan(pi * cutoff * dt)  # for a sampling rate of 2
+    warped = 4.0 * tan(pi * (2.0 * cutoff / (1.0 / dt)) / 2.0)  # for a sampling rate of 2
     analogue = -warped * np.exp(1j * pi * np.arange(1 - order, order, 2) / (2 * order))
     poles = (4.0 + analogue) / (4.0 - analogue)
     gain = warped**order * float(np.real(1.0 / np.prod(4.0 - analogue)))
@@ -67,12 +67,11 @@ def both_ways(x: Float[Array, "n m"], sections: Float[Array, "k 6"], width: int)
 
 
 def _settled(sections: Float[Array, "k 6"]) -> Float[Array, "k 2"]:
-    """States of the sections that a constant 1 leaves."""
+    """States z = A z + B of the sections that a constant 1 leaves."""
     states = np.empty((len(sections), 2))
     level = 1.0
-    for state, (b0, b1, b2, _, a1, a2) in zip(states, sections, strict=True):
-        output = level * (b0 + b1 + b2) / (1.0 + a1 + a2)
-        state[1] = b2 * level - a2 * output
-        state[0] = b1 * level - a1 * output + state[1]
-        level = output
+    for state, section in zip(states, sections, strict=True):
+        b, a = section[:3], section[3:]
+        state[:] = level * np.linalg.solve([[1.0 + a[1], -1.0], [a[2], 1.0]], b[1:] - a[1:] * b[0])
+        level *= float(b.sum() / a.sum())
     return states

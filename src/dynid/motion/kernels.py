@@ -5,10 +5,10 @@ from __future__ import annotations
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.common.compiled import kernel
+from dynid.common.compiled import exact
 
 
-@kernel
+@exact
 def sweep(
     x: Float[Array, "n m"], sections: Float[Array, "k 6"], state: Float[Array, "k 2 m"], backwards: bool
 ) -> None:

@@ -40,7 +40,10 @@ BLUE, ORANGE, RED, GREEN, GREY = "#0072b2", "#e69f00", "#d55e00", "#009e73", "#8
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from dynid.report.compiled_templates import CompiledTemplates
+
     environment = Environment(
+        bytecode_cache=CompiledTemplates(),
         loader=PackageLoader("dynid.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
