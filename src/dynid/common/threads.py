@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from dynid.common.paged import release
+
 S = TypeVar("S")
 T = TypeVar("T")
 
 _AHEAD = 4  # results per thread that wait at most
+_RELEASE = 16  # tasks after which pages of large arrays are released
 
 
 def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None = None) -> Iterator[T]:
@@ -28,7 +31,9 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for task in tasks:
+            for k, task in enumerate(tasks):
+                if k % _RELEASE == 0:
+                    release()
                 waiting.append(pool.submit(function, task))
                 if len(waiting) >= _AHEAD * threads:
                     yield waiting.popleft().result()

@@ -133,9 +133,12 @@ def series(
         Sample indices of the outputs (k,), `reduce(entries (e, k))`, and validity (rows, k).
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
-    for task in _tasks(source.pieces(), row_filter, per_block):
+
+    def reduced(task: _Task) -> tuple[Array, Array, Array]:
         filtered, valid = _filtered(source, row_filter, task)
-        yield task.first + row_filter.decimate * np.arange(task.count), reduce(filtered), valid
+        return task.first + row_filter.decimate * np.arange(task.count), reduce(filtered), valid
+
+    yield from in_order(reduced, _tasks(source.pieces(), row_filter, per_block))
 
 
 def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: int) -> Iterator[_Task]:
