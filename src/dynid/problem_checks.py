@@ -9,12 +9,12 @@ import numpy as np
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
+from dynid.motion.choose import extents
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
     from dynid.mechanism.mechanism import Mechanism
-    from dynid.motion.choose import extents
-from dynid.motion.log import Log
+    from dynid.motion.log import Log
     from dynid.projection.projection import Directions
 
 

@@ -8,6 +8,7 @@ comes from the cache of the operating system.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
 import mmap
 import os
@@ -49,6 +50,13 @@ def release() -> None:
         if place is not None:
             with contextlib.suppress(OSError, ValueError):
                 place.madvise(mmap.MADV_DONTNEED)
+
+
+def trim() -> None:
+    """Give memory that is free inside the process back to the system, if there are large arrays."""
+    if _maps:
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)  # GNU C library only
 
 
 def ranges(n: int, size: int = RANGE) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from dynid.common.paged import release
+from dynid.common.paged import release, trim
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -29,6 +29,7 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
     """
     threads = threads or os.cpu_count() or 1
     waiting: deque[Future[T]] = deque()
+    trim()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for k, task in enumerate(tasks):

@@ -131,8 +131,11 @@ def _spikes_of(
 ) -> Bool[Array, "n"]:
     """Spikes of a range: bends beyond a threshold that pass Hampel's test."""
     found = np.zeros(len(filled), bool)
-    candidates = np.flatnonzero(_bend(filled) > threshold) + 1
-    candidates = np.unique(np.clip(candidates[:, None] + np.arange(-1, 2), 0, len(filled) - 1))
+    bent = _bend(filled) > threshold
+    marked = np.zeros(len(filled), bool)
+    for d in range(3):  # a spike bends its neighbours too
+        marked[d : d + len(bent)] |= bent
+    candidates = np.flatnonzero(marked)
     # Neighbours of a single sample that is `away` are closer to the median than `_BESIDE` of that.
     least = max(spread_least, least)
     for d in (-3, -2, 2, 3):

@@ -15,6 +15,7 @@ from dynid.motion.table import BlockColumns, Table, check_names, time_name
 
 _NUMBER = 8  # bytes
 _BATCH = 1 << 16  # samples
+_BUFFER = 1 << 20  # bytes of each column that are read at once
 
 
 def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
@@ -53,6 +54,7 @@ class _Columns(BlockColumns):
                     )
                 start += len(batch)
         self._check_rows(start == self.count)
+        self.pa.default_memory_pool().release_unused()
 
     def _check_rows(self, right: bool) -> None:
         if not right:
@@ -149,7 +151,10 @@ def _opened(path: Path) -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     try:
-        return pa, pq.ParquetFile(path, page_checksum_verification=True)
+        # Without buffers ahead: they would hold the whole file.
+        return pa, pq.ParquetFile(
+            path, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER
+        )
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 
