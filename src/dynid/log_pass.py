@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
@@ -15,6 +13,7 @@ from jaxtyping import Float, Int
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.threads import in_order
 from dynid.conditioning.rewritten import (
     CentredRows,
     DifferenceRows,
@@ -72,8 +71,7 @@ class LogPass:
             for start, stop in source.pieces()
             for at in range(start, stop, _TASK_SAMPLES)
         ]
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            yield from pool.map(lambda task: self._sample_residuals(standard, reduce, *task), tasks)
+        yield from in_order(lambda task: self._sample_residuals(standard, reduce, *task), tasks)
 
     def replaced(self, chi: Float[Array, "p"], change: Change) -> System:
         """The equations with the measured side W chi + change(rho), sample by sample."""

@@ -18,6 +18,7 @@ from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.summary import choices_of
 from dynid.choice.choose import choose
+from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
 from dynid.display.drawing import drawing_of
@@ -157,7 +158,7 @@ def identify_logs(
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
-        choices=choices_of(fit, checked.choices, judged),
+        choices={**choices_of(fit, checked.choices, judged), **(words(task.logs) if tried else {})},
         provenance=provenance(
             fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
         ),

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
+from dynid.motion.choose import extents
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -48,7 +49,7 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
         for i, name in used
         if len(levels := {x for log in logs for x in _levels(log, i)}) == 1
     ]
-    moved = any(np.ptp(log.q[log.valid], axis=0).any() for log in logs if log.valid.any())
+    moved = any(np.any(high > low) for low, high in (extents(log)[0] for log in logs))
     if not still or not moved:
         return ()
     found = notice("constant-effort", names=", ".join(still))
@@ -59,9 +60,8 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
 
 def _levels(log: Log, i: int) -> set[float]:
     """Values of one effort: its least and its largest, none where it is absent."""
-    x = log.tau[log.valid, i]
-    x = x[np.isfinite(x)]
-    return {float(x.min()), float(x.max())} if log.effort_present[i] and len(x) else set()
+    low, high = extents(log)[1][:, i].tolist()
+    return {low, high} if log.effort_present[i] and low <= high else set()
 
 
 def refuse_unknown(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> None:

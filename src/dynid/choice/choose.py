@@ -17,6 +17,7 @@ from dynid.base.base import BaseSet
 from dynid.base.system import BaseSystem, base_system
 from dynid.case import case_of
 from dynid.choice.candidate import Candidate, Open, open_settings, with_all_terms, with_terms
+from dynid.choice.excerpt import excerpts
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.choice.reference import bandwidth, reference, spectra_of
 from dynid.common.arrays import Array
@@ -230,7 +231,7 @@ def choose(task: Task) -> tuple[Task, tuple[Tried, ...]]:
     if not open_ or rows_without_effort(given, model, robot):
         return task, ()
     try:
-        search = _started(replace(task, experiment=given), open_)
+        search = _started(replace(task, logs=excerpts(task.logs), experiment=given), open_)
     except InputError:
         return task, ()  # logs that are too short, or refused later with the reason
     if search is None:

@@ -24,6 +24,11 @@ def kernel(function: Kernel) -> Kernel:
     return _compiled(function)
 
 
+def exact(function: Kernel) -> Kernel:
+    """As `kernel`, with every product rounded: recursions keep their rounding on any machine."""
+    return _compiled(function, fastmath=False)
+
+
 def inner(function: Kernel) -> Kernel:
     """As `kernel`, for functions that only kernels call: a Python entry point takes long to compile."""
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)

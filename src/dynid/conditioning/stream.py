@@ -7,9 +7,7 @@ related to each other.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -17,9 +15,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.threads import in_order
 from dynid.conditioning.lowpass import RowFilter
 from dynid.projection.contract import PackedRows
-from dynid.projection.factor import Factor, merge, triangle
+from dynid.projection.factor import Factor, compact, merge
 from dynid.regressor.layout import ABSENT
 
 # Shorter than the correlation time of most residuals: longer blocks are made by joining neighbours.
@@ -75,14 +74,12 @@ def stream(
     tasks = list(_tasks(source.pieces(), row_filter, per_block))
     blocks: list[list[_Numbered]] = [[] for _ in range(len(source.layout.start) - 1)]
     span = 1
-    threads = threads or os.cpu_count() or 1
-    with ThreadPoolExecutor(threads) as pool:
-        done = pool.map(lambda task: _condense(source, row_filter, task, per_block), tasks)
-        for i, result in enumerate(done):
-            blocks = [old + new for old, new in zip(blocks, result, strict=True)]
-            blocks, span = _bounded(blocks, span)
-            if progress:
-                progress((i + 1) / len(tasks))
+    done = in_order(lambda task: _condense(source, row_filter, task, per_block), tasks, threads)
+    for i, result in enumerate(done):
+        blocks = [_extended(old, new, span) for old, new in zip(blocks, result, strict=True)]
+        blocks, span = _bounded(blocks, span)
+        if progress:
+            progress((i + 1) / len(tasks))
     return [_row_blocks(one, span) for one in blocks], span * per_block * row_filter.decimate * source.dt
 
 
@@ -136,9 +133,12 @@ def series(
         Sample indices of the outputs (k,), `reduce(entries (e, k))`, and validity (rows, k).
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
-    for task in _tasks(source.pieces(), row_filter, per_block):
+
+    def reduced(task: _Task) -> tuple[Array, Array, Array]:
         filtered, valid = _filtered(source, row_filter, task)
-        yield task.first + row_filter.decimate * np.arange(task.count), reduce(filtered), valid
+        return task.first + row_filter.decimate * np.arange(task.count), reduce(filtered), valid
+
+    yield from in_order(reduced, _tasks(source.pieces(), row_filter, per_block))
 
 
 def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: int) -> Iterator[_Task]:
@@ -165,12 +165,14 @@ def _condense(
     for row in range(len(layout.start) - 1):
         entries = np.arange(layout.start[row], layout.start[row + 1])
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
+        rows = np.ascontiguousarray(filtered[wanted].T)
         factors = []
         for k, at in enumerate(range(0, task.count, per_block)):
-            use = np.flatnonzero(valid[row, at : at + per_block]) + at
-            if use.size:
-                rows = filtered[np.ix_(wanted, use)].T
-                factors.append((task.run, task.block + k, Factor(triangle(rows), use.size)))
+            use = valid[row, at : at + per_block]
+            part = rows[at : at + per_block]
+            part = part if use.all() else part[use]
+            if len(part):
+                factors.append((task.run, task.block + k, Factor(compact(part), len(part))))
         result.append(factors)
     return result
 
@@ -201,6 +203,11 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
     return sums, valid
 
 
+def _extended(blocks: list[_Numbered], new: list[_Numbered], span: int) -> list[_Numbered]:
+    """Blocks with those of the next task, of which the first may belong to the last one before."""
+    return [*blocks[:-1], *_joined(blocks[-1:] + new, span)]
+
+
 def _bounded(blocks: list[list[_Numbered]], span: int) -> tuple[list[list[_Numbered]], int]:
     """Neighbours merged once there are many: memory does not grow with the log.
 
@@ -212,10 +219,13 @@ def _bounded(blocks: list[list[_Numbered]], span: int) -> tuple[list[list[_Numbe
     """
     while _count(blocks, span) > MOST_BLOCKS and _count(blocks, 2 * span) < _count(blocks, span):
         span *= 2
-    return [_joined(one, span) for one in blocks], span
+        blocks = [_joined(one, span) for one in blocks]
+    return blocks, span
 
 
 def _count(blocks: list[list[_Numbered]], span: int) -> int:
+    if max(map(len, blocks)) <= MOST_BLOCKS:
+        return 0  # not counted: they need not be joined
     return max(len({(run, number // span) for run, number, _ in one}) for one in blocks)
 
 

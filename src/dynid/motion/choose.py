@@ -11,6 +11,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import ranges
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
@@ -55,6 +56,25 @@ def rate_spectrum(log: Log, dq: Float[Array, "n m"]) -> Spectrum:
     if log not in _RATES:
         _RATES[log] = spectrum(longest(log, dq), log.dt)
     return _RATES[log]
+
+
+_EXTENTS: WeakKeyDictionary[Log, tuple[Array, Array]] = WeakKeyDictionary()
+
+
+def extents(log: Log) -> tuple[Float[Array, "2 m"], Float[Array, "2 a"]]:
+    """Smallest and largest valid value of every position and effort; infinite where there is none."""
+    if log not in _EXTENTS:
+        _EXTENTS[log] = _extent(log, log.q), _extent(log, log.tau)
+    return _EXTENTS[log]
+
+
+def _extent(log: Log, x: Float[Array, "n c"]) -> Float[Array, "2 c"]:
+    found = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
+    for a, b in ranges(len(x)):
+        use = log.valid[a:b, None] & np.isfinite(x[a:b])
+        found[0] = np.minimum(found[0], np.min(np.where(use, x[a:b], np.inf), axis=0))
+        found[1] = np.maximum(found[1], np.max(np.where(use, x[a:b], -np.inf), axis=0))
+    return found
 
 
 def choose_cutoff(

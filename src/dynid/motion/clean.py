@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import ranges
 from dynid.motion.clock import (
     JUMP_STEPS,
     METHOD,
@@ -23,7 +24,7 @@ from dynid.motion.clock import (
 )
 from dynid.motion.faults import signal_faults
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
-from dynid.motion.table import Record
+from dynid.motion.table import Record, any_finite
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
 _BLIND_STEPS = 5.0  # without a known cutoff, a gap longer than so many steps splits the log
@@ -81,7 +82,8 @@ def clean(
     valid = np.zeros(len(record.t), dtype=bool)
     for start, stop in segments:
         valid[start:stop] = True
-    valid &= _away(record.t, doubtful, 0.75 * clock.dt)
+    if len(doubtful):
+        valid &= _away(record.t, doubtful, 0.75 * clock.dt)
     pieces = tuple((int(start), int(stop)) for start, stop in segments)
     return Cleaned(record, pieces, clock.dt, valid, tuple(notices), choices)
 
@@ -95,8 +97,6 @@ def _names(record: Record, quaternions: tuple[int, ...]) -> tuple[list[str], lis
 
 def _away(t: Float[Array, "n"], doubtful: Float[Array, "d"], distance: float) -> Bool[Array, "n"]:
     """Samples further from every doubtful time than a distance in [s]."""
-    if not len(doubtful):
-        return np.ones(len(t), dtype=bool)
     after = np.clip(np.searchsorted(doubtful, t), 1, len(doubtful) - 1) if len(doubtful) > 1 else 0
     near = np.abs(t - doubtful[after])
     if len(doubtful) > 1:
@@ -106,7 +106,9 @@ def _away(t: Float[Array, "n"], doubtful: Float[Array, "d"], distance: float) ->
 
 def _timed(record: Record, notices: list[Notice]) -> Record:
     """Rows that have a time."""
-    timed = np.isfinite(record.t)
+    timed = np.empty(len(record.t), dtype=bool)
+    for a, b in ranges(len(timed)):
+        timed[a:b] = np.isfinite(record.t[a:b])
     if timed.all() and len(timed) >= MIN_SEGMENT:
         return record
     if timed.sum() < MIN_SEGMENT:
@@ -124,10 +126,9 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     """Samples of which every recorded value is finite; columns that are absent do not count."""
     good = np.ones(len(record.t), dtype=bool)
     for signal in record.signals():
-        for i in range(signal.shape[1]):
-            finite = np.isfinite(signal[:, i])
-            if finite.any():
-                good &= finite
+        present = any_finite(signal)
+        for a, b in ranges(len(signal)):
+            good[a:b] &= np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
     bad = int((~good).sum())
     if bad:
         first = float(record.t[np.flatnonzero(~good)[0]])
@@ -139,13 +140,13 @@ def _split(
     record: Record, good: Bool[Array, "n"], step: float, cutoff: float | None, notices: list[Notice]
 ) -> Int[Array, "s 2"]:
     """Ranges of good samples between runs, bad samples and gaps."""
-    steps = np.diff(record.t)
     ordinary = good[1:] & good[:-1] & ~record.breaks[1:]
-    limit = _gap_limit(record, good, steps, ordinary, step, cutoff)
+    limit = _gap_limit(record, good, ordinary, step, cutoff)
     # Half a per cent of a step: time stamps are rounded.
-    gaps = ordinary & (steps > limit + 0.005 * step)
+    gaps = _longer(record.t, ordinary, limit + 0.005 * step)
     if gaps.any():
-        longest = float(steps[gaps].max())
+        before = np.flatnonzero(gaps)
+        longest = float(np.max(record.t[before + 1] - record.t[before]))
         jump = "; steps longer than 10 median steps may be clock jumps" if longest > JUMP_STEPS * step else ""
         notices.append(
             notice("gap", count=int(gaps.sum()), limit=1e3 * limit, longest=1e3 * longest, jump=jump)
@@ -163,6 +164,14 @@ def _split(
     return segments[long_enough]
 
 
+def _longer(t: Float[Array, "n"], ordinary: Bool[Array, "k"], limit: float) -> Bool[Array, "k"]:
+    """Steps between consecutive good samples that are longer than a limit, in [s]."""
+    found = np.zeros(len(ordinary), dtype=bool)
+    for a, b in ranges(len(ordinary)):
+        found[a:b] = ordinary[a:b] & (np.diff(t[a : b + 1]) > limit)
+    return found
+
+
 def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Bool[Array, "k"]) -> Int[Array, "s 2"]:
     begins = breaks.copy()
     begins[0] = True
@@ -175,7 +184,6 @@ def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Bool[Array, "k
 def _gap_limit(
     record: Record,
     good: Bool[Array, "n"],
-    steps: Float[Array, "k"],
     ordinary: Bool[Array, "k"],
     step: float,
     cutoff: float | None,
@@ -186,9 +194,9 @@ def _gap_limit(
     one the data would choose on the longest piece.
     """
     jump = JUMP_STEPS * step
-    doubtful = ordinary & (steps > _BLIND_STEPS * step) & (steps <= jump)
-    if cutoff is None and doubtful.any():
-        pieces = _runs(record.breaks, good, ordinary & (steps > jump))
+    jumps = _longer(record.t, ordinary, jump)
+    if cutoff is None and np.count_nonzero(_longer(record.t, ordinary, _BLIND_STEPS * step)) > jumps.sum():
+        pieces = _runs(record.breaks, good, jumps)
         start, stop = pieces[np.argmax(pieces[:, 1] - pieces[:, 0])]
         if stop - start >= 8 * MIN_SEGMENT:
             part = record.rows(np.arange(start, min(stop, start + MOST_SAMPLES)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import LONG, ranges
 from dynid.motion.table import Record
 
 JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
@@ -48,8 +49,13 @@ class Clock:
 
 def median_step(record: Record) -> float:
     """Median of the forward steps inside the runs, in the unit of t."""
-    steps = np.diff(record.t)[~record.breaks[1:]]
-    forward = steps[steps > 0.0]
+    # Of a long log some ranges are enough.
+    n, forward = len(record.t), np.zeros(0)
+    every = max(1, n // (4 * LONG))
+    for k, (a, b) in enumerate(ranges(n - 1)):
+        if k % every == 0 or not len(forward):
+            steps = np.diff(record.t[a : b + 1])[~record.breaks[a + 1 : b + 1]]
+            forward = np.append(forward, steps[steps > 0.0])
     if len(forward) == 0:
         raise InputError(
             "time never increases", file=record.file, place="column t", remedy="check the time column"
@@ -103,31 +109,46 @@ def dates_in_seconds(t: Shaped[Array, "n"]) -> tuple[Float[Array, "n"], dict[str
     return None
 
 
+def may_be_dates(t: Shaped[Array, "n"] | None) -> bool:
+    """Whether the first stamp has the size of a date, or there is none among these."""
+    finite = np.zeros(0) if t is None else t[np.isfinite(t)]
+    if not len(finite):
+        return t is not None
+    return any(_DATES[0] <= finite[0] / count <= _DATES[1] for count in _PER_SECOND.values())
+
+
 def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
     """Resets and jumps back become breaks; a few samples out of order are sorted; duplicates are removed."""
     notices: list[Notice] = []
-    steps = np.diff(record.t)
-    resets = (steps < -JUMP_STEPS * step) & ~record.breaks[1:]
-    if np.any(resets):
+    resets = _where(record, lambda steps: steps < -JUMP_STEPS * step)
+    if len(resets):
         breaks = record.breaks.copy()
-        breaks[1:] |= resets
+        breaks[resets + 1] = True
         record = replace(record, breaks=breaks)
-        first = float(record.t[np.flatnonzero(resets)[0]])
-        notices.append(notice("clock-reset", count=int(resets.sum()), first=first))
-    unsorted = (steps < 0.0) & ~record.breaks[1:]
-    if np.any(unsorted):
+        notices.append(notice("clock-reset", count=len(resets), first=float(record.t[resets[0]])))
+    unsorted = _where(record, lambda steps: steps < 0.0)
+    if len(unsorted):
         record = _sorted(record, unsorted)
-        notices.append(notice("time-unsorted", count=int(unsorted.sum())))
+        notices.append(notice("time-unsorted", count=len(unsorted)))
     return _without_doubles(record, notices), notices
 
 
-def _sorted(record: Record, unsorted: Array) -> Record:
-    share = float(unsorted.mean())
+def _where(record: Record, test: Callable[[Float[Array, "k"]], Bool[Array, "k"]]) -> Int[Array, "j"]:
+    """Samples from which the step to the next one, inside a run, passes a test."""
+    found = [np.zeros(0, dtype=int)]
+    for a, b in ranges(len(record.t) - 1):
+        steps = np.diff(record.t[a : b + 1])
+        found.append(a + np.flatnonzero(test(steps) & ~record.breaks[a + 1 : b + 1]))
+    return np.concatenate(found)
+
+
+def _sorted(record: Record, unsorted: Int[Array, "k"]) -> Record:
+    share = len(unsorted) / (len(record.t) - 1)
     if share >= _MOST_UNSORTED:
         raise InputError(
             f"{100 * share:.2g} % of the time stamps are out of order (at most 1 % are sorted)",
             file=record.file,
-            place=f"column t, first after sample {int(np.flatnonzero(unsorted)[0]) + 1}",
+            place=f"column t, first after sample {int(unsorted[0]) + 1}",
             remedy="sort the log by time, or check that t is the correct column",
         )
     order = np.lexsort((np.arange(len(record.t)), record.t, np.cumsum(record.breaks)))
@@ -136,7 +157,7 @@ def _sorted(record: Record, unsorted: Array) -> Record:
 
 def _without_doubles(record: Record, notices: list[Notice]) -> Record:
     """Drop samples that repeat the previous one; refuse two different samples at the same time."""
-    double = np.flatnonzero((np.diff(record.t) == 0.0) & ~record.breaks[1:]) + 1
+    double = _where(record, lambda steps: steps == 0.0) + 1
     if len(double) == 0:
         return record
     equal = np.ones(len(double), dtype=bool)
@@ -163,20 +184,33 @@ def understand(t: Float[Array, "n"], segments: Int[Array, "s 2"], step: float) -
     The clock is uniform when every step is a whole number of dt within 1 % of dt or the
     resolution with which t was written, whichever is larger.
     """
-    steps = np.diff(t)
-    inside = np.zeros(len(steps), dtype=bool)
+    inside = np.zeros(len(t) - 1, dtype=bool)
     for start, stop in segments:
         inside[start : stop - 1] = True
-    steps = steps[inside]
-    counts = np.maximum(np.rint(steps / step), 1.0)
-    dt = float(steps.sum() / counts.sum())
-    allowed = max(0.01 * dt, _resolution(t, dt))
-    uniform = bool(np.max(np.abs(steps - counts * dt)) <= allowed)
-    lost = int(counts.sum() - len(counts))
+    total = whole = 0.0
+    shortest, longest, number = np.inf, -np.inf, 0
+    for steps, counts in _steps(t, inside, step):
+        total, whole, number = total + float(steps.sum()), whole + float(counts.sum()), number + len(steps)
+        shortest = float(np.min(steps, initial=shortest))
+        longest = float(np.max(steps, initial=longest))
+    dt = total / whole
+    off = max(float(np.max(np.abs(s - k * dt), initial=0.0)) for s, k in _steps(t, inside, step))
+    uniform = off <= max(0.01 * dt, _resolution(t, dt))
     if not uniform:
-        dt = float(steps.mean())
-    jitter = float(np.quantile(np.abs(steps - (counts if uniform else 1.0) * dt), 0.95)) / dt
-    return Clock(dt, uniform, lost if uniform else 0, float(steps.min()), float(steps.max()), jitter)
+        dt = total / number
+    thin = max(1, number // (4 * LONG))
+    apart = [np.abs(s - (k if uniform else 1.0) * dt)[::thin] for s, k in _steps(t, inside, step)]
+    jitter = float(np.quantile(np.concatenate(apart), 0.95)) / dt
+    return Clock(dt, uniform, int(whole - number) if uniform else 0, shortest, longest, jitter)
+
+
+def _steps(
+    t: Float[Array, "n"], inside: Bool[Array, "k"], step: float
+) -> Iterator[tuple[Float[Array, "j"], Float[Array, "j"]]]:
+    """Steps inside the segments, and how many of the length `step` each is, range by range."""
+    for a, b in ranges(len(t) - 1):
+        steps = np.diff(t[a : b + 1])[inside[a:b]]
+        yield steps, np.maximum(np.rint(steps / step), 1.0)
 
 
 def _resolution(t: Float[Array, "n"], dt: float) -> float:
@@ -184,7 +218,7 @@ def _resolution(t: Float[Array, "n"], dt: float) -> float:
     sample = t[: 2000 if len(t) > 2000 else len(t)]
     found = 0.0
     if np.array_equal(sample, sample.astype(np.float32).astype(float)):
-        found = float(np.spacing(np.float32(np.max(np.abs(t)))))
+        found = float(np.spacing(np.float32(max(abs(float(t.min())), abs(float(t.max()))))))
     for decimals in range(1, 9):
         scaled = sample * 10.0**decimals
         if np.max(np.abs(scaled - np.rint(scaled))) < 1e-9 * max(1.0, float(np.max(np.abs(scaled)))):
@@ -227,9 +261,12 @@ def continuous(
         asked, _ = continuous(replace(record, q=record.q_ref, q_ref=None), segments, angles, quaternions)
         record = replace(record, q_ref=asked.q)
     q = record.q
-    # Column by column: copies of all positions of a long log need too much memory.
-    turned = np.array([bool(a and _turns(q[:, i : i + 1]).any()) for i, a in enumerate(angles)], dtype=bool)
-    flips = any(np.any(np.sum(q[1:, w : w + 4] * q[:-1, w : w + 4], axis=1) < 0.0) for w in quaternions)
+    turned, flips = np.zeros(len(angles), dtype=bool), False
+    for a, b in ranges(len(q) - 1):
+        part = q[a : b + 1]
+        turned |= angles & _turns(part).any(axis=0)
+        for w in quaternions:
+            flips |= bool(np.any(np.sum(part[1:, w : w + 4] * part[:-1, w : w + 4], axis=1) < 0.0))
     if not turned.any() and not flips:
         return record, []
     q = q.copy()

@@ -20,7 +20,8 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.motion.table import Record
+from dynid.common.paged import ranges, windows
+from dynid.motion.table import Record, any_finite
 
 _HALF = 5  # samples on either side
 _SPIKE = 10.0  # Gaussian noise stays below this in a million samples; a contact lasts longer than one sample
@@ -71,16 +72,18 @@ def signal_faults(
     for i, name in enumerate(positions):
         if name:
             bad = spikes(record.q[:, i], record.breaks, _POSITION_PART)
-            good &= ~bad
+            good[bad] = False
             jumped |= {name: int(bad.sum())} if bad.any() else {}
+    present = any_finite(record.tau)
     for i, name in enumerate(efforts):
         x = record.tau[:, i]
-        if not np.any(np.isfinite(x)):
+        if not present[i]:
             continue
         # At standstill dry friction takes any value between its two: a jump there is not a fault.
         bad, top = spikes(x, record.breaks, _EFFORT_PART), flat_tops(x)
-        bad &= moving | (not any(positions))
-        usable &= ~(bad | top)
+        if any(positions):
+            bad &= moving
+        usable[bad] = usable[top] = False
         spiked |= {name: int(bad.sum())} if bad.any() else {}
         flat |= {name: float(np.max(np.abs(x[top])))} if top.any() else {}
     notices += _spike_notices(jumped, spiked, n)
@@ -104,70 +107,117 @@ def spikes(
         least: Smallest relevant spike, relative to the signal's range.
     """
     found = np.zeros(len(x), bool)
-    if len(x) < 4 * _HALF or not np.any(np.isfinite(x)):
+    start = _filled(x[: 1 << 15])
+    if len(x) < 4 * _HALF or not any_finite(x[:, None])[0]:
         return found
-    filled = _filled(x)
-    bend = np.abs(filled[1:-1] - 0.5 * (filled[2:] + filled[:-2]))
-    usual = float(np.median(bend))
-    level = _resolution(filled)
-    threshold = _SPIKE * max(_USUAL * usual * 0.5, 0.5 * level, 1e-12 * float(np.max(np.abs(filled))))
-    candidates = np.flatnonzero(bend > threshold) + 1
-    candidates = np.unique(np.clip(candidates[:, None] + np.arange(-1, 2), 0, len(x) - 1))
-    if not len(candidates):
-        return found
-    around = np.clip(candidates[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
-    windows = filled[around]
-    middle = np.median(windows, axis=1)
-    spread = _USUAL * np.median(np.abs(windows - middle[:, None]), axis=1)
-    away = np.abs(filled[candidates] - middle)
-    limit = _SPIKE * np.maximum(np.maximum(spread, _USUAL * usual), level)
-    limit = np.maximum(limit, least * _range(filled))
-    # A spike is a single sample: lasting, decaying or vibrating deviations are motion, contact or noise.
-    beside = np.abs(windows[:, _HALF + np.array([-3, -2, 2, 3])] - middle[:, None])
-    alone = np.all(beside < _BESIDE * away[:, None], axis=1)
-    found[candidates[(away > limit) & alone]] = True
-    found &= np.isfinite(x)
-    if breaks is not None:
+    usual = float(np.median(np.concatenate([_bend(_filled(part)) for part in windows(x)])))
+    level = _resolution(start)
+    largest = max(float(np.nanmax(np.abs(x[a:b]), initial=0.0)) for a, b in ranges(len(x)))
+    threshold = _SPIKE * max(_USUAL * usual * 0.5, 0.5 * level, 1e-12 * largest)
+    limits = _SPIKE * max(_USUAL * usual, level), least * _range(x)
+    for a, b in ranges(len(x)):
+        low, high = max(0, a - _HALF - 1), min(len(x), b + _HALF + 1)
+        marked = _spikes_of(_filled(x[low:high]), threshold, *limits)
+        found[a:b] = marked[a - low : b - low] & np.isfinite(x[a:b])
+    if breaks is not None and found.any():
         starts = np.flatnonzero(breaks)
         edge = np.clip(starts[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
         found[np.unique(edge)] = False  # samples across a break are not neighbours
     return found
 
 
+def _spikes_of(
+    filled: Float[Array, "n"], threshold: float, spread_least: float, least: float
+) -> Bool[Array, "n"]:
+    """Spikes of a range: bends beyond a threshold that pass Hampel's test."""
+    found = np.zeros(len(filled), bool)
+    bent = _bend(filled) > threshold
+    marked = np.zeros(len(filled), bool)
+    for d in range(3):  # a spike bends its neighbours too
+        marked[d : d + len(bent)] |= bent
+    candidates = np.flatnonzero(marked)
+    # Neighbours of a single sample that is `away` are closer to the median than `_BESIDE` of that.
+    least = max(spread_least, least)
+    for d in (-3, -2, 2, 3):
+        beside = filled[np.clip(candidates + d, 0, len(filled) - 1)]
+        candidates = candidates[np.abs(filled[candidates] - beside) > 0.99 * (1.0 - _BESIDE) * least]
+    around = np.clip(candidates[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(filled) - 1)
+    near = filled[around]
+    middle = np.median(near, axis=1)
+    spread = _USUAL * np.median(np.abs(near - middle[:, None]), axis=1)
+    away = np.abs(filled[candidates] - middle)
+    limit = np.maximum(_SPIKE * spread, least)
+    # A spike is a single sample: lasting, decaying or vibrating deviations are motion, contact or noise.
+    beside = np.abs(near[:, _HALF + np.array([-3, -2, 2, 3])] - middle[:, None])
+    alone = np.all(beside < _BESIDE * away[:, None], axis=1)
+    found[candidates[(away > limit) & alone]] = True
+    return found
+
+
+def _bend(x: Float[Array, "n"]) -> Float[Array, "k"]:
+    """Distance of each inner sample from the middle of its neighbours."""
+    return np.asarray(np.abs(x[1:-1] - 0.5 * (x[2:] + x[:-2])))
+
+
 def _range(x: Float[Array, "n"]) -> float:
     """Between the 1 % and the 99 % quantile: a spike does not widen it."""
-    low, high = np.quantile(x[:: max(1, len(x) >> 15)], [0.01, 0.99])
+    low, high = np.quantile(_filled(x[:: max(1, len(x) >> 15)]), [0.01, 0.99])
     return float(high - low)
 
 
 def flat_tops(x: Float[Array, "n"]) -> Bool[Array, "n"]:
     """Samples at the largest or smallest value of a signal that repeatedly stays there."""
     found = np.zeros(len(x), bool)
-    finite = x[np.isfinite(x)]
-    if not len(finite) or np.ptp(finite) == 0.0:
+    low, high, count = _extremes(x)
+    if not count or low == high:
         return found
-    if _resolution(_filled(x)) > 0.02 * np.std(finite):
+    if _resolution(_filled(x[: 1 << 15])) > 0.02 * _deviation(x):
         return found  # a coarse signal reaches its extremes by chance
-    for limit in (np.max(finite), np.min(finite)):
-        at = np.abs(x - limit) <= 1e-9 * max(abs(limit), float(np.ptp(finite)))
-        runs = _run_lengths(at)
-        if at.sum() > _FLAT_PART * len(finite) and runs.max(initial=0) >= _FLAT_RUN:
+    for limit in (high, low):
+        near = 1e-9 * max(abs(limit), high - low)
+        at = np.zeros(len(x), bool)
+        for a, b in ranges(len(x)):
+            at[a:b] = np.abs(x[a:b] - limit) <= near
+        if at.sum() > _FLAT_PART * count and _run_lengths(at).max(initial=0) >= _FLAT_RUN:
             found |= at
     return found
 
 
+def _extremes(x: Float[Array, "n"]) -> tuple[float, float, int]:
+    """Smallest and largest finite value, and how many there are."""
+    low, high, count = np.inf, -np.inf, 0
+    for a, b in ranges(len(x)):
+        part = x[a:b]
+        finite = np.isfinite(part)
+        part = part if finite.all() else part[finite]
+        low, high = float(np.min(part, initial=low)), float(np.max(part, initial=high))
+        count += len(part)
+    return low, high, count
+
+
+def _deviation(x: Float[Array, "n"]) -> float:
+    """Standard deviation of the finite values."""
+    some = np.concatenate(windows(x))
+    return float(np.std(some[np.isfinite(some)]))
+
+
 def stuck(x: Float[Array, "n"], moving: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:
     """Samples of all runs in which a signal does not change while the robot moves for `least` or more."""
-    found = np.zeros(len(x), bool)
-    for start, stop in _runs(np.diff(x, prepend=np.nan) == 0.0):
-        if np.sum(moving[start:stop]) >= least:
+    found, still = np.zeros(len(x), bool), np.zeros(len(x), bool)
+    for a, b in ranges(len(x)):
+        filled = _filled(x[max(a - 1, 0) : b])
+        still[max(a, 1) : b] = filled[1:] == filled[:-1]
+    for start, stop in _runs(still):
+        if stop - start >= least and np.sum(moving[start:stop]) >= least:
             found[start - 1 : stop] = True  # the sample before has the same value
     return found
 
 
 def _runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:
     """First index and one past the last of every run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    parts = [np.flatnonzero(mask[:1])]
+    parts += [a + 1 + np.flatnonzero(mask[a + 1 : b + 1] != mask[a : b + 1][:-1]) for a, b in ranges(len(mask))]
+    edges = np.concatenate([*parts, [len(mask)] if len(mask) and mask[-1] else []]).astype(int)
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
@@ -199,11 +249,18 @@ def _moving(record: Record, positions: Sequence[str]) -> Bool[Array, "n"]:
     moving = np.zeros(len(record.t), bool)
     for i, name in enumerate(positions):
         if name:
-            q = _filled(record.q[:, i])
-            steps = 0.5 * np.abs(q[2:] - q[:-2])
-            top = float(np.quantile(steps, 0.95)) if len(steps) else 0.0
-            moving[1:-1] |= steps > 1e-2 * top if top > 0 else False
+            x = record.q[:, i]
+            some = np.concatenate([_strides(_filled(part)) for part in windows(x)])
+            top = float(np.quantile(some, 0.95)) if len(some) else 0.0
+            for a, b in ranges(len(x) if top > 0 else 0):
+                steps = _strides(_filled(x[max(a - 1, 0) : b + 1]))
+                moving[max(a, 1) : max(a, 1) + len(steps)] |= steps > 1e-2 * top
     return moving
+
+
+def _strides(x: Float[Array, "n"]) -> Float[Array, "k"]:
+    """Half the distance between the neighbours of each inner sample."""
+    return np.asarray(0.5 * np.abs(x[2:] - x[:-2]))
 
 
 def _spike_notices(jumped: dict[str, int], spiked: dict[str, int], n: int) -> list[Notice]:
@@ -243,10 +300,12 @@ def _stuck(
     for which, names, values in ((0, positions, record.q), (1, efforts, record.tau)):
         for i, name in enumerate(names):
             x = values[:, i]
-            known = x[np.isfinite(x)]
-            if not name or not len(known) or np.ptp(known) == 0.0 or _resolution(_filled(x)):
+            low, high, count = _extremes(x) if name else (0.0, 0.0, 0)
+            if not count or low == high or _resolution(_filled(x[: 1 << 15])):
                 continue
-            found = stuck(_filled(x), moving, least)
+            found = stuck(x, moving, least)
+            if not found.any():
+                continue
             # A joint may rest while others move: its sensor is frozen if it stops abruptly or then jumps.
             bad = found if which else found & _abrupt(_filled(x), found)
             masks[which] |= bad
@@ -276,11 +335,12 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
     coarse = []
     for i, name in enumerate(efforts):
         x = record.tau[:, i]
-        if not np.any(np.isfinite(x)):
+        start = _filled(x[: 1 << 15])
+        step = _resolution(start)
+        if not step or not any_finite(x[:, None])[0]:
             continue
-        filled = _filled(x)
-        size, step = float(np.std(filled)), _resolution(filled)
-        if size > 0 and step > _COARSE * size and len(np.unique(filled[: 1 << 15])) < 2.0 / _COARSE:
+        size = float(np.std(np.concatenate([_filled(part) for part in windows(x)])))
+        if size > 0 and step > _COARSE * size and len(np.unique(start)) < 2.0 / _COARSE:
             coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation)")
     if not coarse:
         return []

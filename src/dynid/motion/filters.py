@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
+from dynid.motion.butterworth import both_ways, design
 
 FilterKind = Literal["butterworth", "fir", "none"]
 
@@ -43,10 +44,7 @@ class LowPass:
         if self.kind == "none":
             return x
         if self.kind == "butterworth":
-            from scipy.signal import sosfiltfilt
-
-            padding = min(self.extension, len(x) - 1)
-            return np.asarray(sosfiltfilt(self.coefficients, x, axis=0, padlen=padding))
+            return both_ways(x, self.coefficients, min(self.extension, len(x) - 1))
         from scipy.signal import oaconvolve
 
         extended = extend_odd(x, self.extension)
@@ -95,10 +93,7 @@ def extend_odd(x: Float[Array, "n m"], width: int) -> Float[Array, "n2 m"]:
 
 
 def _butterworth(cutoff: float, order: int, dt: float) -> LowPass:
-    from scipy.signal import butter
-
-    poles = butter(order, cutoff, fs=1.0 / dt, output="zpk")[1]
-    sections = butter(order, cutoff, fs=1.0 / dt, output="sos")
+    sections, poles = design(cutoff, order, dt)
     slowest = float(np.max(np.abs(poles)))
     # Forwards and backwards the tail decays like k r^k: a tenth more than r^k alone needs.
     reach = ceil(1.1 * log(_FORGOTTEN) / log(slowest)) + 8 if slowest > 0.0 else 8

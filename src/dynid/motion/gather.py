@@ -11,13 +11,14 @@ from jaxtyping import Bool, Float, Shaped
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import RANGE, empty, ranges, release
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.clock import dates_in_seconds
+from dynid.motion.clock import dates_in_seconds, may_be_dates
 from dynid.motion.column_words import Slot
 from dynid.motion.columns import ANGLES, quaternion_starts
 from dynid.motion.settings import ColumnMap
-from dynid.motion.table import Record, Table
+from dynid.motion.table import Record, Table, any_finite
 from dynid.motion.units import factor
 
 _LARGEST = 1e100  # above any quantity of a robot; some recorders write 1e308 for missing values
@@ -61,26 +62,20 @@ def gather(
             place="column 'segment'",
             remedy="number the runs",
         )
-    values = {
-        slot.key: si_values(table.columns[chosen[slot.key].name], chosen[slot.key], slot.key, file)
-        for slot in known
-        if slot.key in chosen
-    }
     dated = _dated(table, chosen["t"])
-    if dated is not None:
-        values["t"] = dated[0]
-    else:
+    signals = _filled(mechanism, known, chosen, table, file, None if dated is None else dated[0])
+    values = signals.single
+    if dated is None:
         _refuse_row_number(values["t"], chosen["t"], file)
     count = len(values["t"])
     notices: list[Notice] = []
-    q = _positions(mechanism, known, values, chosen, angles, table, file)
+    q = _positions(mechanism, known, signals, chosen, angles, table, file)
     for joint, start in quaternion_starts(mechanism).items():
         notices += check_lengths(q[:, start : start + 4], joint, file)
-    dq = _rates("dq", known, values, q, notices)
-    ddq = _rates("ddq", known, values, q, notices)
-    q_ref = _rates("q_ref", known, values, q, notices)
-    tau, present = _efforts(mechanism, known, values, count, notices)
-    record = Record(values["t"], q, dq, ddq, tau, _breaks(values.get("segment"), count), str(file), q_ref)
+    dq, ddq, q_ref = (_rates(name, known, signals, chosen, notices) for name in ("dq", "ddq", "q_ref"))
+    present = _efforts(mechanism, signals.many["tau"], notices)
+    breaks = _breaks(values.get("segment"), count)
+    record = Record(values["t"], q, dq, ddq, signals.many["tau"], breaks, str(file), q_ref)
     mapping = {key: column.name for key, column in chosen.items()}
     used = set(mapping.values())
     unused = [name for name in table.columns if name not in used]
@@ -92,18 +87,71 @@ def gather(
     return Gathered(record, present, mapping, choices, tuple(notices))
 
 
+@dataclass(frozen=True, eq=False)
+class _Signals:
+    """Chosen columns in SI units.
+
+    Attributes:
+        single: Time, run number and angles of attitudes by key, each shape (n,).
+        many: Positions, rates, references and efforts by quantity, each shape (n, k); NaN where there is no
+            column. Quantities without any column are missing.
+    """
+
+    single: dict[str, Float[Array, "n"]]
+    many: dict[str, Float[Array, "n k"]]
+
+
+def _filled(
+    mechanism: Mechanism,
+    known: Sequence[Slot],
+    chosen: Mapping[str, ColumnMap],
+    table: Table,
+    file: object,
+    t: Float[Array, "n"] | None,
+) -> _Signals:
+    """Read the chosen columns, block by block."""
+    count = table.count
+    widths = dict.fromkeys(("q", "dq", "ddq", "q_ref"), len(mechanism.measured_positions))
+    widths["tau"] = len(mechanism.actuators)
+    used = [slot for slot in known if slot.key in chosen and not (slot.key == "t" and t is not None)]
+    needed = {"q", "tau", *(slot.quantity for slot in used)}
+    many = {name: empty((count, width)) for name, width in widths.items() if name in needed}
+    single = {slot.key: empty(count) for slot in used if slot.quantity not in widths}
+    first: dict[str, int] = {}
+    for start, block in table.blocks(list(dict.fromkeys(chosen[slot.key].name for slot in used))):
+        size = len(next(iter(block.values())))
+        for name, array in many.items():
+            if len({slot.index for slot in used if slot.quantity == name}) < array.shape[1]:
+                array[start : start + size] = np.nan
+        for slot in used:
+            column = chosen[slot.key]
+            x = block[column.name]
+            if slot.key == "t" and (first or x.dtype.kind in "iu"):
+                # Stamps of clocks do not fit a float.
+                x = x - first.setdefault("t", int(x[0]) if abs(int(x[0])) > 2**53 else 0)
+            values = si_values(x, column, "", file)
+            if slot.quantity in widths:
+                many[slot.quantity][start : start + size, slot.index] = values
+            else:
+                single[slot.key][start : start + size] = values
+        if count > RANGE:
+            release()
+    return _Signals(single if t is None else {"t": t, **single}, many)
+
+
 def _dated(table: Table, time: ColumnMap) -> tuple[Float[Array, "n"], dict[str, str]] | None:
     """Time in [s] from the first stamp, if the stamps are dates and the column map gives no unit."""
     if time.unit is not None or time.scale != 1.0 or time.offset != 0.0:
         return None
-    return dates_in_seconds(table.columns[time.name])
+    _, block = next(table.blocks([time.name]), (0, {}))
+    return dates_in_seconds(table.columns[time.name]) if may_be_dates(block.get(time.name)) else None
 
 
 def _refuse_row_number(t: Float[Array, "n"], column: ColumnMap, file: object) -> None:
     """Refuse 0, 1, 2, ... as time: rows were counted, or the clock has a unit that must be given."""
     if column.unit is not None or column.scale != 1.0 or len(t) < _LEAST_ROWS or t[0] not in (0.0, 1.0):
         return
-    if np.array_equal(t, t[0] + np.arange(len(t))):
+    if all(np.array_equal(t[a:b], t[0] + np.arange(a, b)) for a, b in ranges(len(t))):
         raise InputError(
             f"column '{column.name}' counts the rows ({t[0]:g}, {t[1]:g}, {t[2]:g}, ...): this is not a time",
             file=file,
@@ -128,19 +176,16 @@ def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) 
 def _positions(
     mechanism: Mechanism,
     known: Sequence[Slot],
-    values: Mapping[str, Float[Array, "n"]],
+    signals: _Signals,
     chosen: Mapping[str, ColumnMap],
     angles: str,
     table: Table,
     file: object,
 ) -> Float[Array, "n m"]:
     names = mechanism.measured_positions
-    q = np.empty((len(values["t"]), len(names)))
+    q, values = signals.many["q"], signals.single
     missing = set(range(len(names)))
-    for slot in known:
-        if slot.quantity == "q" and slot.key in values:
-            q[:, slot.index] = values[slot.key]
-            missing.discard(slot.index)
+    missing -= {slot.index for slot in known if slot.quantity == "q" and slot.key in chosen}
     for joint, start in quaternion_starts(mechanism).items():
         turned = [key for angle in ANGLES if (key := f"{joint}_{angle}") in values]
         entries = range(start, start + 4)
@@ -174,8 +219,9 @@ def _positions(
                 else "list only the logged joints under `measured:`"
             ),
         )
+    finite = any_finite(q)
     for i, name in enumerate(names):
-        if not np.any(np.isfinite(q[:, i])):
+        if not finite[i]:
             raise InputError(
                 f"the position of '{name}' contains no finite value",
                 file=file,
@@ -187,39 +233,34 @@ def _positions(
 def _rates(
     quantity: str,
     known: Sequence[Slot],
-    values: Mapping[str, Float[Array, "n"]],
-    q: Float[Array, "n m"],
+    signals: _Signals,
+    chosen: Mapping[str, ColumnMap],
     notices: list[Notice],
 ) -> Float[Array, "n m"] | None:
     """Measured rates (or reference positions), if the log has them for every coordinate."""
-    own = [slot for slot in known if slot.quantity == quantity]
-    found = [slot for slot in own if slot.key in values and np.any(np.isfinite(values[slot.key]))]
-    if len(found) == q.shape[1]:
-        return np.column_stack([values[slot.key] for slot in found])
+    values = signals.many.get(quantity)
+    if values is None:
+        return None
+    finite = any_finite(values)
+    own = {slot.index for slot in known if slot.quantity == quantity and slot.key in chosen}
+    found = sum(bool(finite[i]) for i in own)
+    if found == values.shape[1]:
+        return values
     if found:
         instead = "not used" if quantity == "q_ref" else "derived for all"
         notices.append(
-            notice("rates-incomplete", quantity=quantity, found=len(found), total=q.shape[1], instead=instead)
+            notice("rates-incomplete", quantity=quantity, found=found, total=values.shape[1], instead=instead)
         )
     return None
 
 
-def _efforts(
-    mechanism: Mechanism,
-    known: Sequence[Slot],
-    values: Mapping[str, Float[Array, "n"]],
-    count: int,
-    notices: list[Notice],
-) -> tuple[Float[Array, "n a"], Bool[Array, "a"]]:
-    tau = np.full((count, len(mechanism.actuators)), np.nan)
-    for slot in known:
-        if slot.quantity == "tau" and slot.key in values:
-            tau[:, slot.index] = values[slot.key]
-    present = np.array([bool(np.any(np.isfinite(tau[:, i]))) for i in range(tau.shape[1])], dtype=bool)
+def _efforts(mechanism: Mechanism, tau: Float[Array, "n a"], notices: list[Notice]) -> Bool[Array, "a"]:
+    """Which actuators have an effort."""
+    present = any_finite(tau)
     absent = [actuator.name for actuator, here in zip(mechanism.actuators, present, strict=True) if not here]
     if absent and present.any():
         notices.append(notice("effort-absent", names=", ".join(absent)))
-    return tau, present
+    return present
 
 
 def _breaks(segment: Float[Array, "n"] | None, count: int) -> Bool[Array, "n"]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,91 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.motion.reading import check_size, extra, size_of
-from dynid.motion.table import Table, check_names, time_name
+from dynid.motion.table import BlockColumns, Table, check_names, time_name
 
 _NUMBER = 8  # bytes
+_BATCH = 1 << 16  # samples
+_BUFFER = 1 << 20  # bytes of each column that are read at once
 
 
 def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
     """Columns of a Parquet file; nulls become NaN, time stamps seconds since the first one."""
     pa, file = _opened(path)
-    check_names(list(file.schema_arrow.names), path)
+    names = list(file.schema_arrow.names)
+    check_names(names, path)
     used = [field.name for field in file.schema_arrow if is_used(pa, field.type)]
-    found = arrow_columns(pa, _read(path, pa, file, used), "Parquet")
-    skipped = tuple(name for name in file.schema_arrow.names if name not in found.columns)
-    return replace(found, skipped=skipped)
+    with _checked(path, pa, file, used):
+        _check_declared(path, file.metadata, len(used))
+    skipped = tuple(name for name in names if name not in used)
+    return Table(_Columns(path, pa, file, used), skipped, {"format": "Parquet"}, time=time_name(used))
+
+
+class _Columns(BlockColumns):
+    """Columns of a file, which is read by row groups, and large row groups in parts."""
+
+    def __init__(self, path: Path, pa: Any, file: Any, names: list[str]) -> None:
+        self.path, self.pa, self.file = path, pa, file
+        self.names, self.count = tuple(names), file.metadata.num_rows
+
+    def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """First sample and numbers of each block."""
+        start, first = 0, dict[str, Any]()
+        with _checked(self.path, self.pa, self.file, list(names)):
+            for batch in self.file.iter_batches(_BATCH, columns=list(names), use_threads=True):
+                self._check_rows(start + len(batch) <= self.count)
+                if len(batch):
+                    fields = {name: batch.schema.field(name) for name in names}
+                    yield (
+                        start,
+                        {
+                            name: _numbers(self.pa, one, batch.column(name), first)
+                            for name, one in fields.items()
+                        },
+                    )
+                start += len(batch)
+        self._check_rows(start == self.count)
+        self.pa.default_memory_pool().release_unused()
+
+    def _check_rows(self, right: bool) -> None:
+        if not right:
+            raise InputError(
+                f"damaged: the footer declares {self.count} rows, the columns have others",
+                file=self.path,
+                remedy="copy or record it again",
+            )
+
+
+def _numbers(pa: Any, field: Any, column: Any, first: dict[str, Any]) -> Any:
+    """Numbers of a part of a column; times in [s] since the first one, which is kept in `first`."""
+    if not _is_time(pa, field.type):
+        return _plain(pa, column)
+    ticks = _plain(pa, column.cast(pa.int64()))
+    return (ticks - first.setdefault(field.name, ticks[0])) * _tick(field.type.unit)
+
+
+def _plain(pa: Any, column: Any) -> Any:
+    """Numbers of an Arrow array: integers stay integers (stamps do not fit a float), nulls become NaN.
+
+    Not `to_numpy`, which imports pandas where that is installed.
+    """
+    whole = pa.types.is_integer(column.type)
+    if column.null_count or not (whole or pa.types.is_float32(column.type) or pa.types.is_float64(column.type)):
+        column = column.cast(pa.float64())  # booleans, half floats, integers with nulls
+        if column.null_count:
+            column = column.fill_null(float("nan"))
+        whole = False
+    kind = np.dtype(column.type.to_pandas_dtype())
+    values = np.frombuffer(column.buffers()[1], kind, count=column.offset + len(column))[column.offset :]
+    return values.astype(np.int64 if whole else np.float64, copy=False)
+
+
+@contextlib.contextmanager
+def _checked(path: Path, pa: Any, file: Any, names: list[str]) -> Iterator[None]:
+    """A block that reads columns; damage becomes an input error that names the column."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error, _broken_column(pa, file, names)) from error
 
 
 def parquet_columns(path: Path) -> dict[str, Any]:
@@ -58,12 +131,10 @@ def arrow_columns(pa: Any, table: Any, kind: str) -> Table:
     """Numeric columns of an Arrow table."""
     columns = {}
     for field in table.schema:
-        column = table[field.name]
-        if _is_time(pa, field.type):
-            ticks = column.cast(pa.int64()).to_numpy()
-            columns[field.name] = (ticks - ticks[:1]) * _tick(field.type.unit)
-        elif _is_numeric(pa, field.type):
-            columns[field.name] = np.asarray(column.to_numpy(), dtype=_wide(field.type, column.null_count))
+        if is_used(pa, field.type):
+            first: dict[str, Any] = {}
+            parts = [_numbers(pa, field, one, first) for one in table[field.name].chunks if len(one)]
+            columns[field.name] = np.concatenate(parts) if parts else np.zeros(0)
     skipped = tuple(name for name in table.schema.names if name not in columns)
     return Table(columns, skipped, {"format": kind}, time=time_name(list(columns)))
 
@@ -80,18 +151,19 @@ def _opened(path: Path) -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     try:
-        return pa, pq.ParquetFile(path, page_checksum_verification=True)
+        # Without buffers ahead: they would hold the whole file.
+        return pa, pq.ParquetFile(
+            path, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER
+        )
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 
 
 def _read(path: Path, pa: Any, file: Any, names: list[str]) -> Any:
     """The columns `names`, after a check of their size."""
-    try:
+    with _checked(path, pa, file, names):
         _check_declared(path, file.metadata, len(names))
         return file.read(columns=names)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error, _broken_column(pa, file, names)) from error
 
 
 def _check_declared(path: Path, footer: Any, columns: int) -> None:
@@ -136,8 +208,3 @@ def _is_numeric(pa: Any, kind: Any) -> bool:
 
 def _tick(unit: str) -> float:
     return {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
-
-
-def _wide(kind: object, nulls: int) -> type:
-    """Integers stay integers (nanosecond stamps do not fit a float); all else is float64."""
-    return np.int64 if str(kind).startswith(("int", "uint")) and not nulls else np.float64

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.choose import extents
 from dynid.motion.log import Log
 
 # Six turns of a joint without limits: a wheel may, an arm in degrees does.
@@ -45,9 +46,10 @@ def wide_ranges(log: Log, mechanism: Mechanism) -> Iterator[WideRange]:
         joint = mechanism.joint_of_coordinate.get(name)
         if joint is None or joint.has_quaternion or not log.valid.any():
             continue
-        sweep = float(np.ptp(log.q[log.valid, i]))
-        low, high = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
-        room = float(high - low)
+        low, high = extents(log)[0][:, i]
+        sweep = float(high - low)
+        least, most = mechanism.limits.get(name, {}).get("q", (-np.inf, np.inf))
+        room = float(most - least)
         angle = joint.is_angle(name)
         bounded = (2.0 * np.pi if angle else _TRAVELS) * room
         if sweep > (_SWEEP if angle and not np.isfinite(room) else bounded):

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.paged import ranges
 
 # Robots repeat a motion to about 1 % of its size, also with another load; random
 # motions differ by about one.
@@ -64,18 +65,28 @@ def path_along(
         begins: See `Path`.
     """
     own = [q[start:stop] for start, stop in pieces]
-    if not own or not all(np.all(np.isfinite(one)) for one in own):
-        return None
     lag = max(1, round(_FINEST / dt))
-    moved = [one[lag:] - one[:-lag] for one in own if len(one) > lag]
-    speed = (
-        np.sqrt(np.mean(np.concatenate(moved) ** 2, axis=0)) / (lag * dt) if moved else np.zeros(q.shape[1])
-    )
-    size = np.std(np.concatenate(own), axis=0)
+    count, moves = 0, 0
+    total, squares, strides = (np.zeros(q.shape[1]) for _ in range(3))
+    for one in own:
+        for low, high in ranges(len(one)):
+            part = one[low:high]
+            if not np.all(np.isfinite(part)):
+                return None
+            moved = one[low + lag : high + lag] - part[: max(len(one) - low - lag, 0)]
+            count, moves = count + len(part), moves + len(moved)
+            total += part.sum(axis=0)
+            squares += np.sum((part - own[0][0]) ** 2, axis=0)
+            strides += np.sum(moved**2, axis=0)
+    if not count:
+        return None
+    speed = np.sqrt(strides / max(moves, 1)) / (lag * dt)
+    # About the first sample: a joint that moves little must not lose digits.
+    size = np.sqrt(np.maximum(squares / count - (total / count - own[0][0]) ** 2, 0.0))
     swift = size > _STANDING * size.max(initial=0.0)
     step = _PART * float(np.min(size[swift] / speed[swift])) if np.any(speed[swift] > 0) else _FINEST
     every = max(1, int(max(step, _FINEST) / dt))
-    return Path(tuple(one[::every] for one in own), every * dt, tuple(begins))
+    return Path(tuple(np.array(one[::every]) for one in own), every * dt, tuple(begins))
 
 
 def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[Array, "n"]:

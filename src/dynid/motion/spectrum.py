@@ -61,12 +61,10 @@ class Spectrum:
 
 def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
     """Estimate noise and bandwidth from at most `MOST_SAMPLES` samples in the middle of `q`."""
-    from scipy.signal import welch
-
     spare = max(0, len(q) - MOST_SAMPLES) // 2
     velocity = np.diff(np.asarray(q[spare : spare + MOST_SAMPLES], dtype=float), axis=0) / dt
     window = min(len(velocity), max(64, round(_WINDOW / dt)))
-    f, power = welch(velocity, 1.0 / dt, nperseg=window, axis=0)
+    f, power = welch(velocity, dt, window)
     f, power = f[1:], power[1:]
     gain = (2.0 / dt * np.sin(np.pi * f * dt))[:, None] ** 2  # |1 - z|^2 / dt^2
     density = power / gain
@@ -84,6 +82,24 @@ def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
         core=_holding(f, total, 0.99),
         moving=(total[-1] > 0.0) & (speed > 0.02 * np.max(speed, initial=0.0)),
     )
+
+
+def welch(x: Float[Array, "n m"], dt: float, window: int) -> tuple[Float[Array, "k"], Float[Array, "k m"]]:
+    """Frequencies in [Hz], and the one-sided power density of every column, shape (k, m), in [unit^2/Hz].
+
+    Welch's method: mean over stretches of `window` samples that overlap by half, each without its mean and
+    weighted by a Hann window.
+    """
+    taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(window) / window)[:, None]
+    step = window - window // 2
+    starts = range(0, len(x) - window + 1, step)
+    power = np.zeros((window // 2 + 1, x.shape[1]))
+    for start in starts:
+        part = x[start : start + window]
+        power += np.abs(np.fft.rfft(taper * (part - part.mean(axis=0)), axis=0)) ** 2
+    power *= dt / float(np.sum(taper**2)) / len(starts)
+    power[1 : len(power) - (window + 1) % 2] *= 2.0  # the negative frequencies
+    return np.fft.rfftfreq(window, dt), power
 
 
 def chosen_cutoff(q: Float[Array, "n m"], dt: float) -> float:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import ranges, windows
 from dynid.motion.log import Log
 
 # Relative to the usual change of the signal's increments from sample to sample (99 % quantile): the
@@ -56,12 +59,23 @@ def _steps(
     for a, b in log.segments:
         if b - a < _FEWEST:
             continue
-        q = np.asarray(log.q[a:b, column], dtype=float)
-        moved = np.diff(q)
-        excess = moved[1:-1] - 0.5 * (moved[2:] + moved[:-2])
-        usual = unusual * float(np.quantile(np.abs(excess), 0.99))
+        q = log.q[a:b, column]
+        some = np.concatenate([np.abs(_excess(part)) for part in windows(q)])
+        usual = unusual * float(np.quantile(some, 0.99))
+        low = min(float(np.min(q[c:d])) for c, d in ranges(len(q)))
+        high = max(float(np.max(q[c:d])) for c, d in ranges(len(q)))
         # The neighbours of a step show half of it, with the other sign.
-        least = max(usual, large * float(np.ptp(q)), 1e-9)
-        for i in np.flatnonzero(np.abs(excess) > least).tolist():
-            if np.abs(excess[i]) >= np.abs(excess[max(0, i - 1) : i + 2]).max():
-                yield log.position_names[column], float(excess[i]), float(log.t[a + i + 2])
+        least = max(usual, large * (high - low), 1e-9)
+        for c, d in ranges(len(q)):
+            first = max(c - 1, 0)
+            excess = _excess(q[first : d + 4])
+            for i in np.flatnonzero(np.abs(excess[: d - first]) > least).tolist():
+                inside = first + i >= c
+                if inside and np.abs(excess[i]) >= np.abs(excess[max(0, i - 1) : i + 2]).max():
+                    yield log.position_names[column], float(excess[i]), float(log.t[a + first + i + 2])
+
+
+def _excess(q: Float[Array, "n"]) -> Float[Array, "k"]:
+    """Increments less the mean of their two neighbours; entry i leads to sample i + 2."""
+    moved = np.diff(np.asarray(q, dtype=float))
+    return np.asarray(moved[1:-1] - 0.5 * (moved[2:] + moved[:-2]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+from dynid.common.paged import empty, ranges
 
 T = TypeVar("T")
 
@@ -35,6 +36,21 @@ class Table:
     texts: Mapping[str, str] = field(default_factory=dict)
     time: str = ""
 
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        if isinstance(self.columns, BlockColumns):
+            return self.columns.count
+        return len(next(iter(self.columns.values()), ()))
+
+    def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Shaped[Array, "b"]]]]:
+        """First sample and columns of each block of samples; formats with blocks read them one by one."""
+        if isinstance(self.columns, BlockColumns):
+            yield from self.columns.blocks(names)
+            return
+        for start, stop in ranges(self.count):
+            yield start, {name: self.columns[name][start:stop] for name in names}
+
     def mapped(self, given: Mapping[str, T]) -> Mapping[str, T | str]:
         """A column map, with the time of the format if the map does not name another column."""
         names = {entry if isinstance(entry, str) else getattr(entry, "name", "") for entry in given.values()}
@@ -46,6 +62,44 @@ class Table:
         """All columns for a message, and what those without numbers contain."""
         texts = [f"column '{name}' is {self.texts.get(name, 'text')}" for name in self.skipped]
         return "; ".join([", ".join(self.columns), *texts])
+
+
+class BlockColumns(Mapping[str, Any]):
+    """Columns that stay in their file: a column is read when it is asked for, or all in blocks.
+
+    Attributes:
+        names: Of the columns, in their order.
+        count: Number of samples.
+    """
+
+    names: tuple[str, ...]
+    count: int
+
+    def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Shaped[Array, "b"]]]]:
+        """First sample and columns of each block."""
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Any:
+        """A whole column."""
+        if name not in self.names:
+            raise KeyError(name)
+        whole = None
+        for start, block in self.blocks([name]):
+            part = block[name]
+            if whole is None:
+                whole = empty(self.count, part.dtype)
+            if whole.dtype.kind in "iu" and part.dtype.kind == "f":  # a part has no value somewhere
+                whole = whole.astype(float)
+            whole[start : start + len(part)] = part
+        return np.zeros(0) if whole is None else whole
+
+    def __iter__(self) -> Iterator[str]:
+        """Names in order."""
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        """Number of columns."""
+        return len(self.names)
 
 
 def as_text(cell: str) -> str:
@@ -149,6 +203,16 @@ def _numbers(values: Any) -> Any:
     if values.dtype.kind == "M":
         return (values - values[:1]).astype("timedelta64[ns]").astype(np.int64) * 1e-9
     return values if values.dtype.kind in "iu" else values.astype(float)
+
+
+def any_finite(values: Float[Array, "n k"]) -> Bool[Array, "k"]:
+    """Columns with at least one finite value."""
+    found = np.zeros(values.shape[1], dtype=bool)
+    for start, stop in ranges(len(values)):
+        found |= np.isfinite(values[start:stop]).any(axis=0)
+        if found.all():
+            break
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
-"""Triangular factors: the only form in which a system stores its rows.
+"""Factors: the only form in which a system stores its rows.
 
 For rows [W Y] = Q R the small triangle R contains every inner product the estimators need, and
 triangles of different rows merge: qr([R1; R2]) is the triangle of both. So a log of any
-length, read in any number of blocks, ends in one triangle per group of rows.
+length, read in any number of blocks, ends in one triangle per group of rows. Rows that are fewer than
+their columns have no smaller factor than themselves, and stay as they are.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from dynid.common.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """Upper triangle R of rows [W Y]; the last column is the measured side.
+    """Few rows R with the inner products of rows [W Y]; the last column is the measured side.
 
     Attributes:
-        R: Shape (k, p + 1) with k <= p + 1; units of the columns.
+        R: Shape (k, p + 1) with k <= p + 1; units of the columns. An upper triangle, or the rows themselves
+            where k < p + 1.
         n_rows: Number of rows of the system that it represents.
     """
 
@@ -40,7 +42,7 @@ class Factor:
 
     def mapped(self, columns: Float[Array, "p1 q1"]) -> Factor:
         """Factor of [W Y] @ columns: selections, ties, known values are all such maps."""
-        return Factor(triangle(self.R @ columns), self.n_rows)
+        return Factor(compact(self.R @ columns), self.n_rows)
 
 
 def triangle(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
@@ -48,6 +50,11 @@ def triangle(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
     if min(rows.shape) == 0:
         return np.zeros((0, rows.shape[1]))
     return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def compact(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
+    """Rows with the same inner products, at most as many as there are columns."""
+    return rows if len(rows) < rows.shape[1] else triangle(rows)
 
 
 def factor_rows(W: Float[Array, "r p"], Y: Float[Array, "r"]) -> Factor:
@@ -60,4 +67,4 @@ def merge(factors: Sequence[Factor]) -> Factor:
     if len(factors) == 1:
         return factors[0]
     stacked = np.concatenate([factor.R for factor in factors])
-    return Factor(triangle(stacked), sum(factor.n_rows for factor in factors))
+    return Factor(compact(stacked), sum(factor.n_rows for factor in factors))

@@ -32,7 +32,10 @@ _LONG = 260  # characters of a reason that are shown without unfolding
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from dynid.report.compiled_templates import CompiledTemplates
+
     environment = Environment(
+        bytecode_cache=CompiledTemplates(),
         loader=PackageLoader("dynid.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,

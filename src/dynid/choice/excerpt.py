@@ -1,0 +1,47 @@
+"""Excerpts of very long logs: settings are compared on stretches spread over them, not on every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dynid.motion.log import Log
+
+MOST_SAMPLES = 250_000  # of all logs together: held-out errors of minutes of motion do not depend on more
+_STRETCHES = 10
+
+
+def excerpts(logs: Sequence[Log]) -> tuple[Log, ...]:
+    """The logs, or stretches of them if they have more than `MOST_SAMPLES` samples together.
+
+    Stretches are segments of the same arrays, spread evenly: nothing is copied.
+    """
+    total = samples(logs)
+    if total <= MOST_SAMPLES:
+        return tuple(logs)
+    return tuple(_shortened(log, MOST_SAMPLES / total, total) for log in logs)
+
+
+def words(logs: Sequence[Log]) -> dict[str, str]:
+    """That settings were compared on a part of the logs, as a choice; empty if they were not."""
+    total = samples(logs)
+    if total <= MOST_SAMPLES:
+        return {}
+    return {"held-out errors": f"on {samples(excerpts(logs))} of {total} samples, spread over the logs"}
+
+
+def samples(logs: Sequence[Log]) -> int:
+    """Samples of all segments."""
+    return sum(stop - start for log in logs for start, stop in log.segments)
+
+
+def _shortened(log: Log, share: float, total: int) -> Log:
+    pieces = []
+    for start, stop in log.segments:
+        size = stop - start
+        count = max(1, round(_STRETCHES * size / total))
+        length, stride = max(1, int(share * size / count)), size / count
+        for k in range(count):
+            begin = start + int((k + 0.5) * stride - 0.5 * length)
+            pieces.append((begin, begin + length))
+    return replace(log, segments=tuple(pieces))

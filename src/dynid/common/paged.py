@@ -1,0 +1,77 @@
+"""Large arrays in a temporary file instead of memory: pages that are not in use leave the process.
+
+Logs of hours do not fit into memory. Their arrays are maps of a file that has no name and vanishes with
+the array; code that works through them in ranges calls `release` now and then. A page that is needed again
+comes from the cache of the operating system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dynid.common.arrays import Array
+
+LARGE = 1 << 25  # bytes; smaller arrays stay in memory
+RANGE = 1 << 18  # samples that are processed at once
+LONG = 1 << 20  # samples: of longer signals windows are enough for medians and quantiles
+_WINDOW = 1 << 16
+_maps: list[weakref.ref[mmap.mmap]] = []
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = np.float64) -> Array:
+    """An array without values, in a temporary file if it is large and the disk has room for it."""
+    size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
+    if size < LARGE or not hasattr(os, "posix_fallocate"):
+        return np.empty(shape, dtype)
+    try:
+        with tempfile.TemporaryFile(prefix="dynid-") as file:
+            os.posix_fallocate(file.fileno(), 0, size)  # a full disk must fail here, not at the first write
+            place = mmap.mmap(file.fileno(), size)
+    except OSError:
+        return np.empty(shape, dtype)
+    _maps.append(weakref.ref(place, _maps.remove))
+    return np.frombuffer(place, dtype).reshape(shape)
+
+
+def release() -> None:
+    """Take the pages of all such arrays out of the process; their contents stay."""
+    for one in tuple(_maps):
+        place = one()
+        if place is not None:
+            with contextlib.suppress(OSError, ValueError):
+                place.madvise(mmap.MADV_DONTNEED)
+
+
+def trim() -> None:
+    """Give memory that is free inside the process back to the system, if there are large arrays."""
+    if _maps:
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)  # GNU C library only
+
+
+def ranges(n: int, size: int = RANGE) -> Iterator[tuple[int, int]]:
+    """Ranges [start, stop) that cover n samples; pages are released after each."""
+    for start in range(0, n, size):
+        yield start, min(start + size, n)
+        if n > size:
+            release()
+
+
+def windows(x: Array) -> list[Array]:
+    """The samples, or windows spread over them if they are many: enough for medians and quantiles."""
+    if len(x) <= LONG:
+        return [x]
+    starts = np.linspace(0, len(x) - _WINDOW, LONG // _WINDOW).astype(int)
+    found = [np.array(x[start : start + _WINDOW]) for start in starts]
+    release()
+    return found
