@@ -50,6 +50,7 @@ ORDER = [
     "choice",
     "pipeline",
     "payload",
+    "doctor",
     "robots",
     "excitation",
     "simulation",

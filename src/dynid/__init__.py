@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dynid.doctor.examine import check
     from dynid.excitation.excite import excite
     from dynid.experiment.experiment import Experiment
     from dynid.mechanism.load import load_robot
@@ -35,6 +36,7 @@ __all__ = [
     "Mechanism",
     "Online",
     "__version__",
+    "check",
     "compare_friction",
     "excite",
     "identify",
@@ -51,6 +53,7 @@ _HOME = {
     "Experiment": "dynid.experiment.experiment",
     "Mechanism": "dynid.mechanism.mechanism",
     "Online": "dynid.prediction.online",
+    "check": "dynid.doctor.examine",
     "compare_friction": "dynid.validation.compare",
     "excite": "dynid.excitation.excite",
     "identify": "dynid.pipeline",

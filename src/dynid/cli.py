@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dynid.commands.check import check
 from dynid.commands.compare import compare
 from dynid.commands.excite import excite
 from dynid.commands.export import export
@@ -158,6 +159,7 @@ def info(
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
+@click.option("--force", is_flag=True, help="Use logs that the checks refuse; recorded in the result.")
 @click.option(
     "--column",
     "columns",
@@ -191,6 +193,7 @@ def identify(
     hold_out: float | None,
     auto: str | None,
     drop_bad_rows: bool,
+    force: bool,
     columns: tuple[str, ...],
     start: float | None,
     stop: float | None,
@@ -208,7 +211,8 @@ def identify(
     from dynid.report.terminal import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "purpose": purpose, "hold_out": hold_out, "auto": auto}
-    problem = _experiment(experiment, robot, logs, unseen, {**chosen, "drop_bad_rows": drop_bad_rows or None})
+    flags = {**chosen, "drop_bad_rows": drop_bad_rows or None, "force": force or None}
+    problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
         from dynid.pipeline import read_logs
@@ -360,5 +364,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (compare, excite, simulate, rehearse, export, warm):
+for _command in (check, compare, excite, simulate, rehearse, export, warm):
     main.add_command(_command)

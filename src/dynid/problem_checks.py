@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
         return ()
     found = notice("constant-effort", names=", ".join(still))
     if len(still) == len(used):
-        raise InputError(found.text, file=logs[0].file or experiment.file, remedy=found.remedy)
+        return (doubt(InputError(found.text, file=logs[0].file or experiment.file, remedy=found.remedy)),)
     return (found,)
 
 

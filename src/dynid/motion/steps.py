@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dynid.common.errors import InputError
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
 from dynid.motion.log import Log
 
@@ -22,15 +23,17 @@ _REMEDY = (
 )
 
 
-def refuse_steps(log: Log) -> None:
+def refuse_steps(log: Log) -> tuple[Notice, ...]:
     """Refuse a log with a step far beyond its noise: all positions after it, or before it, are wrong."""
     found = [one for i in range(log.q.shape[1]) for one in _steps(log, i, _IMPOSSIBLE, _LARGE)]
-    if found:
-        raise InputError(
-            f"positions jump between two samples and keep the offset: {_shown(found)}. No motion does that",
-            file=log.file,
-            remedy=_REMEDY,
-        )
+    if not found:
+        return ()
+    error = InputError(
+        f"positions jump between two samples and keep the offset: {_shown(found)}. No motion does that",
+        file=log.file,
+        remedy=_REMEDY,
+    )
+    return (doubt(error),)
 
 
 def position_steps(log: Log) -> tuple[Notice, ...]:
