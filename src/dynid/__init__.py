@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynid.prediction.online import Online
     from dynid.prediction.predict import predict_efforts
     from dynid.report.json_file import read_result
+    from dynid.report.seal import verify
     from dynid.simulation.rehearsal import rehearse
     from dynid.simulation.simulation import simulate
     from dynid.statistics.estimate import Estimate
@@ -46,6 +47,7 @@ __all__ = [
     "read_result",
     "rehearse",
     "simulate",
+    "verify",
 ]
 
 _HOME = {
@@ -63,6 +65,7 @@ _HOME = {
     "read_result": "dynid.report.json_file",
     "rehearse": "dynid.simulation.rehearsal",
     "simulate": "dynid.simulation.simulation",
+    "verify": "dynid.report.seal",
 }
 
 

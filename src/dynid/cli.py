@@ -27,6 +27,7 @@ from dynid.commands.shared import (
     shown,
 )
 from dynid.commands.simulate import simulate
+from dynid.commands.verify import verify
 from dynid.commands.warm import warm
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
@@ -364,5 +365,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (check, compare, excite, simulate, rehearse, export, warm):
+for _command in (check, compare, excite, simulate, rehearse, export, verify, warm):
     main.add_command(_command)

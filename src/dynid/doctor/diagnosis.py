@@ -20,7 +20,8 @@ _QUOTED = re.compile(r"'([^']+)'")
 _NUMBER = r"[+-]?\d[\d.]*(?:e[+-]?\d+)?"
 _FIGURE = re.compile(
     rf"condition number [\w ]*?(?P<plain>{_NUMBER})|{_NUMBER}(?: \+- {_NUMBER})?(?: ?%| times\b"
-    r"| (?:samples|gaps|rows|poses|lost|turns|rad/s|m/s|rad|ms|us|s|Hz|N m|N|m|kg m\^2|kg m|kg|degrees|of \d+)(?!\w))"
+    r"| (?:samples|gaps|rows|poses|lost|turns|rad/s|m/s|rad|ms|us|s|Hz|N m|N|m|kg m\^2|kg m"
+    r"|kg|degrees|of \d+)(?!\w))"
 )
 _TIME = re.compile(r"t = (-?[\d.]+(?:e[+-]?\d+)?) s")
 _MOST_NAMES = 4

@@ -78,7 +78,8 @@ def delay_figure(found: Diagnosis) -> Markup | None:
         data,
         layout,
         "increase of the residual with the delay of each effort",
-        "The minimum of each curve is the delay that explains the residuals best. Below 4 is the 95 % interval.",
+        "The minimum of each curve is the delay that explains the residuals best; below 4 is its 95 %"
+        " interval.",
     )
 
 

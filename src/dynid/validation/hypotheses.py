@@ -136,7 +136,7 @@ def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
     sweep = np.max([np.ptp(log.q[log.valid], axis=0) for log in logs if log.valid.any()], axis=0, initial=0.0)
     for own, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
-        # In degrees a motion of a tenth of a radian already sweeps as much, and in millimetres one of a metre.
+        # In degrees a motion of a tenth of a radian already sweeps as much.
         if own.any() and np.max(sweep[own]) > _LEAST_SWEEP[unit]:
             scale = np.where(own, factor, 1.0)
             yield Hypothesis(
