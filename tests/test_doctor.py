@@ -121,7 +121,7 @@ def test_several_faults_are_found_at_once(here: Path) -> None:
     assert {"forced", "effort-spikes", "gap"} <= set(found.codes())
     (speed_finding,) = [one for one in found.findings if one.code == "forced"]
     assert "velocity in degrees" in speed_finding.text
-    assert speed_finding.channel == "joint_2"
+    assert speed_finding.channel == "dq_2, joint_2"
 
 
 def test_40_a_joint_that_rests_is_named_in_words(here: Path) -> None:
