@@ -25,6 +25,7 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_expression.py::test_refusals",
         "test_more_descriptions.py::test_a_par_file_that_cannot_be_read_is_refused",
         "test_faults_table.py::test_14_xacro_and_usd_are_refused_with_their_converter",
+        "test_faults_table.py::test_14_xacro_is_expanded_only_if_asked",
     ),
     15: (
         "test_readers.py::test_15_objects_are_never_loaded",

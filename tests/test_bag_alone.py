@@ -32,7 +32,16 @@ def test_a_bag_and_a_urdf_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     Path("arm.urdf").write_text(URDF, encoding="utf-8")
     Path("simulation.yaml").write_text(SETTINGS, encoding="utf-8")
-    truth = TRUTH | {"Fv_motor1": 0.3, "Fv_motor2": 0.3}
+    symbols = ["XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M"]
+    truth = {f"{symbol}_{body}": 0.0 for symbol in symbols for body in ("upper", "fore")} | TRUTH
+    truth |= {
+        "XX_upper": 0.1,
+        "ZZ_upper": 0.01,
+        "XX_fore": 0.06,
+        "ZZ_fore": 0.01,
+        "Fv_motor1": 0.3,
+        "Fv_motor2": 0.3,
+    }
     Path("truth.yaml").write_text(json.dumps(truth), encoding="utf-8")
     given = ("--truth", "truth.yaml", "--config", "simulation.yaml", "--out", "a.csv")
     made = dynid("simulate", "arm.urdf", *given)

@@ -11,6 +11,7 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.xacro_file import expanding
 from dynid.motion.logs import log_from_columns
 from dynid.problem import prepare
 from tests.arms import arm, recording
@@ -18,6 +19,11 @@ from tests.faults_table import ROWS
 from tests.workspace import dynid
 
 HERE = Path(__file__).parent
+XACRO = """<robot name="a" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:arg name="prefix" default="my_"/>
+<link name="base"/><link name="up"><inertial><mass value="${1+0.5}"/><inertia ixx="1" ixy="0" ixz="0" iyy="1"
+ iyz="0" izz="1"/></inertial></link><joint name="$(arg prefix)turn" type="continuous"><parent link="base"/>
+<child link="up"/><axis xyz="0 0 1"/></joint></robot>"""
 
 
 @cache
@@ -53,10 +59,27 @@ def test_05_the_command_line_can_lift_the_limits_that_it_names(tmp_path: Path) -
 
 @pytest.mark.parametrize(("name", "said"), [("arm.xacro", "xacro arm.xacro"), ("arm.usd", "usd2mjcf")])
 def test_14_xacro_and_usd_are_refused_with_their_converter(tmp_path: Path, name: str, said: str) -> None:
-    (tmp_path / name).write_text("<robot/>", encoding="utf-8")
+    (tmp_path / name).write_text(XACRO, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         load_robot(tmp_path / name)
     assert said in (caught.value.remedy or "")
+
+
+def test_14_xacro_is_expanded_only_if_asked(tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    file = tmp_path / "arm.xacro"
+    file.write_text(XACRO, encoding="utf-8")
+    assert "left_turn" in dynid("--xacro", "prefix:=left_", "info", str(file), "--json").output
+    with expanding():
+        (joint,) = load_robot(file).joints
+        assert joint.name == "my_turn"
+        file.write_text(XACRO.replace("1+0.5", "(1).__class__"), encoding="utf-8")
+        with pytest.raises(InputError, match="cannot be expanded"):
+            load_robot(file)
+        file.write_text(XACRO.replace("${1+0.5}", "heavy"), encoding="utf-8")
+        with pytest.raises(InputError, match="not a finite number"):
+            load_robot(file)
+    assert dynid("--xacro", "prefix", "robots").exit_code == 2
 
 
 def test_21_a_missing_effort_beside_an_unmatched_effort_column_is_refused() -> None:

@@ -32,6 +32,7 @@ from dynid.commands.warm import warm
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.interrupts import interruptible
+from dynid.mechanism.xacro_file import expanding_as_written
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
@@ -69,14 +70,18 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dynid", prog_name="dynid")
 @click.option("--no-limits", is_flag=True, help="Read descriptions, results and logs of any size.")
+@click.option(
+    "--xacro", metavar="NAME:=VALUE...", help="Expand xacro files that you trust; '' for no arguments."
+)
 @click.pass_context
-def main(context: click.Context, no_limits: bool) -> None:
+def main(context: click.Context, no_limits: bool, xacro: str | None) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
     ROBOT is a built-in name, a robot file, a URDF, MJCF, SDF or .par. Exit codes: 0 success; 2 input
     rejected, nothing written; 3 no reliable result, or verdict bad (results are written); 130 interrupted.
     """
     context.with_resource(limits.lifted(no_limits))
+    context.with_resource(expanding_as_written(xacro))
 
 
 out_option = click.option(

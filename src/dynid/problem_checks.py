@@ -68,7 +68,7 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
         return ()
     found = notice("constant-effort", names=", ".join(still))
     if len(still) == len(used):
-        return (doubt(InputError(found.text, file=logs[0].file or experiment.file, remedy=found.remedy)),)
+        raise InputError(found.text, file=logs[0].file or experiment.file, remedy=found.remedy)
     return (found,)
 
 
