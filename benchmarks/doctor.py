@@ -157,7 +157,7 @@ def _rates(x: Columns, factor: float) -> Columns:
 
 
 FAULTS = (
-    Fault("half a sample late", shifted(0.001), ("delay",)),
+    Fault("half a sample late", shifted(0.001), ("delay", "delay-suspected")),
     Fault("5 ms late", shifted(0.005), ("delay",)),
     Fault("one effort 2 ms late", shifted(0.002, 1), ("delay",)),
     Fault("one gain 10 % off", edited("tau", _scale(1.1, 1)), ("gain",)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynid.checks.fault_columns import ALL
 from dynid.checks.logs import check_logs
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.forced import forced
@@ -38,6 +39,8 @@ _OF_PARAMETERS = frozenset(
     }
 )
 _NOT_TESTED = "not tested: "
+_LIKELY = 0.01  # probability of such a delay without one
+_RELEVANT = 0.2  # samples: smaller delays are in every careful recording
 
 
 def check(
@@ -102,8 +105,7 @@ def examine(
     if estimate is None:
         findings += [finding_of(one, names) for one in mechanism.notices]
     else:
-        said = {one.text for log in read.logs for one in log.notices}
-        findings += _of_fit(estimate, names, said, [log.name for log in read.logs])
+        findings += _of_fit(estimate, names, read.logs)
         findings += _of_excitation(estimate, mechanism, channels, names, read.logs, asked)
     padded = plans or (None,) * len(read.logs)
     return Diagnosis(
@@ -174,19 +176,36 @@ def _of_logs(
         yield from (finding_of(one, names, log.name) for one in (*log.notices, *more))
 
 
-def _of_fit(
-    estimate: Estimate, names: Sequence[str], said: set[str], logs: Sequence[str]
-) -> Iterator[Finding]:
+def _of_fit(estimate: Estimate, names: Sequence[str], read: Sequence[Log]) -> Iterator[Finding]:
     """What a fit of the logs shows of them: delays, gains, zeros, signs, order, contacts, closure."""
+    said = {one.text for log in read for one in log.notices}
     for one in estimate.warnings:
-        bare = next(
-            (one.text.removeprefix(f"{log}: ") for log in logs if one.text.startswith(f"{log}: ")), ""
-        )
-        if one.code not in _OF_PARAMETERS and one.text not in said and bare not in said:
+        bare = {one.text.removeprefix(f"{log.name}: ") for log in read}
+        if one.code not in _OF_PARAMETERS and not said & {one.text, *bare}:
             yield finding_of(one, names)
+    dt = min(log.dt for log in read)
+    yield from (finding_of(one, names) for one in _suspected_delay(estimate, dt))
     untested = estimate.choices.get("residual tests", "").partition(_NOT_TESTED)[2]
     if untested:
         yield finding_of(notice("not-tested", names=untested), ())
+
+
+def _suspected_delay(estimate: Estimate, dt: float) -> Iterator[Notice]:
+    """A common delay that is likely, but not certain enough for a warning of a result.
+
+    Residual tests of a fit ask many questions at once, so each must be nearly certain. Here a single one is
+    asked, if nothing else was flagged.
+    """
+    if any(one.warned for one in estimate.residual_tests):
+        return
+    for one in estimate.residual_tests:
+        if one.test != "delay" or one.about != ALL or one.ci95 is None:
+            continue
+        if one.p_value < _LIKELY and abs(one.value) > _RELEVANT * dt:
+            low, high = sorted(1e3 * abs(end) * (1 if end * one.value > 0 else -1) for end in one.ci95)
+            side = "later" if one.value > 0 else "earlier"
+            size = 1e3 * abs(one.value)
+            yield notice("delay-suspected", size=size, side=side, low=low, high=high, p=one.p_value)
 
 
 def _of_excitation(

@@ -68,7 +68,9 @@ def verify(path: str | Path) -> Verification:
     file = file / RESULT_FILE if file.is_dir() else file
     document = read_json(file, "give a result.json or its folder")
     check_schema(document, file)
-    differences, checked, unchecked = [], [], []
+    differences: list[str] = []
+    checked: list[str] = []
+    unchecked: list[str] = []
     for same, text in (*_document(document), *_beside(document, file.parent)):
         (checked if same else differences).append(text)
     recorded = document.get("provenance")

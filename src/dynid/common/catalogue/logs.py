@@ -210,6 +210,12 @@ LOGS = {
         " value{why}",
         "add a more exciting motion: {command}",
     ),
+    "delay-suspected": care(
+        "efforts seem to be late or early by less than these logs can prove",
+        "the efforts seem to be {size:.2g} ms {side} than the positions (95 % interval {low:.2g} to"
+        " {high:.2g} ms, p = {p:.1g})",
+        "record a longer log to be sure, or check filters and time stamps of the efforts",
+    ),
     "scale-unchecked": note(
         "a common factor of all efforts cannot be found from the logs alone",
         "the scale of the efforts is not checked: if all are too large by the same factor, all parameters are"
