@@ -51,6 +51,7 @@ ORDER = [
     "choice",
     "pipeline",
     "payload",
+    "doctor",
     "robots",
     "excitation",
     "simulation",

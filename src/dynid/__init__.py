@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dynid.doctor.examine import check
     from dynid.excitation.excite import excite
     from dynid.experiment.experiment import Experiment, read_experiment
     from dynid.info import describe
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dynid.prediction.predict import predict_efforts
     from dynid.prediction.trajectory import PoseTrajectory
     from dynid.report.json_file import read_result
+    from dynid.report.seal import verify
     from dynid.simulation.demo import built_in_experiment
     from dynid.simulation.prescribed import simulate_log
     from dynid.simulation.rehearsal import RehearsalPlan, rehearse
@@ -49,6 +51,7 @@ __all__ = [
     "Simulation",
     "__version__",
     "built_in_experiment",
+    "check",
     "compare_experiment",
     "compare_friction",
     "describe",
@@ -67,6 +70,7 @@ __all__ = [
     "simulate",
     "simulate_log",
     "validate_result",
+    "verify",
     "write_log",
 ]
 
@@ -82,6 +86,7 @@ _HOME = {
     "Simulation": "dynid.simulation.simulation",
     "built_in_experiment": "dynid.simulation.demo",
     "compare_experiment": "dynid.validation.compare",
+    "check": "dynid.doctor.examine",
     "compare_friction": "dynid.validation.compare",
     "describe": "dynid.info",
     "excite": "dynid.excitation.excite",
@@ -100,6 +105,7 @@ _HOME = {
     "simulate_log": "dynid.simulation.prescribed",
     "validate_result": "dynid.pipeline",
     "write_log": "dynid.simulation.write",
+    "verify": "dynid.report.seal",
 }
 
 

@@ -129,10 +129,8 @@ class Case:
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[Notice, ...]:
         """Efforts that logs lack, or that never change, are noticed or refused."""
-        if self.is_series:
-            for log in logs:
-                refuse_steps(log)
-        return (*not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
+        steps = [one for log in logs for one in refuse_steps(log)] if self.is_series else []
+        return (*steps, *not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
         """Bodies whose mass and centre of mass are summarised in words."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynid.commands.campaign import campaign
+from dynid.commands.check import check
 from dynid.commands.compare import compare
 from dynid.commands.excite import excite
 from dynid.commands.export import export
@@ -28,10 +29,12 @@ from dynid.commands.shared import (
     version_text,
 )
 from dynid.commands.simulate import simulate
+from dynid.commands.verify import verify
 from dynid.commands.warm import warm
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.interrupts import interruptible
+from dynid.mechanism.xacro_file import expanding_as_written
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
@@ -72,8 +75,11 @@ class Commands(click.Group):
 @click.option("--version", is_flag=True, help="Show the version and exit; with --verbose for bug reports.")
 @click.option("--verbose", is_flag=True, help="With --version: system, Python and packages too.")
 @click.option("--no-limits", is_flag=True, help="Read descriptions, results and logs of any size.")
+@click.option(
+    "--xacro", metavar="NAME:=VALUE...", help="Expand xacro files that you trust; '' for no arguments."
+)
 @click.pass_context
-def main(context: click.Context, version: bool, verbose: bool, no_limits: bool) -> None:
+def main(context: click.Context, version: bool, verbose: bool, no_limits: bool, xacro: str | None) -> None:
     """Identify the dynamic parameters of a robot from its description and logs of its motion.
 
     ROBOT is a built-in name, a robot file, a URDF, MJCF, SDF or .par. Exit codes: 0 success; 2 input
@@ -88,6 +94,7 @@ def main(context: click.Context, version: bool, verbose: bool, no_limits: bool) 
         click.echo(context.get_help())
         context.exit()
     context.with_resource(limits.lifted(no_limits))
+    context.with_resource(expanding_as_written(xacro))
 
 
 out_option = click.option(
@@ -171,6 +178,7 @@ def info(
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
+@click.option("--force", is_flag=True, help="Use logs that the checks refuse; recorded in the result.")
 @click.option(
     "--column",
     "columns",
@@ -204,6 +212,7 @@ def identify(
     hold_out: float | None,
     auto: str | None,
     drop_bad_rows: bool,
+    force: bool,
     columns: tuple[str, ...],
     start: float | None,
     stop: float | None,
@@ -221,7 +230,8 @@ def identify(
     from dynid.report.terminal import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "purpose": purpose, "hold_out": hold_out, "auto": auto}
-    problem = _experiment(experiment, robot, logs, unseen, {**chosen, "drop_bad_rows": drop_bad_rows or None})
+    flags = {**chosen, "drop_bad_rows": drop_bad_rows or None, "force": force or None}
+    problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
         from dynid.pipeline import read_logs
@@ -373,5 +383,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (campaign, compare, excite, simulate, rehearse, export, warm):
+for _command in (campaign, check, compare, excite, simulate, rehearse, export, verify, warm):
     main.add_command(_command)

@@ -21,6 +21,7 @@ from dynid.choice.choose import choose
 from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
+from dynid.common.forced import forced
 from dynid.display.drawing import drawing_of
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
@@ -106,8 +107,9 @@ def _identify_sources(
     show: Callable[[Sequence[Log]], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
-    read = as_logs(logs, mechanism, experiment)
-    unseen = as_logs(held_out, mechanism, experiment)
+    with forced(experiment.force):
+        read = as_logs(logs, mechanism, experiment)
+        unseen = as_logs(held_out, mechanism, experiment)
     if show is not None:
         show([*read, *unseen])
     read, unseen = held_back(read, unseen, experiment.hold_out)
@@ -134,6 +136,12 @@ def identify_logs(
     """
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
+    with forced(asked.force):
+        return _identified(task, truth)
+
+
+def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
+    """The flow from a task to an estimate with its verdict."""
     with single_threaded_blas():
         task, tried = choose(task)
         fit = fit_task(task, symbols=_symbols)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
 from dynid.motion.choose import extents
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
-    """Efforts without a column in some log: their equations, and parameters only in them, are missing."""
+    """Efforts without a column in some log: their equations, and parameters only in them, are missing.
+
+    Refused if the log has columns of efforts that belong to no motor: most likely they are the missing ones.
+    """
     missing = {
         f"tau_{i + 1} ('{actuator.name}')": [log.name for log in logs if not log.effort_present[i]]
         for i, actuator in enumerate(robot.actuators)
@@ -27,6 +31,17 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
     }
     if not missing or experiment.efforts is not None or robot.force_sensor is not None:
         return ()
+    unmatched = next(
+        ((log, one) for log in logs for one in log.notices if one.code == "effort-unmatched"), None
+    )
+    if unmatched is not None:
+        log, left = unmatched
+        error = InputError(
+            f"no column for {', '.join(missing)}, but {left.text}",
+            file=log.file,
+            remedy=f"{left.remedy}; list the efforts to use under `efforts:` if these motors have none",
+        )
+        return (doubt(error),)
     some = sorted({log for names in missing.values() for log in names})
     where = "the logs have" if len(some) == len(logs) else f"{', '.join(some)} has"
     return (notice("effort-missing", where=where, names=", ".join(missing)),)

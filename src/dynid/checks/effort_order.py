@@ -21,6 +21,7 @@ from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import Parameter
@@ -59,19 +60,17 @@ def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
 def misplaced(finished: Finished) -> tuple[Notice, ...]:
     """Refuse logs that other signs or another order of the efforts explain far better."""
     fit = finished.fit
-    refuse_misplaced(fit.problem, fit.seen, fit.chi, fit.experiment)
-    return ()
+    return refuse_misplaced(fit.problem, fit.seen, fit.chi, fit.experiment)
 
 
 def reversed_signs(finished: Finished) -> tuple[Notice, ...]:
     """Refuse logs in which every effort has the wrong sign."""
-    refuse_reversed(finished.fit.parts.parameters, finished.fit.problem)
-    return ()
+    return refuse_reversed(finished.fit.parts.parameters, finished.fit.problem)
 
 
 def refuse_misplaced(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> None:
+) -> tuple[Notice, ...]:
     """Refuse logs that other signs or another order of the efforts explain far better.
 
     Args:
@@ -82,11 +81,11 @@ def refuse_misplaced(
     """
     felt = problem.directions.effort_map
     if experiment.gains is not None or not problem.case.has_motors:
-        return
+        return ()
     if not problem.model.effort_rows or not np.all(np.count_nonzero(felt, axis=1) == 1):
-        return  # rows with several motors have no single effort
+        return ()  # rows with several motors have no single effort
     if _left_over(data.source, chi) < _POOR:
-        return
+        return ()
     k, v = len(problem.directions.names), len(data.system.parameters)
     factors = _factors(problem, data)
     best = _Order(tuple(range(k)), (1,) * k)
@@ -96,13 +95,14 @@ def refuse_misplaced(
         if value > 0.5 * least:
             break
         least, best = value, one
-    if least * _BETTER < start:
-        brakes = [i for i, one in enumerate(data.system.parameters) if one.symbol in _BRAKES]
-        motors = [int(np.flatnonzero(row)[0]) for row in felt]
-        raise _refusal(problem, motors, _braking(factors, best, v, brakes), start, least)
+    if least * _BETTER >= start:
+        return ()
+    brakes = [i for i, one in enumerate(data.system.parameters) if one.symbol in _BRAKES]
+    motors = [int(np.flatnonzero(row)[0]) for row in felt]
+    return (doubt(_refusal(problem, motors, _braking(factors, best, v, brakes), start, least)),)
 
 
-def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -> None:
+def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -> tuple[Notice, ...]:
     """Refuse logs in which friction drives, and rotors and inertias are negative: every sign is wrong."""
     sure = [
         one
@@ -113,14 +113,15 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
     ]
     brakes = [one for one in sure if one.name.split("_")[0].rstrip("+-") in _BRAKES]
     if not brakes or len(sure) < _ENOUGH or any(one.value > 0 for one in sure):
-        return
+        return ()
     shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in sure[:4])
-    raise InputError(
+    error = InputError(
         f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
         " efforts and positions are opposite",
         file=problem.logs[0].file,
         remedy="give all effort columns the scale -1: columns: {tau_1: {name: ..., scale: -1}, ...}",
     )
+    return (doubt(error),)
 
 
 class _EffortRows:

@@ -96,6 +96,7 @@ class Experiment(Settings, frozen=True):
         auto: `on`: settings that are left open are chosen by held-out error; `off`: by rules for each.
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
+        force: Go on where logs are refused because they contradict the description or each other.
         out: Folder for the results; None is results/<name>.
         places: Where names are in the file, e.g. `tie legs` -> `line 12, ties[0]`.
     """
@@ -136,6 +137,7 @@ class Experiment(Settings, frozen=True):
     auto: Literal["on", "off"] = "on"
     angles: Literal["xyz", "zyx"] = "xyz"
     drop_bad_rows: bool = False
+    force: bool = False
     out: str | None = None
     name: str = "experiment"
     file: str | None = None

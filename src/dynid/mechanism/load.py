@@ -24,13 +24,12 @@ DESCRIPTIONS: Registry[Callable[[Path], Mechanism]] = Registry(
     {
         **dict.fromkeys((".yaml", ".yml"), _ROBOT_FILE),
         **dict.fromkeys((".urdf", ".xml", ".mjcf", ".sdf", ".par"), _SOURCE),
+        ".xacro": "dynid.mechanism.xacro_file:load_xacro",
     },
     gives=("dynid.mechanism.mechanism:Mechanism",),
 )
 _USD = "convert USD to MJCF or URDF first: usd2mjcf arm.usd, or the URDF exporter of Isaac Sim"
 _REMEDIES = {
-    # xacro evaluates Python of the file and opens files that it names: a description must not run programs.
-    ".xacro": "run xacro first: xacro arm.xacro prefix:=left_ > arm.urdf",
     **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), _USD),
     ".json": "write the robot as YAML: dynid.robot/1",
 }

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import ranges
 from dynid.motion.differentiate import differentiate
@@ -211,9 +212,9 @@ def check_velocity(
     doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))
     if len(doubtful) == 0:
         return []
-    for i in doubtful:
-        if abs(ratio[i] - 1.0) > RATIO_TOLERANCE or difference[i] > REFUSE:
-            raise _refusal(log, int(i), float(ratio[i]), float(difference[i]))
+    wrong = [i for i in doubtful if abs(ratio[i] - 1.0) > RATIO_TOLERANCE or difference[i] > REFUSE]
+    if wrong:
+        return [doubt(_refusal(log, int(i), float(ratio[i]), float(difference[i]))) for i in wrong]
     shown = ", ".join(f"{log.position_names[i]} {100 * difference[i]:.0f} %" for i in doubtful)
     return [notice("velocity-differs", log=log.name, shown=shown)]
 

@@ -32,7 +32,7 @@ _POSITION_PART, _EFFORT_PART = 2e-3, 2e-2
 _FLAT_RUN, _FLAT_PART = 8, 0.002
 _STUCK_SECONDS = 0.5
 _ABRUPT = 0.1
-_COARSE = 0.02  # step of a signal relative to its standard deviation
+_COARSE, _SILENT = 0.02, 0.25  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
 _BESIDE = 0.4
 
@@ -216,7 +216,9 @@ def stuck(x: Float[Array, "n"], moving: Bool[Array, "n"], least: int) -> Bool[Ar
 def _runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:
     """First index and one past the last of every run of True."""
     parts = [np.flatnonzero(mask[:1])]
-    parts += [a + 1 + np.flatnonzero(mask[a + 1 : b + 1] != mask[a : b + 1][:-1]) for a, b in ranges(len(mask))]
+    parts += [
+        a + 1 + np.flatnonzero(mask[a + 1 : b + 1] != mask[a : b + 1][:-1]) for a, b in ranges(len(mask))
+    ]
     edges = np.concatenate([*parts, [len(mask)] if len(mask) and mask[-1] else []]).astype(int)
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -341,7 +343,8 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
             continue
         size = float(np.std(np.concatenate([_filled(part) for part in windows(x)])))
         if size > 0 and step > _COARSE * size and len(np.unique(start)) < 2.0 / _COARSE:
-            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation)")
+            silent = ": hardly any signal" if step > _SILENT * size else ""
+            coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation{silent})")
     if not coarse:
         return []
     return [notice("coarse-effort", shown=", ".join(coarse))]
@@ -349,3 +352,9 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
 
 def _counts(found: dict[str, int]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in found.items())
+
+
+def resolution(x: Float[Array, "n"]) -> float:
+    """Smallest step between the values of a signal; 0: finer than can be seen. NaN is left out."""
+    finite = x[np.isfinite(x)]
+    return _resolution(np.asarray(finite, float)) if len(finite) else 0.0

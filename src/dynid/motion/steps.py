@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import ranges, windows
 from dynid.motion.log import Log
@@ -25,15 +26,17 @@ _REMEDY = (
 )
 
 
-def refuse_steps(log: Log) -> None:
+def refuse_steps(log: Log) -> tuple[Notice, ...]:
     """Refuse a log with a step far beyond its noise: all positions after it, or before it, are wrong."""
     found = [one for i in range(log.q.shape[1]) for one in _steps(log, i, _IMPOSSIBLE, _LARGE)]
-    if found:
-        raise InputError(
-            f"positions jump between two samples and keep the offset: {_shown(found)}. No motion does that",
-            file=log.file,
-            remedy=_REMEDY,
-        )
+    if not found:
+        return ()
+    error = InputError(
+        f"positions jump between two samples and keep the offset: {_shown(found)}. No motion does that",
+        file=log.file,
+        remedy=_REMEDY,
+    )
+    return (doubt(error),)
 
 
 def position_steps(log: Log) -> tuple[Notice, ...]:

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
@@ -57,6 +58,7 @@ class Survey:
         shown: Times, closure residuals and sensor errors of some samples, one row each, for display.
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
         tangents: Tangent directions at the anchors, each shape (n, v, d).
+        doubts: Refusals of the log that were overridden.
     """
 
     anchors: list[int] = field(default_factory=list)
@@ -76,10 +78,11 @@ class Survey:
     shown: list[Float[Array, "k m2"]] = field(default_factory=list)
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
+    doubts: list[Notice] = field(default_factory=list)
 
     def notices(self, log: str) -> tuple[Notice, ...]:
         """Notices about excluded and doubtful poses."""
-        found = [] if self.misfit is None else list(self.misfit.notices(log))
+        found = [*self.doubts, *(() if self.misfit is None else self.misfit.notices(log))]
         left_out = [*self.open_at, *self.missed_at]
         if left_out:
             found.append(notice("not-assembled", counted=self._counted(left_out), log=log))
@@ -119,9 +122,9 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
         motion: Along one log.
         checked: The loops are known to close, along nearly the same motion.
     """
-    if not checked:
-        _refuse_open(kinematics, motion)
     found = Survey()
+    if not checked:
+        found.doubts += _refuse_open(kinematics, motion)
     if kinematics.redundant:
         found.misfit, found.lost = kinematics.misfit(), kinematics.misfit()
     for low, high in motion.usable():
@@ -137,7 +140,7 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
             origin = _judge(found, kinematics, motion, first, measured[0], states, origin)
     if not found.anchors:
         found.anchors, found.poses = [0], [kinematics.assembly.start]
-    _refuse_missed(found, motion)
+    found.doubts += _refuse_missed(found, motion)
     return found
 
 
@@ -282,7 +285,7 @@ def _jumps(assembly: Assembly, dt: float, states: States) -> Bool[Array, "m"]:
     return np.asarray((excess > _JUMP) & states.fine[1:] & states.fine[:-1])
 
 
-def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
+def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> list[Notice]:
     """Refuse a log that does not close the loops, before the work starts."""
     log = motion.log
     pieces = motion.usable()
@@ -298,7 +301,7 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
     names = [name for one in found for name in one[2]]
     lost = np.flatnonzero(~(gaps < kinematics.open))
     if not len(lost) or len(lost) <= _MOST_LOST * len(gaps):
-        return
+        return []
     first = int(lost[0])
     text = (
         f"the measured joints do not close the loops: at sample {at[first]} (t = {log.t[at[first]]:.4g} s)"
@@ -308,7 +311,7 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> None:
     cause = _cause(kinematics, motion, at[lost]) if names[first] in log.position_names else ""
     units = {one.unit for one in wide_ranges(log, kinematics.assembly.mechanism)}
     cause = f". Likely cause: positions in {' and '.join(sorted(units))}" if units else cause
-    raise InputError(f"{text}{cause}", file=log.file, remedy=_REMEDY)
+    return [doubt(InputError(f"{text}{cause}", file=log.file, remedy=_REMEDY))]
 
 
 def _cause(kinematics: ClosedKinematics, motion: Motion, at: Int[Array, "p"]) -> str:
@@ -328,17 +331,18 @@ def _stepped(log: Log) -> str:
     return "; ".join(f"Likely cause: {notice.text}" for notice in position_steps(log))
 
 
-def _refuse_missed(found: Survey, motion: Motion) -> None:
+def _refuse_missed(found: Survey, motion: Motion) -> list[Notice]:
     """Refuse a log in which redundant sensors strongly contradict the loops."""
     lost = found.lost
     if lost is None or lost.count <= _MOST_LOST * found.samples:
-        return
+        return []
     size, sensor, when = lost.worst
     name = lost.names[sensor]
-    raise InputError(
+    error = InputError(
         f"the measured joints do not close the loops: '{name}' is off by up to {size:.3g} {lost.units[name]}"
         f" (t = {when:.4g} s), and {100 * lost.count / found.samples:.2g} % of the samples are off, the first"
         f" at t = {found.missed_at[0]:.4g} s. {_stepped(motion.log) or lost.cause()}",
         file=motion.log.file,
         remedy=_REMEDY,
     )
+    return [doubt(error)]

@@ -88,7 +88,7 @@ def read_result(path: str | Path) -> Estimate:
     file = Path(path)
     file = file / RESULT_FILE if file.is_dir() else file
     document = read_json(file, "give a result.json or its folder, or run identify again")
-    _check_schema(document, file)
+    check_schema(document, file)
     try:
         estimate = _estimate(document)
     except (KeyError, TypeError, ValueError) as error:  # msgspec raises a ValueError
@@ -129,7 +129,8 @@ def _check_finite(estimate: Estimate) -> None:
         raise NoResultError("the covariance of the parameters is not finite: no result to write")
 
 
-def _check_schema(document: Mapping[str, Any], file: Path) -> None:
+def check_schema(document: Mapping[str, Any], file: Path) -> None:
+    """Refuse documents of another schema or version."""
     schema = document.get("schema")
     if schema == SCHEMA:
         return

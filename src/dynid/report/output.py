@@ -128,17 +128,18 @@ def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, st
     from dynid.report.csv_file import history_csv, parameters_csv, signals_csv
     from dynid.report.html import report_html
     from dynid.report.json_file import json_text, relative_places, result_document
+    from dynid.report.seal import sealed
 
     if folder is not None:
         estimate = replace(estimate, provenance=relative_places(estimate.provenance, folder))
-    return {
-        "result.json": json_text(result_document(estimate)),
+    others = {
         "parameters.csv": parameters_csv(estimate),
         "signals.csv": signals_csv(estimate.signals),
         "report.html": report_html(estimate),
         **({} if estimate.history is None else {"history.csv": history_csv(estimate.history)}),
         **estimate.files,
     }
+    return {"result.json": json_text(sealed(result_document(estimate), others)), **others}
 
 
 def write_files(path: Path, files: Mapping[str, str]) -> None:

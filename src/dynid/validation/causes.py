@@ -101,7 +101,7 @@ def _misfit(
     if not rows or any(one.code == "model-misfit" for one in notices):
         return
     worst = max(rows, key=lambda row: row.percent)
-    times = worst.error / max(worst.floor, 1e-300)
+    times = worst.error / max(worst.floor, 1e-6 * worst.error, 1e-300)
     fitted = [group.rms for group in groups if group.name == worst.name]
     if fitted and max(fitted) < _TIMES * worst.floor:
         yield notice(

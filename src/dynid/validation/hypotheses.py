@@ -19,6 +19,7 @@ from dynid.statistics.estimate import ResidualTest
 
 _UNKNOWN = "unknown_load"
 _MOST_PAIRS = 21  # exchanged positions of seven joints
+_LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
 _MOST_BRANCHES = 12
 _FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
 
@@ -133,8 +134,10 @@ def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     names, joints = logs[0].position_names, mechanism.joint_of_coordinate
     angle = np.array([_is_angle(mechanism, name) for name in names])
     length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
+    sweep = np.max([np.ptp(log.q[log.valid], axis=0) for log in logs if log.valid.any()], axis=0, initial=0.0)
     for own, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
-        if own.any():
+        # In degrees a motion of a tenth of a radian already sweeps as much.
+        if own.any() and np.max(sweep[own]) > _LEAST_SWEEP[unit]:
             scale = np.where(own, factor, 1.0)
             yield Hypothesis(
                 notice("position-unit", unit=unit),

@@ -211,7 +211,7 @@ def noise_floors(
     return {name: float(np.sqrt(np.mean(np.square(own)))) for name, own in found.items()}
 
 
-_Parts = list[Float[Array, "k n"]]
+_Parts = list[Float[Array, "k _"]]  # of different lengths
 
 
 def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Parts]:
@@ -232,7 +232,7 @@ def _above(rows: RowFilter, dt: float) -> Float[Array, "h"]:
     return band
 
 
-def _density(parts: Sequence[Float[Array, "k n"]], kernel: Float[Array, "h"]) -> Float[Array, "k"]:
+def _density(parts: Sequence[Float[Array, "k _"]], kernel: Float[Array, "h"]) -> Float[Array, "k"]:
     """Deviation of white noise with the same density as the signals have in the band of a kernel."""
     found = [
         np.stack([np.convolve(own, kernel, mode="valid") for own in one])

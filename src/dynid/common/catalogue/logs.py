@@ -7,6 +7,11 @@ from dynid.common.catalogue.entry import care, note, stop
 _TABLES = "see [multibody tables](../howto/multibody_table.md#checks)"
 
 LOGS = {
+    "forced": stop(
+        "input that is refused was used because of `--force`: the text is that of the refusal",
+        "refused, but used because of --force: {text}",
+        "correct the input, and identify again without --force",
+    ),
     "bad-rows-dropped": note(
         "rows with text instead of numbers were dropped, as requested",
         "{count} rows with non-numeric cells were dropped, {kept} kept (file rows {rows})",
@@ -170,6 +175,57 @@ LOGS = {
         " during the log. Steps above 5 % of the range are refused",
         "positions of log '{log}' jump between two samples and keep the offset: {shown}",
         "check for lost encoder counts or a zero set during the log; split the log there",
+    ),
+    "rest": note(
+        "the robot stands still for a part of the log; these samples are not used",
+        "the robot stands still for {seconds:.3g} s ({percent:.0f} % of the log), longest from t ="
+        " {start:.4g} s to {stop:.4g} s; these samples are not used",
+        "nothing to do; move the robot for more of the recording if parameters are uncertain",
+    ),
+    "at-rest": care(
+        "a log contains hardly any motion: it determines no dynamics",
+        "the robot hardly moves in this log: {shown}",
+        "use it for noise only; identify from a log in which all joints move",
+    ),
+    "limit-exceeded": care(
+        "a log exceeds limits of the description: check units, zeros, and the description",
+        "limits of the description are exceeded: {shown}",
+        "check unit and zero of these columns, and the limits of the description",
+    ),
+    "joint-unexcited": care(
+        "parameters of a joint stay unknown with this motion",
+        "joint '{joint}' {motion}: its {kinds} stay unknown ({count} parameters: {names})",
+        "move this joint faster and farther, also while others move",
+    ),
+    "excitation": care(
+        "the motion determines a part of the base parameters only",
+        "these logs determine {seen} of {base} base parameters",
+        "an exciting motion can determine up to {more} more: {command}",
+    ),
+    "excitation-poor": care(
+        "all base parameters are determined, but combinations of them hardly: other motion may be predicted"
+        " poorly",
+        "the motion excites some combinations of parameters poorly: condition number of the scaled regressor"
+        " {condition:.3g} (exciting motions: 10 to 50), {weak} of {base} parameters have a sigma above their"
+        " value{why}",
+        "add a more exciting motion: {command}",
+    ),
+    "delay-suspected": care(
+        "efforts seem to be late or early by less than these logs can prove",
+        "the efforts seem to be {size:.2g} ms {side} than the positions (95 % interval {low:.2g} to"
+        " {high:.2g} ms, p = {p:.1g})",
+        "record a longer log to be sure, or check filters and time stamps of the efforts",
+    ),
+    "scale-unchecked": note(
+        "a common factor of all efforts cannot be found from the logs alone",
+        "the scale of the efforts is not checked: if all are too large by the same factor, all parameters are"
+        " too",
+        "record a log with a known payload, or give the mass of the robot: gains: {{scale: ...}}",
+    ),
+    "not-tested": note(
+        "faults that these logs cannot show",
+        "not testable with these logs: {names}",
+        "a motion in which these act differently from the parameters can show them",
     ),
     "quaternion-length": note(
         f"quaternions were normalised: {_TABLES}",

@@ -1,0 +1,210 @@
+"""Diagnosis: findings about logs, their channels, delays and excitation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dynid.common.catalogue import Severity
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+from dynid.statistics.estimate import Estimate, ResidualTest
+
+_ORDER = (Severity.STOP, Severity.CARE, Severity.NOTE)
+_COLUMN = re.compile(r"(?<![\w'])(?:dq|ddq|q|tau)_\w+")
+_QUOTED = re.compile(r"'([^']+)'")
+# A number with its unit, a share, or a count of something: the figure that a finding is about.
+_NUMBER = r"[+-]?\d[\d.]*(?:e[+-]?\d+)?"
+_FIGURE = re.compile(
+    rf"condition number [\w ]*?(?P<plain>{_NUMBER})|{_NUMBER}(?: \+- {_NUMBER})?(?: ?%| times\b"
+    r"| (?:samples|gaps|rows|poses|lost|turns|rad/s|m/s|rad|ms|us|s|Hz|N m|N|m|kg m\^2|kg m"
+    r"|kg|degrees|of \d+)(?!\w))"
+)
+_TIME = re.compile(r"t = (-?[\d.]+(?:e[+-]?\d+)?) s")
+_MOST_NAMES = 4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the table.
+
+    Attributes:
+        severity: `stop`, `care` or `note`.
+        code: Of the catalogue of warnings; `refused` for input that cannot be used.
+        channel: Columns, joints or efforts concerned; empty: the whole log.
+        place: Log, and time, row or column in it.
+        value: The figure of the finding, with its unit.
+        refused: Whether `identify` refuses the logs because of it.
+    """
+
+    severity: Severity
+    code: str
+    channel: str
+    place: str
+    value: str
+    text: str
+    remedy: str
+    refused: bool = False
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What one signal of one log is like.
+
+    Attributes:
+        name: Column of the log: `q_1`, `dq_1`, `tau_1`.
+        owner: Joint or actuator.
+        low, high: Smallest and largest value, in `unit`.
+        spread: Standard deviation, in `unit`.
+        resolution: Smallest step between values, in `unit`; 0: finer than can be seen.
+        noise: Standard deviation of white noise, from the high end of the spectrum, in `unit`.
+        bandwidth: Frequency below which 99.9 % of the power of the rate is found, in [Hz]; None: at rest.
+        top_speed: Of positions, 99.5 % quantile of the speed, per second; None for other signals.
+    """
+
+    log: str
+    name: str
+    owner: str
+    unit: str
+    low: float
+    high: float
+    spread: float
+    resolution: float
+    noise: float
+    bandwidth: float | None
+    top_speed: float | None = None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One log: its clock and its use.
+
+    Attributes:
+        rate: Samples per second on the uniform clock.
+        seconds: Duration of all segments together.
+        resting: Share of the samples at which no joint moves.
+        clock: What was decided about the clock, in words.
+        mapping: Signal -> column of the file.
+    """
+
+    name: str
+    file: str
+    samples: int
+    segments: int
+    rate: float
+    seconds: float
+    resting: float
+    clock: str
+    mapping: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """What the logs can show.
+
+    Attributes:
+        base: Base parameters of the robot.
+        seen: Those that these logs determine.
+        condition: Condition number of the scaled regressor.
+        unseen: Base parameters that these logs do not determine.
+        weak: Determined, but with a sigma above their value.
+    """
+
+    base: int
+    seen: int
+    condition: float
+    unseen: tuple[str, ...]
+    weak: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What the doctor found; the worst first.
+
+    Attributes:
+        residual_percent: Of the efforts, not explained by the model; None: no fit.
+        tests: Residual tests: delay, gain, zero and others, each with interval and probability.
+        excitation: None where there is no fit.
+        logs, plans, estimate: What the figures are drawn from; not part of the document.
+    """
+
+    robot: str
+    findings: tuple[Finding, ...]
+    recordings: tuple[Recording, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    tests: tuple[ResidualTest, ...] = ()
+    excitation: Excitation | None = None
+    residual_percent: float | None = None
+    logs: tuple[Log, ...] = field(default=(), repr=False)
+    plans: tuple[MotionPlan, ...] = field(default=(), repr=False)
+    estimate: Estimate | None = field(default=None, repr=False)
+
+    @property
+    def refused(self) -> bool:
+        """Whether `identify` refuses these logs."""
+        return any(one.refused for one in self.findings)
+
+    @property
+    def worst(self) -> Severity | None:
+        """Severity of the worst finding; None without findings."""
+        return self.findings[0].severity if self.findings else None
+
+    def codes(self) -> tuple[str, ...]:
+        """Codes of all findings."""
+        return tuple(one.code for one in self.findings)
+
+
+def finding_of(one: Notice, names: Sequence[str], log: str = "") -> Finding:
+    """A notice as a line of the table.
+
+    Args:
+        one: With its text.
+        names: Joints and efforts that texts may name.
+        log: That it belongs to; empty: all.
+    """
+    refused = one.code == "forced"
+    return _line(one.severity, one.code, one.text, one.remedy, names, (log,), refused)
+
+
+def refusal(error: InputError, names: Sequence[str] = (), log: str = "") -> Finding:
+    """An error as a line of the table."""
+    places = (log or (error.file or "").rpartition("/")[2], error.place or "")
+    return _line(Severity.STOP, "refused", error.text, error.remedy or "", names, places, True)
+
+
+def _line(
+    severity: Severity,
+    code: str,
+    text: str,
+    remedy: str,
+    names: Sequence[str],
+    places: Sequence[str],
+    refused: bool,
+) -> Finding:
+    time = _TIME.search(text)
+    place = ", ".join(part for part in (*places, f"t = {time[1]} s" if time else "") if part)
+    figure = _FIGURE.search(_TIME.sub("", text))
+    value = (figure["plain"] or figure[0]) if figure else ""
+    return Finding(severity, code, _channels(text, names), place, value, text, remedy, refused)
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once; refusals first, then by severity, otherwise in their order."""
+    return tuple(
+        sorted(dict.fromkeys(findings), key=lambda one: (not one.refused, _ORDER.index(one.severity)))
+    )
+
+
+def _channels(text: str, names: Sequence[str]) -> str:
+    """Columns and joints that a text names, each once."""
+    known = set(names)
+    found = [*_COLUMN.findall(text), *(one for one in _QUOTED.findall(text) if one in known)]
+    if not found:
+        words = set(re.findall(r"[\w.-]+", text))
+        found = [name for name in names if name in words]
+    unique = list(dict.fromkeys(found))
+    more = f" and {len(unique) - _MOST_NAMES} more" if len(unique) > _MOST_NAMES else ""
+    return ", ".join(unique[:_MOST_NAMES]) + more

@@ -1,0 +1,192 @@
+"""The log doctor: faults are found and named, clean logs are left alone, refusals can be overridden."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynid as package
+from dynid.common.catalogue import Severity
+from dynid.common.errors import InputError
+from dynid.common.forced import doubt, forced
+from dynid.common.notices import notice
+from dynid.doctor.diagnosis import Diagnosis, finding_of
+from dynid.motion.log import Log
+from tests.workspace import dynid, make_workspace
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        make_workspace(folder)
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def columns(file: str = "log.csv") -> dict[str, np.ndarray]:
+    names = Path(file).read_text(encoding="utf-8").splitlines()[0].split(",")
+    values = np.loadtxt(file, delimiter=",", skiprows=1)
+    return {name: values[:, i].copy() for i, name in enumerate(names)}
+
+
+def write(file: str, made: dict[str, np.ndarray]) -> None:
+    np.savetxt(
+        file,
+        np.column_stack(list(made.values())),
+        delimiter=",",
+        header=",".join(made),
+        comments="",
+        fmt="%.12g",
+    )
+
+
+def loud(found: Diagnosis) -> list[str]:
+    return [one.code for one in found.findings if one.severity != Severity.NOTE]
+
+
+def test_a_clean_log_is_left_alone(here: Path) -> None:
+    found = package.check("arm.yaml", "log.csv")
+    assert loud(found) == []
+    assert not found.refused
+    assert found.excitation is not None
+    assert found.excitation.seen == found.excitation.base == 12
+    noise = {one.name: one for one in found.channels}
+    # The simulation adds 0.05 N m of white noise, and rounds angles to 1e-5 rad (uniform error, / sqrt 12).
+    assert noise["tau_1"].noise == pytest.approx(0.05, rel=0.2)
+    assert noise["q_1"].noise < 1e-5
+    assert found.recordings[0].rate == pytest.approx(200.0)
+
+
+def test_files_and_exit_codes_of_the_command(here: Path) -> None:
+    done = dynid("check", "arm.yaml", "log.csv", "--out", "o")
+    assert done.exit_code == 0
+    page = Path("o/check.html").read_text(encoding="utf-8")
+    for part in ("spectra0", "coverage0", "delays", "Content-Security-Policy"):
+        assert part in page
+    document = json.loads(Path("o/check.json").read_text(encoding="utf-8"))
+    assert document["schema"] == "dynid.check/1"
+    assert {"severity", "channel", "place", "value", "remedy"} <= set(document["findings"][0])
+    assert json.loads(dynid("check", "experiment.yaml", "--json").output)["robot"] == "arm"
+    assert dynid("check", "arm.yaml").exit_code == 2
+
+
+def test_a_refusal_can_be_overridden_and_is_recorded(here: Path) -> None:
+    wrong = columns()
+    wrong["tau_2"] *= -1.0
+    write("wrong.csv", wrong)
+    examined = dynid("check", "arm.yaml", "wrong.csv", "--json")
+    assert examined.exit_code == 2
+    first = json.loads(examined.output)["findings"][0]
+    assert first["refused"] is True
+    assert first["channel"] == "joint_2"
+    assert "opposite sign" in first["text"]
+    given = ("identify", "--robot", "arm.yaml", "--log", "wrong.csv", "--out", "o")
+    assert dynid(*given).exit_code == 2
+    assert not Path("o").exists()
+    done = dynid(*given, "--force")
+    assert done.exit_code == 3
+    result = json.loads(Path("o/result.json").read_text(encoding="utf-8"))
+    assert result["provenance"]["options"]["force"] is True
+    assert "forced" in [one["code"] for one in result["warnings"]]
+
+
+def test_a_log_that_cannot_be_read_does_not_hide_the_others(here: Path) -> None:
+    Path("broken.csv").write_text("t,q_1\n0,x\n", encoding="utf-8")
+    found = package.check("arm.yaml", ["broken.csv", "log.csv", "nowhere.csv"])
+    assert [one.place.split(",")[0] for one in found.findings if one.refused] == ["broken.csv", "nowhere.csv"]
+    assert found.excitation is not None
+
+
+def test_several_faults_are_found_at_once(here: Path) -> None:
+    wrong = columns()
+    speed = np.gradient(np.column_stack([wrong["q_1"], wrong["q_2"]]), 0.005, axis=0)
+    wrong |= {"dq_1": speed[:, 0], "dq_2": np.rad2deg(speed[:, 1])}
+    wrong["tau_1"][[100, 300, 500]] += 500.0
+    wrong["t"][400:] += 1.0
+    write("wrong.csv", wrong)
+    found = package.check("arm.yaml", "wrong.csv")
+    assert {"forced", "effort-spikes", "gap"} <= set(found.codes())
+    (speed_finding,) = [one for one in found.findings if one.code == "forced"]
+    assert "velocity in degrees" in speed_finding.text
+    assert speed_finding.channel == "dq_2, joint_2"
+
+
+def test_40_a_joint_that_rests_is_named_in_words(here: Path) -> None:
+    still = columns()
+    still["q_2"][:] = 0.3
+    write("still.csv", still)
+    found = package.check("arm.yaml", "still.csv")
+    (said,) = [one for one in found.findings if one.code == "joint-unexcited" and one.channel == "joint_2"]
+    assert "'joint_2' never moves: its inertia and friction stay unknown" in said.text
+    (more,) = [one for one in found.findings if one.code == "excitation"]
+    assert found.excitation is not None
+    assert (
+        f"up to {len(found.excitation.unseen)} more: dynid excite arm.yaml --after still.csv" in more.remedy
+    )
+
+
+def test_rest_and_limits_are_reported(here: Path) -> None:
+    long = columns()
+    n = len(long["t"])
+    long["t"] = np.arange(2 * n) * 0.005
+    for name in ("q_1", "q_2", "tau_1", "tau_2"):
+        long[name] = np.concatenate([long[name], np.full(n, long[name][-1])])
+    long["q_1"] += 2.0
+    write("long.csv", long)
+    found = package.check("arm.yaml", "long.csv")
+    codes = found.codes()
+    assert "rest" in codes or "stuck-signal" in codes
+    (limits,) = [one for one in found.findings if one.code == "limit-exceeded"]
+    assert "q_1 ('joint_1')" in limits.text
+
+
+def test_34_a_scale_that_nothing_checks_is_said(here: Path) -> None:
+    text = Path("arm.yaml").read_text(encoding="utf-8")
+    begin, end = text.index("payloads:"), text.index("ties:")
+    Path("bare.yaml").write_text(text[:begin] + text[end:], encoding="utf-8")
+    assert "scale-unchecked" in package.check("bare.yaml", "log.csv").codes()
+    assert "scale-unchecked" not in package.check("arm.yaml", "log.csv").codes()
+
+
+def test_35_zeros_that_the_motion_cannot_show_are_listed(here: Path) -> None:
+    (said,) = [one for one in package.check("arm.yaml", "log.csv").findings if one.code == "not-tested"]
+    assert "zero of joint_2" in said.text
+
+
+def test_refusals_are_raised_unless_overridden() -> None:
+    error = InputError("wrong unit", file="/somewhere/run.csv", place="column q_1", remedy="give it")
+    with pytest.raises(InputError, match="wrong unit"):
+        doubt(error)
+    with forced():
+        made = doubt(error)
+    assert (made.code, made.severity, made.remedy) == ("forced", Severity.STOP, "give it")
+    assert "run.csv, column q_1: wrong unit" in made.text
+    assert "/somewhere" not in made.text
+
+
+def test_a_line_has_channel_place_and_value() -> None:
+    one = notice("clock-reset", count=3, first=1.5)
+    assert finding_of(one, (), "run").place == "run, t = 1.5 s"
+    late = finding_of(notice("clock-jitter", percent=35.0), ())
+    assert late.value == "35 %"
+    stuck = finding_of(notice("stuck-signal", names="q_1 (0.86 s), tau_2 (5.4 s)"), ())
+    assert (stuck.channel, stuck.value) == ("q_1, tau_2", "0.86 s")
+
+
+def test_a_log_in_memory_is_examined_too(here: Path) -> None:
+    found = package.check("arm.yaml", columns())
+    assert loud(found) == []
+    assert isinstance(found.logs[0], Log)
