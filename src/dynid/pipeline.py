@@ -19,7 +19,7 @@ from dynid.checks.check import Finished, run_checks
 from dynid.checks.summary import choices_of
 from dynid.choice.choose import choose
 from dynid.common.batched import single_threaded_blas
-from dynid.common.errors import NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
@@ -33,6 +33,7 @@ from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from dynid.validation.causes import with_causes
+from dynid.validation.closing import explained
 from dynid.validation.crossvalidation import judge
 from dynid.validation.folds import held_back
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
@@ -137,8 +138,11 @@ def identify_logs(
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
     with single_threaded_blas():
-        task, tried = choose(task)
-        fit = fit_task(task, symbols=_symbols)
+        try:
+            task, tried = choose(task)
+            fit = fit_task(task, symbols=_symbols)
+        except InputError as error:
+            raise explained(error, task) from error
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
         fitted = fitted_signals(problem, chi)
         predicted = cache(lambda: predict_held_out(problem, chi, fit.task.held_out, fit.experiment))
@@ -175,7 +179,7 @@ def identify_logs(
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)
-        estimate = replace(estimate, warnings=with_causes(fit, errors, estimate))
+        estimate = with_causes(fit, errors, estimate)
     estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
     if failure:
         raise NoResultError(failure, estimate)

@@ -309,6 +309,7 @@ def _row(verdict: Verdict, warned: bool) -> ResidualTest:
         p_value=verdict.p_value,
         warned=warned,
         note=confounded(verdict).removeprefix("; "),
+        explains=min(verdict.explains, 1.0),
     )
 
 

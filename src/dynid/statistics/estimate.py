@@ -166,6 +166,7 @@ class ResidualTest:
         warned: Whether it is among the warnings.
         note: Remark for the reader: tests that cannot be separated from it with this motion, residuals
             that are correlated in time.
+        explains: Part of the residual squares of the rows concerned, 0 to 1.
     """
 
     test: str
@@ -176,6 +177,22 @@ class ResidualTest:
     p_value: float
     warned: bool
     note: str = ""
+    explains: float = 0.0
+
+
+@dataclass(frozen=True)
+class DescriptionTest:
+    """The description as it is, or corrected in one place, against the same logs.
+
+    Attributes:
+        name: The correction, e.g. `gravity [0, 0, 9.81]`, or `as described`.
+        residual_percent: 100 |Y - W chi| / |Y| of the fit with it.
+        p: Probability of such an improvement if the description were right.
+    """
+
+    name: str
+    residual_percent: float
+    p: float
 
 
 @dataclass(frozen=True)
@@ -258,6 +275,7 @@ class Estimate:
         residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
         history: Of recursive estimators, the parameters over time; not kept in `result.json`.
+        hypotheses: Corrections of the description, the one that explains the logs best first.
         tried: Settings that were left open and how they were chosen, in the order tried.
         truth: True base values where known (simulated logs), by name; shown side by side.
         files: Further files of the result's folder, name -> text.
@@ -283,6 +301,7 @@ class Estimate:
     invisible: tuple[NotIdentifiable, ...] = ()
     residual_tests: tuple[ResidualTest, ...] = ()
     tried: tuple[Tried, ...] = ()
+    hypotheses: tuple[DescriptionTest, ...] = ()
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None
