@@ -67,7 +67,11 @@ def plant(robot: str) -> tuple[Mechanism, Demo]:
 
 
 def simulated(
-    robot: str, seed: int, truth: Mapping[str, float], mechanism: Mechanism | None = None, seconds: float = SECONDS
+    robot: str,
+    seed: int,
+    truth: Mapping[str, float],
+    mechanism: Mechanism | None = None,
+    seconds: float = SECONDS,
 ) -> Log:
     """A log along a motion of its own; `mechanism`: a robot that differs from the built-in one."""
     nominal, demo = plant(robot)
@@ -139,7 +143,9 @@ def moved(setup: Setup, change: Callable[[Any], Any]) -> Setup:
     robot = setup.mechanism()
 
     def one(log: Log) -> Log:
-        return log_from_arrays(robot, log.t, change(log.q.copy()), log.tau, name=log.name, payloads=log.payloads)
+        return log_from_arrays(
+            robot, log.t, change(log.q.copy()), log.tau, name=log.name, payloads=log.payloads
+        )
 
     return replace(setup, logs=tuple(map(one, setup.logs)))
 
@@ -147,14 +153,19 @@ def moved(setup: Setup, change: Callable[[Any], Any]) -> Setup:
 def column(setup: Setup, seed: int) -> int:
     """A joint, another one for every seed; the first of an arm has no effect on gravity."""
     n = setup.logs[0].q.shape[1]
-    return 1 + seed % (n - 2) if n > 3 and setup.robot in ("ur5", "puma560") else seed % n
+    return 1 + seed % 2 if setup.robot in ("ur5", "puma560") else seed % n
 
 
 def gravity(turn: Callable[[Any, int], Any]) -> Fault:
     """Another gravity in the description."""
 
-    def fault(setup: Setup, seed: int) -> Setup:
-        return described(setup, lambda robot: replace(robot, gravity=turn(np.asarray(robot.gravity, float), seed)))
+    def fault(setup: Setup, seed: int) -> Setup | None:
+        # The parameters of a four-bar absorb any gravity in its plane, to rounding: nothing can be tested.
+        if setup.robot == "fourbar":
+            return None
+        return described(
+            setup, lambda robot: replace(robot, gravity=turn(np.asarray(robot.gravity, float), seed))
+        )
 
     return fault
 
@@ -178,9 +189,9 @@ def tilted(g: Any, seed: int) -> Any:
 
 
 def zero(setup: Setup, seed: int) -> Setup:
-    """A joint zero off by 3 degrees, or 4 mm; of redundant encoders by 0.3 degrees."""
+    """A joint zero off by 6 degrees, or 10 mm; of redundant encoders by 0.3 degrees."""
     k, sign = column(setup, seed), -1.0 if seed % 2 else 1.0
-    size = {"dualv": 0.005, "orthoglide": 0.004}.get(setup.robot, 0.05)
+    size = {"dualv": 0.005, "orthoglide": 0.01}.get(setup.robot, 0.1)
     shift = np.zeros(setup.logs[0].q.shape[1])
     shift[k] = sign * size
     return moved(setup, lambda q: q + shift)
@@ -236,10 +247,10 @@ def degrees(setup: Setup, seed: int) -> Setup | None:
 
 
 def symbol(setup: Setup, seed: int) -> Setup | None:
-    """One dimension wrong: 1 mm where redundant encoders see it, else some centimetres of an arm, 4 mm of a loop."""
+    """One dimension wrong: 1 mm where redundant encoders see it, else 8 cm of an arm, 2 cm of a loop."""
     own = LENGTHS[setup.robot]
     text = own[seed % len(own)]
-    size = {"ur5": 0.04, "puma560": 0.04, "dualv": 0.001}.get(setup.robot, 0.008)
+    size = {"ur5": 0.08, "puma560": 0.08, "dualv": 0.001}.get(setup.robot, 0.02)
     size *= -1.0 if seed % 2 else 1.0
     return edited(setup, lambda file: file.replace(text, _renumbered(text, lambda x: x + size), 1))
 
@@ -263,7 +274,11 @@ def friction(setup: Setup, seed: int) -> Setup:
     own = PASSIVE[setup.robot]
     robot, _ = plant(setup.robot)
     real = replace(robot, drive={**robot.drive, **dict.fromkeys(own, ("Fv", "Fs"))})
-    truth = {f"{s}_{name}": value for name, both in own.items() for s, value in zip(("Fv", "Fs"), both, strict=True)}
+    truth = {
+        f"{s}_{name}": value
+        for name, both in own.items()
+        for s, value in zip(("Fv", "Fs"), both, strict=True)
+    }
     return replace(setup, logs=(simulated(setup.robot, seed, truth, real),))
 
 
@@ -358,6 +373,21 @@ ACCUSING = frozenset(
 )  # fmt: skip
 
 
+VISIBLE = 1.02  # times the residual of the true description: an error that raises it less does not show
+
+
+def visible(case: Mapping[str, Any], cases: list[dict[str, Any]]) -> bool:
+    """Whether the log shows the error at all: the fit is worse than with the true description, or refused."""
+    true = [
+        one["residual"]
+        for one in cases
+        if one["kind"] == "clean" and one["robot"] == case["robot"] and one["seed"] == case["seed"]
+    ]
+    if case["kind"] == "clean" or "residual" not in case or not true or "loop-misfit" in case["warnings"]:
+        return True
+    return case["kind"] == "turn" or case["residual"] > VISIBLE * true[0]
+
+
 def right(case: Mapping[str, Any]) -> bool:
     """Whether the cause is named first; of a clean log, whether nothing is."""
     words = KINDS[case["kind"]][0]
@@ -375,11 +405,15 @@ def table(cases: list[dict[str, Any]]) -> Iterator[str]:
     for kind in KINDS:
         row = []
         for robots in (*((one,) for one in ROBOTS), ROBOTS):
-            own = [right(one) for one in cases if one["kind"] == kind and one["robot"] in robots]
-            row.append(f"{sum(own)}/{len(own)}" if own else "-")
+            every = [one for one in cases if one["kind"] == kind and one["robot"] in robots]
+            own = [right(one) for one in every if visible(one, cases)]
+            hidden = f" ({len(every) - len(own)})" if len(every) > len(own) else ""
+            row.append(f"{sum(own)}/{len(own)}{hidden}" if every else "-")
         yield f"{kind:16}" + "".join(f"{one:>12}" for one in row)
     wrong = [one for one in cases if one["kind"] != "clean"]
-    yield f"right first: {sum(map(right, wrong))} of {len(wrong)} errors"
+    shown = [one for one in wrong if visible(one, cases)]
+    yield f"right first: {sum(map(right, shown))} of {len(shown)} errors that show in the residual"
+    yield f"(in brackets: {len(wrong) - len(shown)} errors that raise it by less than 2 %)"
 
 
 def main() -> None:

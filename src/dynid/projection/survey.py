@@ -113,13 +113,14 @@ class Survey:
         text = f"loops closed to {self.largest:.1g} m or rad at {self.samples} poses"
         return text if self.misfit is None else f"{text}; {self.misfit.words()}"
 
-
     def nearest_words(self) -> str:
         """How near the log comes to a singular pose of the measured joints, for the report."""
         distance, when = self.nearest
         if not np.isfinite(distance):
             return "not known"
-        return f"{distance:.2g} at t = {when:.4g} s (0: the measured joints do not determine the pose; 1: far)"
+        return (
+            f"{distance:.2g} at t = {when:.4g} s (0: the measured joints do not determine the pose; 1: far)"
+        )
 
 
 def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) -> Survey:

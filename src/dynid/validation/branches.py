@@ -58,7 +58,9 @@ def flipped_starts(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
     """Joints that are not measured, bent the other way at the start: one after the other, and all."""
     measured = set(logs[0].position_names)
     turning = {joint.name for joint in mechanism.joints if joint.kind is JointKind.REVOLUTE}
-    bent = [name for name, value in mechanism.start.items() if name not in measured and value and name in turning]
+    bent = [
+        name for name, value in mechanism.start.items() if name not in measured and value and name in turning
+    ]
     choices = [(name,) for name in bent[:_MOST_FLIPPED]] + ([tuple(bent)] if len(bent) > 1 else [])
     for flipped in choices:
         start = {name: -value if name in flipped else value for name, value in mechanism.start.items()}
@@ -104,7 +106,9 @@ def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[F
     ]
     step = rng.uniform(-1.0, 1.0, (_DRAWS, len(reach))) * np.array(reach)
     step[:, sensors.velocity] = 0.0
-    poses = assembly.close(moved(mechanism, np.repeat(here, _DRAWS, axis=0), step), wanted, sensors, _ITERATIONS)
+    poses = assembly.close(
+        moved(mechanism, np.repeat(here, _DRAWS, axis=0), step), wanted, sensors, _ITERATIONS
+    )
     fine = np.isfinite(poses).all(axis=1) & (assembly.gaps(poses) < _CLOSED)
     fine &= np.abs(sensors.miss(poses, wanted)).max(axis=1) < (
         _AGREES if sensors.count > assembly.dof else _CLOSED
@@ -119,9 +123,7 @@ def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[F
     return here[0], found[:MOST]
 
 
-def _wound(
-    assembly: Assembly, here: Float[Array, "q"], poses: Float[Array, "n q"]
-) -> Float[Array, "n q"]:
+def _wound(assembly: Assembly, here: Float[Array, "q"], poses: Float[Array, "n q"]) -> Float[Array, "n q"]:
     """Poses whose hinges are within half a turn of those of another one."""
     from dynid.kinematics.sensors import turning_positions
 

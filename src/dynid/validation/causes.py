@@ -1,15 +1,15 @@
 """Is the description right? The same logs fitted with one thing corrected, and the corrections ranked.
 
 Each hypothesis corrects the description or the logs (gravity, branch of the loops, dimensions, friction,
-units, signs and order of positions, payload labels) and is fitted again on a part of each log. With rms_h(j) and
-rms_0(j) the residuals of effort j with and without the correction,
+units, signs and order of positions, payload labels) and is fitted again on a part of each log. With rms_h(j)
+and rms_0(j) the residuals of effort j with and without the correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
 
 The hypothesis with the least left over is named first, others that leave about as little beside it. Faults
 that only shift the residual a little (delay, gain, joint zero, tilted gravity) have linear tests, which are
-ranked together with the refits. Logs that are fitted to the noise contradict nothing: then only other branches
-of closed robots are tried.
+ranked together with the refits. Logs that are fitted to the noise contradict nothing: then only other
+branches of closed robots are tried.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.checks.turned_gravity import fit_under
-from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
@@ -33,7 +32,7 @@ from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, GroupFit, ResidualTest
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
-from dynid.validation.dimensions import MOST_SIZES, dimension_units, other_size
+from dynid.validation.dimensions import MOST_SIZES, dimension_units, large_dimensions, other_size
 from dynid.validation.hypotheses import (
     Hypothesis,
     delays,
@@ -43,7 +42,8 @@ from dynid.validation.hypotheses import (
     other_gravity,
     passive_friction,
     payload_labels,
-    position_columns,
+    position_orders,
+    position_signs,
     position_units,
     shifted_zero,
 )
@@ -58,7 +58,7 @@ _AS_GOOD = 1.25
 _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _TIMES, _PERCENT = 3.0, 1.0
-_SHARE, _SECONDS = 0.4, 3.0  # part of each log, and the least of it
+_SHARE, _SECONDS = 0.4, 10.0  # part of each log, and the least of it: on less the parameters follow any error
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
@@ -79,7 +79,7 @@ _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
 def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
-    """The estimate with its hypotheses ranked, and with the cause of its residuals instead of vaguer warnings.
+    """The estimate with ranked hypotheses, and with the cause of its residuals instead of vaguer warnings.
 
     Args:
         fit: To all logs.
@@ -91,8 +91,9 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
         estimate = replace(estimate, warnings=(*estimate.warnings, *labels))
     if not _testable(fit):
         return estimate
-    notices, trials, percent = estimate.warnings, [], estimate.fit.residual_percent
-    suspicious = not labels and _suspicious(unseen, notices)
+    notices, percent = estimate.warnings, estimate.fit.residual_percent
+    trials: list[Trial] = []
+    suspicious = not labels and (_suspicious(unseen, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, unseen, estimate, suspicious)
     cause, left = _named(trials, percent)
@@ -162,9 +163,7 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def _trials(
-    fit: Fit, unseen: Unseen, estimate: Estimate, suspicious: bool
-) -> tuple[list[Trial], float]:
+def _trials(fit: Fit, unseen: Unseen, estimate: Estimate, suspicious: bool) -> tuple[list[Trial], float]:
     """Corrections that were fitted, and the residual as described, in percent."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
@@ -173,7 +172,8 @@ def _trials(
     before = _fitted(fit, mechanism, logs)
     if before is None:
         return [], estimate.fit.residual_percent
-    known, trials = reference_of(before), []
+    known = reference_of(before)
+    trials: list[Trial] = []
     poor = any(row.percent > _POOR for row in unseen.rows)
     for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
@@ -207,9 +207,10 @@ def _candidates(
     yield from payload_labels(mechanism, logs)
     yield from position_units(mechanism, logs)
     yield from branch_hypotheses(mechanism, logs)
+    yield from position_signs(mechanism, logs)
     if poor:
         yield from effort_signs(mechanism, logs)
-        yield from position_columns(mechanism, logs)
+        yield from position_orders(mechanism, logs)
 
 
 def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Notice | None, float]:
@@ -272,9 +273,7 @@ def _best_zero(
     return [min([*trials.values(), *last], key=lambda one: one.left)]
 
 
-def _best_sizes(
-    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], before: Reference
-) -> list[Trial]:
+def _best_sizes(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], before: Reference) -> list[Trial]:
     """Dimensions at their values of least residual, by a parabola through three; the best ones only."""
     promising: list[tuple[float, str, float]] = []
     for name, value in list(mechanism.geometry.items())[:MOST_SIZES]:
@@ -299,6 +298,13 @@ def _best_sizes(
 def _testable(fit: Fit) -> bool:
     """Whether logs of efforts along a motion are there to compare descriptions with."""
     return fit.problem.case.has_motors and fit.problem.case.is_series and fit.experiment.gains is None
+
+
+def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
+    """Whether dimensions are too large for SI units, or a linear test doubts a closed robot."""
+    if large_dimensions(mechanism):
+        return True
+    return mechanism.is_closed and any(one.code in ("zero-offset", "gravity-off") for one in notices)
 
 
 def _suspicious(unseen: Unseen, notices: Sequence[Notice]) -> bool:
@@ -335,7 +341,9 @@ def _named(trials: Sequence[Trial], percent: float) -> tuple[Notice | None, floa
         return None, 1.0
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
-    others = f"; as well explained by: {', or '.join(one.hypothesis.name for one in beside[:2])}" if beside else ""
+    others = (
+        f"; as well explained by: {', or '.join(one.hypothesis.name for one in beside[:2])}" if beside else ""
+    )
     one = best.hypothesis
-    text = f"{one.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %{others}"
-    return replace(one.notice, text=text), best.left
+    text = f"{one.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %"
+    return replace(one.notice, text=text + others), best.left

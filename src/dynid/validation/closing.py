@@ -21,7 +21,7 @@ from dynid.projection.kinematics import MISFIT, OPEN
 from dynid.unknown import Task
 from dynid.validation.branches import flipped_starts
 from dynid.validation.dimensions import dimension_units
-from dynid.validation.hypotheses import Hypothesis, position_columns, position_units
+from dynid.validation.hypotheses import Hypothesis, position_orders, position_signs, position_units
 
 _PROBES = 40
 _CLOSES = 0.99  # of the probes
@@ -56,11 +56,12 @@ def _candidates(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]
     yield from dimension_units(robot, logs)
     yield from position_units(robot, logs)
     yield from flipped_starts(robot, logs)
-    yield from position_columns(robot, logs)
+    yield from position_signs(robot, logs)
+    yield from position_orders(robot, logs)
 
 
 def closing(robot: Mechanism, logs: Sequence[Log]) -> tuple[float, float]:
-    """Part of some samples at which the loops close, and the rms that encoders miss there, in [rad] or [m]."""
+    """Part of some samples at which the loops close, and the rms that encoders miss, in [rad] or [m]."""
     fine, missed = [], []
     try:
         assembly = assembly_of(robot)

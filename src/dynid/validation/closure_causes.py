@@ -1,13 +1,13 @@
 """Which dimension explains what redundant encoders miss: a closed robot with more sensors than freedoms.
 
-At each sample the closed pose is nearest to all sensors; r = P W (y - y_closed) is what they contradict, P the
-projector on what no motion explains (`projection/misfit.py`). A dimension s that is off changes the closure
+At each sample the closed pose is nearest to all sensors; r = P W (y - y_closed) is what they contradict, P
+the projector on what no motion explains (`projection/misfit.py`). A dimension s that is off changes the closure
 residual f by f_s per unit, the closed pose by -A^+ f_s, and what is missed by
 
     z = P W (A^+ f_s)_measured,      s_hat = -(z r) / (z z),      share = (z r)^2 / ((z z) (r r))
 
-Joint zeros and gear ratios have z = P W e_j and P W e_j y_j. All candidates compete; p is that of s_hat against its
-deviation over parts of the log.
+Joint zeros have z = -P W e_j. All candidates compete; p is that of s_hat against its deviation over parts of
+the log.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _dimensions(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
         for side in ("a", "b"):
             for axis, frame in _longer(getattr(loop, side)):
                 loops = list(mechanism.loops)
-                loops[k] = replace(loop, **{side: frame})
+                loops[k] = replace(loop, a=frame) if side == "a" else replace(loop, b=frame)
                 yield f"length {axis} of loop '{loop.name}' {side}", _rebuilt(mechanism, loops=tuple(loops))
 
 

@@ -44,9 +44,14 @@ def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | No
     )
 
 
+def large_dimensions(mechanism: Mechanism) -> list[str]:
+    """Named dimensions that are too large for metres and radians."""
+    return [name for name, value in mechanism.geometry.items() if abs(value) > _LARGE]
+
+
 def dimension_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     """Dimensions that are too large for metres and radians, in other units: all of them, then one by one."""
-    large = [name for name, value in mechanism.geometry.items() if abs(value) > _LARGE]
+    large = large_dimensions(mechanism)
     if not large:
         return
     groups = [large] if len(large) == 1 else [large, *([name] for name in large[:MOST_SIZES])]

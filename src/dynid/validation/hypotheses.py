@@ -44,6 +44,7 @@ class Hypothesis:
 
 
 def other_gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Gravity upside down, and along the other axes of the base."""
     g = np.asarray(mechanism.gravity, float)
     size = float(np.linalg.norm(g)) or 9.81
     axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
@@ -111,6 +112,7 @@ def _carrier(mechanism: Mechanism) -> str | None:
 
 
 def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Angles in degrees, displacements in mm."""
     names, joints = logs[0].position_names, mechanism.joint_of_coordinate
     angle = np.array([_is_angle(mechanism, name) for name in names])
     length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
@@ -180,6 +182,7 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypoth
 def delays(
     mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
 ) -> Iterator[Hypothesis]:
+    """Efforts shifted by the delays that linear tests found."""
     for test in tests:
         if test.test != "delay" or not test.warned:
             continue
@@ -194,9 +197,8 @@ def delays(
         )
 
 
-def gains(
-    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
-) -> Iterator[Hypothesis]:
+def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]) -> Iterator[Hypothesis]:
+    """Efforts divided by the gains that linear tests found."""
     for test in tests:
         if test.test != "gain" or not test.warned or test.about == ALL or test.value <= -0.9:
             continue
@@ -244,8 +246,8 @@ def _is_angle(mechanism: Mechanism, name: str) -> bool:
     return joint is not None and joint.is_angle(name)
 
 
-def position_columns(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
-    """Signs and order of the measured positions."""
+def position_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Measured positions that count the other way."""
     names = logs[0].position_names
     for i, name in enumerate(names):
         scale = np.ones(len(names))
@@ -256,6 +258,11 @@ def position_columns(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hy
             tuple(_moved(log, scale) for log in logs),
             f"sign of the position of '{name}'",
         )
+
+
+def position_orders(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Pairs of measured positions that are exchanged."""
+    names = logs[0].position_names
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
         order = list(range(len(names)))
         order[i], order[j] = j, i

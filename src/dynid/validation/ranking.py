@@ -1,12 +1,12 @@
-"""Which description explains the logs best: corrected descriptions, compared by errors on parts left out.
+"""Which description explains the logs best: corrected descriptions, compared part by part.
 
-With e_c the mean square of the errors of part c, every effort in units of its residual as described, predicted
-by a fit of the other parts,
+With e_c the mean square of the residuals of part c, every effort in units of its residual as described,
 
     d_c = e_c(as described) - e_c(corrected),       t = mean(d) / (std(d) / sqrt(C)),      p = P(T_(C-1) > t)
 
-Errors on parts left out punish parameters that a correction adds. If the description is right, every
-correction predicts worse or as well: p is then above one half, or anywhere for a correction whose size was
+Residuals count (n + v) / (n - v) times, n rows and v parameters: what a fit with v parameters leaves on fresh
+data, so that parameters which a correction adds do not count as evidence. If the description is right, every
+correction leaves more or as much: p is then above one half, or anywhere for a correction whose size was
 fitted (a joint zero), which makes the test conservative.
 """
 
@@ -20,14 +20,12 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.linear import LinearFit
-from dynid.projection.factor import triangle
 from dynid.statistics.estimate import DescriptionTest, ResidualTest
 from dynid.validation.hypotheses import Hypothesis
 
 PARTS = 8
 AS_DESCRIBED = "as described"
 SIGNIFICANT = 1e-2
-_DETERMINED = 1e-8  # of the largest singular value
 _BETTER = 0.9  # of the residual as described: a correction that leaves more is not named first
 _MOST_LISTED = 12
 # Linear tests that are about the description, and the name of the correction.
@@ -43,7 +41,7 @@ class Reference:
         rms, norm: Residual of each effort and what was measured, rms, in its unit.
         percent: 100 |Y - W chi| / |Y|.
         parts: Log, run and number of each block -> the part to which it belongs.
-        errors: Mean square of each part, left out of the fit, in units of `rms`, shape (c,).
+        errors: Mean square of each part, in units of `rms`, shape (c,).
     """
 
     fit: LinearFit
@@ -76,7 +74,7 @@ def reference_of(fit: LinearFit) -> Reference:
     places = sorted({(one.log, *place) for one in fit.data.source.groups for place in one.places})
     parts = {place: k * PARTS // len(places) for k, place in enumerate(places)}
     rms, norm, percent = _residuals(fit)
-    return Reference(fit, rms, norm, percent, parts, _left_out(fit, rms, parts))
+    return Reference(fit, rms, norm, percent, parts, _by_part(fit, rms, parts))
 
 
 def trial_of(hypothesis: Hypothesis, fit: LinearFit, before: Reference) -> Trial:
@@ -85,12 +83,12 @@ def trial_of(hypothesis: Hypothesis, fit: LinearFit, before: Reference) -> Trial
     shared = [name for name in before.rms if name in rms and before.norm[name] > 0.0]
     now, then = (sum((x[name] / before.norm[name]) ** 2 for name in shared) for x in (rms, before.rms))
     left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
-    p = _p_value(before.errors, _left_out(fit, before.rms, before.parts))
+    p = _p_value(before.errors, _by_part(fit, before.rms, before.parts))
     return Trial(hypothesis, fit, left, percent, p)
 
 
 def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], float]:
-    """Rms of the residual and of the measured side of each effort, in its unit, and their ratio in percent."""
+    """Rms of the residual and of the measured side of each effort, in its unit, and their ratio [%]."""
     sums: dict[str, tuple[float, float, int]] = {}
     for group in fit.data.source.groups:
         own = fit.chi[group.columns]
@@ -99,40 +97,27 @@ def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], floa
         before = sums.get(group.name, (0.0, 0.0, 0))
         sums[group.name] = (before[0] + left, before[1] + whole, before[2] + group.n_rows)
     total = sum(whole for _, whole, _ in sums.values())
-    percent = 100.0 * float(np.sqrt(sum(left for left, _, _ in sums.values()) / total)) if total > 0.0 else 0.0
+    percent = (
+        100.0 * float(np.sqrt(sum(left for left, _, _ in sums.values()) / total)) if total > 0.0 else 0.0
+    )
     rms = {name: float(np.sqrt(left / max(n, 1))) for name, (left, _, n) in sums.items()}
     return rms, {name: float(np.sqrt(whole / max(n, 1))) for name, (_, whole, n) in sums.items()}, percent
 
 
-def _left_out(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place, int]) -> Float[Array, "c"]:
-    """Mean square of every part, predicted by a fit of the others; NaN for parts without rows."""
-    rows: dict[int, list[Array]] = {}
-    counts = np.zeros(PARTS)
+def _by_part(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place, int]) -> Float[Array, "c"]:
+    """Mean square of the residuals of every part; NaN for parts without rows."""
+    squares, counts = np.zeros(PARTS), np.zeros(PARTS)
     for group in fit.data.source.groups:
         scale = max(rms.get(group.name, 0.0), 1e-300)
         own = fit.chi[group.columns]
         for place, block in zip(group.places, group.blocks, strict=True):
             part = parts.get((group.log, *place))
-            if part is None:
-                continue
-            move = np.column_stack([block.W @ fit.data.S[group.columns], block.Y - block.W @ own]) / scale
-            rows.setdefault(part, []).append(move)
-            counts[part] += block.n_rows
-    triangles = {part: triangle(np.concatenate(own)) for part, own in rows.items()}
-    found = np.full(PARTS, np.nan)
-    for part, R in triangles.items():
-        others = [other for k, other in triangles.items() if k != part]
-        move = _solved(np.concatenate(others)) if others else np.zeros(R.shape[1] - 1)
-        found[part] = float(np.sum((R[:, -1] - R[:, :-1] @ move) ** 2)) / max(counts[part], 1.0)
-    return found
-
-
-def _solved(R: Float[Array, "r v1"]) -> Float[Array, "v"]:
-    """Least-squares change of the parameters; what is not determined does not change."""
-    R = triangle(R)
-    scale = np.linalg.norm(R[:, :-1], axis=0)
-    scale = np.where(scale > 0.0, scale, 1.0)
-    return np.asarray(np.linalg.lstsq(R[:, :-1] / scale, R[:, -1], rcond=_DETERMINED)[0] / scale)
+            if part is not None:
+                squares[part] += float(np.sum(((block.Y - block.W @ own) / scale) ** 2))
+                counts[part] += block.n_rows
+    n, v = float(counts.sum()), fit.data.S.shape[1]
+    squares *= (n + v) / (n - v) if n > v else np.inf
+    return np.where(counts > 0, squares / np.maximum(counts, 1.0), np.nan)
 
 
 def _p_value(before: Float[Array, "c"], after: Float[Array, "c"]) -> float:
@@ -157,7 +142,8 @@ def ranked(
         described: Residual of the description, in percent.
         tests: Linear tests of the residuals; those of the description are listed too.
     """
-    best, other = [], []
+    best: list[tuple[float, DescriptionTest]] = []
+    other: list[tuple[float, DescriptionTest]] = []
     for one in trials:
         entry = DescriptionTest(one.hypothesis.name, one.percent, one.p)
         (best if one.p < SIGNIFICANT and one.left < _BETTER else other).append((one.left, entry))

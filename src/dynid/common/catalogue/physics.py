@@ -180,12 +180,13 @@ RESIDUALS = {
         "write lengths in m and angles in rad (90*pi/180)",
     ),
     "dimension-off": care(
-        "the logs fit with another value of a dimension; see [description tests](../howto/description_tests.md)",
+        "the logs fit with another value of a dimension; see"
+        " [description tests](../howto/description_tests.md)",
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
         "measure it, or estimate it with the parameters",
         closure=(
-            "the redundant encoders fit {name} changed by {size:+.2g} m or rad: so corrected, {percent:.2g} % of"
-            " their closure misfit remains{beside}",
+            "the redundant encoders fit {name} changed by {size:+.2g} m or rad: so corrected, {percent:.2g} %"
+            " of their closure misfit remains{beside}",
             "measure this dimension",
         ),
     ),

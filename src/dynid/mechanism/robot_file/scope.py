@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynid.common.entry import Entry
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TURN = 2.0 * math.pi
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
 
 
@@ -39,6 +40,7 @@ class Scope:
         self._literals: dict[str, str] = {}
         self._snapped: list[str] = []
         self._coarse: list[str] = []
+        self._large: list[str] = []
 
     def declare(self, entry: Entry) -> None:
         """Read `symbols:`; later ones may use earlier ones."""
@@ -83,12 +85,22 @@ class Scope:
 
     def written_angle(self, angle: float, text: str, where: str) -> float:
         """The same for an angle whose value and text are given."""
+        if abs(angle) > _TURN + 1e-6:
+            return self._beyond_a_turn(angle, text, where)
         snapped = snap_angle(angle, text)
         if is_noticeable(angle, snapped):
             self._snapped.append(f"{where} {text} -> {snapped / math.pi:.6g} pi")
         elif looks_rounded(angle, text):
             self._coarse.append(f"{where} {text}")
         return snapped
+
+    def _beyond_a_turn(self, angle: float, text: str, where: str) -> float:
+        """An angle that is probably in degrees; its name lets the logs decide."""
+        name = re.sub(r"\W+", "_", where).strip("_")
+        while name in self.geometry:
+            name += "_"
+        self._large.append(f"{where} {text}")
+        return self._named(name, angle)
 
     def finish(self) -> tuple[Notice, ...]:
         """All notices; a value for a dimension that does not exist is refused here."""
@@ -102,6 +114,8 @@ class Scope:
         if self._coarse:
             shown = _listed(self._coarse)
             notices.append(notice("coarse-angle", count=len(self._coarse), shown=shown))
+        if self._large:
+            notices.append(notice("angle-beyond-turn", count=len(self._large), shown=_listed(self._large)))
         return tuple(notices)
 
     def _named(self, name: str, value: float) -> float:
