@@ -391,6 +391,8 @@ def visible(case: Mapping[str, Any], cases: list[dict[str, Any]]) -> bool:
 def right(case: Mapping[str, Any]) -> bool:
     """Whether the cause is named first; of a clean log, whether nothing is."""
     words = KINDS[case["kind"]][0]
+    if case["first"].startswith("crash"):
+        return False
     if not words:
         return case["first"] in NOTHING and not ACCUSING & set(case.get("warnings", ()))
     first = case["first"].lower()
@@ -435,7 +437,12 @@ def main() -> None:
         try:
             found = outcome(robot, kind, seed)
         except Exception:  # a crash is an outcome too
-            found = {"robot": robot, "kind": kind, "seed": seed, "first": traceback.format_exc(limit=-2)}
+            found = {
+                "robot": robot,
+                "kind": kind,
+                "seed": seed,
+                "first": f"crash: {traceback.format_exc(limit=-2)}",
+            }
         if found is None:
             continue
         cases.append(found)

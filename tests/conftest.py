@@ -54,6 +54,7 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
 # Modules in which likely causes are searched: up to sixty fits for a log that does not fit.
 CAUSES = {
     "test_alarms.py",
+    "test_description.py",
     "test_faults_cli.py",
     "test_faults_signals.py",
     "test_pose_columns.py",

@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.checks.turned_gravity import fit_under
+from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
@@ -96,20 +97,22 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
     suspicious = not labels and (_suspicious(unseen, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, unseen, estimate, suspicious)
-    cause, left = _named(trials, percent)
-    if cause is None and suspicious and any(one.code == "not-physical" for one in notices):
-        cause, left = _physical(fit, trials)
-    if cause is not None:
+    named = _named(trials, percent)
+    impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
+    if named is None and suspicious and impossible:
+        named = _physical(fit, trials)
+    if named is not None:
+        best, cause = named
         # Linear tests see the effects of the cause as faults of their own.
-        vague = _LINEAR if left < _SURELY or cause.code not in _LINEAR else ()
+        vague = _LINEAR if best.left < _SURELY or cause.code not in _LINEAR else ()
         kept = (one for one in notices if one.code != cause.code and one.code not in vague)
         notices = (*kept, cause)
     elif suspicious:
         notices = (*notices, *_misfit(estimate.fit.groups, unseen, notices, estimate.residual_tests))
-    listed = ranked(trials, percent, estimate.residual_tests)
+    listed = ranked(trials, percent, estimate.residual_tests, None if named is None else named[0])
     contradiction = closure_cause(fit, notices)
     if contradiction is not None:
-        listed, notices = (contradiction.test, *listed), (*notices, contradiction.notice)
+        listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
     return replace(estimate, warnings=tuple(notices), hypotheses=listed)
 
 
@@ -213,7 +216,7 @@ def _candidates(
         yield from position_orders(mechanism, logs)
 
 
-def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Notice | None, float]:
+def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Trial, Notice] | None:
     """A correction that fits as well, with physical parameters where the description needs impossible ones.
 
     On slow motion gravity upside down is absorbed by negative masses.
@@ -224,8 +227,8 @@ def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Notice | None, float]:
             realised = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
             if not any(found.code == "not-physical" for found in realised.notices):
                 text = f"{one.hypothesis.notice.text}: so corrected, the parameters are physically consistent"
-                return replace(one.hypothesis.notice, text=text), one.left
-    return None, 1.0
+                return one, replace(one.hypothesis.notice, text=text)
+    return None
 
 
 def _tried(fit: Fit, hypothesis: Hypothesis, before: Reference) -> list[Trial]:
@@ -301,10 +304,9 @@ def _testable(fit: Fit) -> bool:
 
 
 def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
-    """Whether dimensions are too large for SI units, or a linear test doubts a closed robot."""
-    if large_dimensions(mechanism):
-        return True
-    return mechanism.is_closed and any(one.code in ("zero-offset", "gravity-off") for one in notices)
+    """Whether dimensions are too large for SI units, or a linear test doubts the description."""
+    doubts = ("zero-offset", "gravity-off", "model-misfit")
+    return bool(large_dimensions(mechanism)) or any(one.code in doubts for one in notices)
 
 
 def _suspicious(unseen: Unseen, notices: Sequence[Notice]) -> bool:
@@ -332,13 +334,13 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
         return None
 
 
-def _named(trials: Sequence[Trial], percent: float) -> tuple[Notice | None, float]:
-    """The correction that explains the residuals, as a warning, and what it leaves; None if none does."""
+def _named(trials: Sequence[Trial], percent: float) -> tuple[Trial, Notice] | None:
+    """The correction that explains the residuals, and its warning; None if none does."""
     explaining = sorted(
         (one for one in trials if one.left < _EXPLAINS and one.p < SIGNIFICANT), key=lambda one: one.left
     )
     if not explaining:
-        return None, 1.0
+        return None
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
     others = (
@@ -346,4 +348,4 @@ def _named(trials: Sequence[Trial], percent: float) -> tuple[Notice | None, floa
     )
     one = best.hypothesis
     text = f"{one.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %"
-    return replace(one.notice, text=text + others), best.left
+    return best, replace(one.notice, text=text + others)

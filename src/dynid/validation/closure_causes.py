@@ -1,8 +1,8 @@
 """Which dimension explains what redundant encoders miss: a closed robot with more sensors than freedoms.
 
-At each sample the closed pose is nearest to all sensors; r = P W (y - y_closed) is what they contradict, P
-the projector on what no motion explains (`projection/misfit.py`). A dimension s that is off changes the closure
-residual f by f_s per unit, the closed pose by -A^+ f_s, and what is missed by
+At each sample the closed pose is nearest to all sensors; r = P W (y - y_closed) is what they contradict,
+P the projector on what no motion explains (`projection/misfit.py`). A dimension s that is off changes the
+closure residual f by f_s per unit, the closed pose by -A^+ f_s, and what is missed by
 
     z = P W (A^+ f_s)_measured,      s_hat = -(z r) / (z z),      share = (z r)^2 / ((z z) (r r))
 
@@ -40,10 +40,10 @@ _LEAST = 1e-9  # of the largest column: a dimension that the loops do not feel
 
 @dataclass(frozen=True, eq=False)
 class ClosureCause:
-    """What explains the contradiction: as a hypothesis, and as a warning."""
+    """What explains the contradiction: as a hypothesis, and as a warning (`loop-misfit` names zeros)."""
 
     test: DescriptionTest
-    notice: Notice
+    notices: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +70,12 @@ def closure_cause(fit: Fit, notices: Sequence[Notice]) -> ClosureCause | None:
     best = found[0]
     beside = [one.name for one in found[1:4] if one.share > best.share - _ALIKE]
     left = 100.0 * float(np.sqrt(max(1.0 - best.share, 0.0)))
-    test = DescriptionTest(f"{best.name} off by {best.size:.3g}", left, best.p)
+    if best.name.startswith("zero"):
+        return ClosureCause(DescriptionTest(f"{best.name} off by {best.size:.3g}", left, best.p), ())
+    test = DescriptionTest(f"{best.name} changed by {best.size:+.3g}", left, best.p)
     also = f"; as well explained by {' or '.join(beside)}" if beside else ""
-    said = notice("dimension-off", "closure", name=best.name, size=-best.size, percent=left, beside=also)
-    return ClosureCause(test, said)
+    said = notice("dimension-off", "closure", name=best.name, size=best.size, percent=left, beside=also)
+    return ClosureCause(test, (said,))
 
 
 def _candidates(mechanism: Mechanism, kinematics: ClosedKinematics, motion: Motion) -> Iterator[_Candidate]:

@@ -133,7 +133,7 @@ def _p_value(before: Float[Array, "c"], after: Float[Array, "c"]) -> float:
 
 
 def ranked(
-    trials: Sequence[Trial], described: float, tests: Sequence[ResidualTest]
+    trials: Sequence[Trial], described: float, tests: Sequence[ResidualTest], named: Trial | None = None
 ) -> tuple[DescriptionTest, ...]:
     """Significant corrections with the least residual first, then the description, then the others.
 
@@ -141,21 +141,25 @@ def ranked(
         trials: Corrections that were fitted.
         described: Residual of the description, in percent.
         tests: Linear tests of the residuals; those of the description are listed too.
+        named: The correction that is named as the cause: it is listed first.
     """
     best: list[tuple[float, DescriptionTest]] = []
     other: list[tuple[float, DescriptionTest]] = []
     for one in trials:
         entry = DescriptionTest(one.hypothesis.name, one.percent, one.p)
-        (best if one.p < SIGNIFICANT and one.left < _BETTER else other).append((one.left, entry))
+        first = one is named or (one.p < SIGNIFICANT and one.left < _BETTER)
+        (best if first else other).append((-1.0 if one is named else one.left, entry))
     tried = {one.hypothesis.code for one in trials}
     for test in tests:
-        if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried):
+        if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried and not test.warned):
             continue
         left = float(np.sqrt(max(1.0 - test.explains, 0.0)))
-        entry = DescriptionTest(_NAMES[test.test].format(test.about), described * left, test.p_value)
+        given = test.note.partition(";")[0] if test.note.startswith("gravity [") else ""
+        name = given or _NAMES[test.test].format(test.about)
+        entry = DescriptionTest(name, described * left, test.p_value)
         if not any(entry.name == listed.name.partition(" off by")[0] for _, listed in (*best, *other)):
             (best if test.warned else other).append((left, entry))
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
-    first = [entry for _, entry in sorted(best, key=lambda item: item[0])]
+    better = [entry for _, entry in sorted(best, key=lambda item: item[0])]
     rest = [entry for _, entry in sorted(other, key=lambda item: (item[1].p, item[0]))]
-    return (*first, plain, *rest)[:_MOST_LISTED]
+    return (*better, plain, *rest)[:_MOST_LISTED]
