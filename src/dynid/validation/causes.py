@@ -14,7 +14,7 @@ branches of closed robots are tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +54,8 @@ from dynid.validation.unseen import Unseen
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
 # leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
 _EXPLAINS = 0.5
+# A correction that leaves noise only (rms in parts of the noise floor) is the cause if it leaves less.
+_NOISE, _EXPLAINS_NOISE, _CERTAIN = 1.3, 0.9, 2e-3
 # Left over, relative to the best: named beside it.
 _AS_GOOD = 1.25
 _SURELY, _CERTAINLY = 0.25, 0.1
@@ -97,14 +99,14 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
     suspicious = not labels and (_suspicious(unseen, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, unseen, estimate, suspicious)
-    named = _named(trials, percent)
+    named = _named(trials, percent, {row.name: row.floor for row in unseen.rows})
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
     if named is not None:
         best, cause = named
         # Linear tests see the effects of the cause as faults of their own.
-        vague = _LINEAR if best.left < _SURELY or cause.code not in _LINEAR else ()
+        vague = _LINEAR if best.left < _SURELY or cause.code not in _LINEAR else {"model-misfit"}
         kept = (one for one in notices if one.code != cause.code and one.code not in vague)
         notices = (*kept, cause)
     elif suspicious:
@@ -334,11 +336,24 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
         return None
 
 
-def _named(trials: Sequence[Trial], percent: float) -> tuple[Trial, Notice] | None:
-    """The correction that explains the residuals, and its warning; None if none does."""
-    explaining = sorted(
-        (one for one in trials if one.left < _EXPLAINS and one.p < SIGNIFICANT), key=lambda one: one.left
-    )
+def _named(
+    trials: Sequence[Trial], percent: float, floors: Mapping[str, float]
+) -> tuple[Trial, Notice] | None:
+    """The correction that explains the residuals, and its warning; None if none does.
+
+    Args:
+        trials: What was fitted.
+        percent: Residual as described.
+        floors: Noise floor of each effort, in its unit.
+    """
+
+    def explains(one: Trial) -> bool:
+        if one.p < SIGNIFICANT and one.left < _EXPLAINS:
+            return True
+        noise = all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
+        return noise and one.p < _CERTAIN and one.left < _EXPLAINS_NOISE
+
+    explaining = sorted((one for one in trials if explains(one)), key=lambda one: one.left)
     if not explaining:
         return None
     best = explaining[0]

@@ -27,7 +27,8 @@ def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | No
     if mechanism.rebuild is None:
         return None
     try:
-        written, other = mechanism.rebuild({}), mechanism.rebuild(values)
+        now = dict(mechanism.geometry)
+        written, other = mechanism.rebuild(now), mechanism.rebuild({**now, **values})
     except DynidError:
         return None
     moved = {k: v for k, v in other.start.items() if mechanism.start.get(k) == written.start.get(k)}

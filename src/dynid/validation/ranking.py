@@ -23,7 +23,7 @@ from dynid.linear import LinearFit
 from dynid.statistics.estimate import DescriptionTest, ResidualTest
 from dynid.validation.hypotheses import Hypothesis
 
-PARTS = 8
+PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that
 AS_DESCRIBED = "as described"
 SIGNIFICANT = 1e-2
 _BETTER = 0.9  # of the residual as described: a correction that leaves more is not named first
@@ -58,6 +58,7 @@ class Trial:
 
     Attributes:
         left: Part of the residual that remains, every effort alike.
+        rms: Residual of each effort, in its unit.
         percent: 100 |Y - W chi| / |Y|.
         p: Of the hypothesis that the description is as good.
     """
@@ -65,6 +66,7 @@ class Trial:
     hypothesis: Hypothesis
     fit: LinearFit
     left: float
+    rms: Mapping[str, float]
     percent: float
     p: float
 
@@ -72,7 +74,8 @@ class Trial:
 def reference_of(fit: LinearFit) -> Reference:
     """What all corrections are compared with."""
     places = sorted({(one.log, *place) for one in fit.data.source.groups for place in one.places})
-    parts = {place: k * PARTS // len(places) for k, place in enumerate(places)}
+    count = min(PARTS, len(places))
+    parts = {place: k * count // len(places) for k, place in enumerate(places)}
     rms, norm, percent = _residuals(fit)
     return Reference(fit, rms, norm, percent, parts, _by_part(fit, rms, parts))
 
@@ -84,7 +87,7 @@ def trial_of(hypothesis: Hypothesis, fit: LinearFit, before: Reference) -> Trial
     now, then = (sum((x[name] / before.norm[name]) ** 2 for name in shared) for x in (rms, before.rms))
     left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
     p = _p_value(before.errors, _by_part(fit, before.rms, before.parts))
-    return Trial(hypothesis, fit, left, percent, p)
+    return Trial(hypothesis, fit, left, rms, percent, p)
 
 
 def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], float]:
