@@ -60,7 +60,8 @@ _NOISE, _EXPLAINS_NOISE, _CERTAIN = 1.3, 0.9, 2e-3
 _AS_GOOD = 1.25
 _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
-_TIMES, _PERCENT = 3.0, 1.0
+_BEYOND, _PERCENT = 1.5, 1.0
+_TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
 _SHARE, _SECONDS = 0.4, 10.0  # part of each log, and the least of it: on less the parameters follow any error
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
@@ -314,7 +315,7 @@ def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
 def _suspicious(unseen: Unseen, notices: Sequence[Notice]) -> bool:
     if any(one.code == "not-physical" for one in notices):
         return True
-    return any(row.error > _TIMES * row.floor and row.percent > _PERCENT for row in unseen.rows)
+    return any(row.error > _BEYOND * row.floor and row.percent > _PERCENT for row in unseen.rows)
 
 
 def _part(log: Log, plan: MotionPlan) -> Log:

@@ -26,6 +26,8 @@ from dynid.validation.hypotheses import Hypothesis, position_orders, position_si
 _PROBES = 40
 _CLOSES = 0.99  # of the probes
 _ALIKE = 2.0  # times the misfit of the best: as good
+_OPEN = "do not close the loops"
+_ELSEWHERE = "Samples close one by one: the start pose is probably on another branch (`start:`)"
 
 
 def explained(error: InputError, task: Task) -> InputError:
@@ -35,13 +37,17 @@ def explained(error: InputError, task: Task) -> InputError:
         return error
     share, _ = closing(robot, logs)
     if share > _CLOSES:
-        return error
-    found = sorted(_closing_corrections(robot, logs), key=lambda item: item[0])
+        return _continued(error, _ELSEWHERE) if _OPEN in error.text else error
+    found = list(_closing_corrections(robot, logs))
     if not found:
         return error
-    names = [name for miss, name in found if miss <= _ALIKE * found[0][0] + 1e-9]
-    text = f"{error.text}. The loops close with: {', or '.join(names[:2])}"
-    return InputError(text, file=error.file, place=error.place, remedy=error.remedy)
+    least = min(miss for miss, _ in found)
+    names = [name for miss, name in found if miss <= _ALIKE * least + 1e-9]
+    return _continued(error, f"The loops close with: {', or '.join(names[:2])}")
+
+
+def _continued(error: InputError, text: str) -> InputError:
+    return InputError(f"{error.text}. {text}", file=error.file, place=error.place, remedy=error.remedy)
 
 
 def _closing_corrections(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[tuple[float, str]]:

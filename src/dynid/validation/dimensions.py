@@ -59,7 +59,7 @@ def dimension_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hyp
     if len(large) < len(mechanism.geometry):
         groups.append(list(mechanism.geometry))
     for names in groups:
-        for unit, factor in _UNITS:
+        for unit, factor in _UNITS if set(names) <= set(large) else _UNITS[:1]:
             robot = resized(mechanism, {name: factor * mechanism.geometry[name] for name in names})
             if robot is not None:
                 shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")

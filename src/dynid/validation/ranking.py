@@ -13,7 +13,7 @@ fitted (a joint zero), which makes the test conservative.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +25,7 @@ from dynid.validation.hypotheses import Hypothesis
 
 PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that
 AS_DESCRIBED = "as described"
-SIGNIFICANT = 1e-2
+SIGNIFICANT, _CERTAIN = 1e-2, 1e-3
 _BETTER = 0.9  # of the residual as described: a correction that leaves more is not named first
 _MOST_LISTED = 12
 # Linear tests that are about the description, and the name of the correction.
@@ -150,7 +150,8 @@ def ranked(
     other: list[tuple[float, DescriptionTest]] = []
     for one in trials:
         entry = DescriptionTest(one.hypothesis.name, one.percent, one.p)
-        first = one is named or (one.p < SIGNIFICANT and one.left < _BETTER)
+        first = one is named or one.p < _CERTAIN or (one.p < SIGNIFICANT and one.left < _BETTER)
+        first &= one is named or one.left < 1.0
         (best if first else other).append((-1.0 if one is named else one.left, entry))
     tried = {one.hypothesis.code for one in trials}
     for test in tests:
@@ -160,7 +161,11 @@ def ranked(
         given = test.note.partition(";")[0] if test.note.startswith("gravity [") else ""
         name = given or _NAMES[test.test].format(test.about)
         entry = DescriptionTest(name, described * left, test.p_value)
-        if not any(entry.name == listed.name.partition(" off by")[0] for _, listed in (*best, *other)):
+        same = [(k, listed) for k, listed in other if listed.name.partition(" off by")[0] == entry.name]
+        if test.warned and same:  # refitted, and flagged by the linear test
+            other = [one for one in other if one not in same]
+            best += [(k, replace(listed, p=min(listed.p, entry.p))) for k, listed in same]
+        elif not any(entry.name == listed.name.partition(" off by")[0] for _, listed in (*best, *other)):
             (best if test.warned else other).append((left, entry))
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
     better = [entry for _, entry in sorted(best, key=lambda item: item[0])]

@@ -78,15 +78,17 @@ class Scope:
     def angle(self, entry: Entry) -> float:
         """An angle [rad], exact when it was written as a rounded multiple of pi/12."""
         text = entry.node.text.strip()
+        plain = not isinstance(entry.node.value, str) or not parse(text).symbols
         if isinstance(entry.node.value, str):
             bare = text.lstrip("+-").strip()
             text = self._literals.get(bare, text)
-        return self.written_angle(self.number(entry), text, entry.path)
+        return self.written_angle(self.number(entry), text, entry.path, plain)
 
-    def written_angle(self, angle: float, text: str, where: str) -> float:
-        """The same for an angle whose value and text are given."""
+    def written_angle(self, angle: float, text: str, where: str, bare: bool = True) -> float:
+        """The same for an angle whose value and text are given; `bare`: without symbols in it."""
         if abs(angle) > _TURN + 1e-6:
-            return self._beyond_a_turn(angle, text, where)
+            self._large.append(f"{where} {text}")
+            return self._bare_angle(angle, where) if bare else angle
         snapped = snap_angle(angle, text)
         if is_noticeable(angle, snapped):
             self._snapped.append(f"{where} {text} -> {snapped / math.pi:.6g} pi")
@@ -94,12 +96,11 @@ class Scope:
             self._coarse.append(f"{where} {text}")
         return snapped
 
-    def _beyond_a_turn(self, angle: float, text: str, where: str) -> float:
-        """An angle that is probably in degrees; its name lets the logs decide."""
+    def _bare_angle(self, angle: float, where: str) -> float:
+        """A name for an angle that is probably in degrees, so that the logs can decide."""
         name = re.sub(r"\W+", "_", where).strip("_")
         while name in self.geometry:
             name += "_"
-        self._large.append(f"{where} {text}")
         return self._named(name, angle)
 
     def finish(self) -> tuple[Notice, ...]:
