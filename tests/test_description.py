@@ -13,13 +13,14 @@ from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.variant import resized
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.validation.branches import other_poses
-from dynid.validation.dimensions import dimension_units, resized
+from dynid.validation.dimensions import dimension_units
 
 
 def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):

@@ -25,10 +25,10 @@ from dynid.fit import Fit
 from dynid.kinematics.closure import Closure
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.variant import resized
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.statistics.estimate import DescriptionTest
-from dynid.validation.dimensions import resized
 
 _SAMPLES = 400
 _PARTS = 8

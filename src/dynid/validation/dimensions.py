@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.common.errors import DynidError
 from dynid.common.notices import notice
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
 from dynid.validation.hypotheses import Hypothesis
 
 _LARGE = 5.0  # m or rad: no usual dimension in SI units
 _UNITS = (("mm", 1e-3), ("degrees", np.pi / 180.0))
 MOST_SIZES = 10
-
-
-def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | None:
-    """The robot with other values of named dimensions; None where it cannot be built.
-
-    Only frames change: gravity, payloads and drive terms stay as they are, and entries of `start` that were
-    not taken from the file.
-    """
-    if mechanism.rebuild is None:
-        return None
-    try:
-        now = dict(mechanism.geometry)
-        written, other = mechanism.rebuild(now), mechanism.rebuild({**now, **values})
-    except DynidError:
-        return None
-    moved = {k: v for k, v in other.start.items() if mechanism.start.get(k) == written.start.get(k)}
-    return replace(
-        mechanism,
-        joints=other.joints,
-        loops=other.loops,
-        couplings=other.couplings,
-        cables=other.cables,
-        swivels=other.swivels,
-        start={**mechanism.start, **moved},
-        geometry={},
-        rebuild=None,
-    )
 
 
 def large_dimensions(mechanism: Mechanism) -> list[str]:
